@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
-from irc.alias.memory_types import has_memory
+from irc.alias.memory_types import atoms, has_memory, parts
 from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces
+from irc.alias.rules.schema_rule import chooses_otherwise
 from irc.alias.rules.switches import is_resettled, say_the_same
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
+from irc.ir.types import Type
 from irc.ir.value import Value
 
 
@@ -29,9 +31,10 @@ class _Again(NamedTuple):
 class Updates(Queries):
     """Each update leaves every query answering as after a rebuild, at the cost of what it affects.
 
-    There are two exceptions: erased nodes that stored into or escaped from what
-    outlives them, and constants that settle what a node does. They leave traces
-    of what was possible before until ``tighten``, which is safe.
+    There are three exceptions: erased nodes that stored into or escaped from what
+    outlives them, constants that settle what a node does, and types that rule
+    something out. They leave traces of what was possible before until
+    ``tighten``, which is safe.
 
     Attributes:
         is_tight: whether there are no such traces.
@@ -188,6 +191,21 @@ class Updates(Queries):
             self._postponed = {}
         self._postponed[new] = None
 
+    def retype_value(self, value: Value, before: Type) -> None:
+        """The type of ``value``, which was ``before``, has become more exact.
+
+        Where it says less of memory now (a ``Tensor?`` is None), or has a user mean another overload, the db stays what
+        it was, a superset, until ``tighten``. Of shapes and element types it says nothing.
+        """
+        self._check_told(value)
+        if parts(before) == parts(value.type):
+            return
+        if atoms(before) != atoms(value.type):
+            self._loosen(value, any_escaped(self._solver, [value]))
+        for user in _users(value):
+            if chooses_otherwise(user, value, before):
+                self._loosen(user, self._is_around_escaped(user))
+
     # -- erasing ---------------------------------------------------------
 
     def erase_value(self, value: Value) -> None:
@@ -262,10 +280,10 @@ class Updates(Queries):
         """Whether unknown code may hold an input or output of ``node``, or something in it."""
         return any_escaped(self._solver, (*node.inputs, *node.outputs))
 
-    def _loosen(self, node: Node | None, unbounded: bool) -> None:
+    def _loosen(self, of: Value | Node | None, unbounded: bool) -> None:
         self.is_tight = False
-        if node is not None:
-            self._loose[node] = None
+        if of is not None:
+            self._loose[of] = None
         self._is_unbounded = self._is_unbounded or unbounded
 
     def _analyse_again(self, values: list[Value], nodes: list[Node]) -> None:

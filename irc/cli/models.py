@@ -71,8 +71,16 @@ class ModelFile:
         return import_model(self.path)
 
     def source(self) -> str | Module:
-        """What ``irc.compile`` takes, and verifies; IRC101 if this is compiled already."""
+        """What ``irc.compile`` takes, and verifies.
+
+        Raises:
+            Error: IRC101 this is compiled already; IRC502 or IRC510 it only has the name of such a file.
+        """
+        from irc.runtime.files.file import is_saved, read
+
         if self.kind is Kind.COMPILED:
+            if not is_saved(self.path):
+                read(self.path)  # raises what is wrong with it
             message = "this is compiled already: use it with irc run, print, opt, alias or bench"
             raise Error("IRC101", message, self.path)
         return self._parse() if self.kind is Kind.TEXT else self.path

@@ -267,10 +267,12 @@ def _add_sizes(parser: Options, option: str, bits: int, said: str) -> None:
 
 def _named_sizes(text: str, bits: int) -> dict[str, int]:
     """``NAME=SIZE``, with any characters in the name, or several as `read_sizes` takes them."""
-    from irc.ir.fixed_sizes import read_sizes
+    from irc.ir.fixed_sizes import GivenTwiceError, read_sizes
 
     try:
         sizes = read_sizes(text)
+    except GivenTwiceError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     except ValueError:
         name, _, size = text.rpartition("=")
         sizes = {name: int(size)} if name and _is_number(size, 19) else {}

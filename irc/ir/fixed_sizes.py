@@ -18,13 +18,20 @@ FIXED_SIZES_KEYS = (f"metadata_props.{FIXED_SIZES}", FIXED_SIZES)
 _SIZE = re.compile(rf'(?:\s*"({STRING_BODY})"\s*|([^",=]+))=\s*([0-9]{{1,19}})\s*(,|\Z)')
 
 
+class GivenTwiceError(ValueError):
+    """A text is well formed, but has two sizes for a name."""
+
+
 def sizes_text(sizes: Mapping[str, int]) -> str:
     """``sizes`` in the form that `read_sizes` reads and messages use; names are quoted as in the text of types."""
     return ", ".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
 
 
 def read_sizes(text: str) -> dict[str, int]:
-    """The sizes in a text, by name; bare names hold no comma, quote or equals sign. ValueError if it is malformed."""
+    """The sizes in a text, by name; bare names hold no comma, quote or equals sign.
+
+    ValueError if it is malformed; GivenTwiceError if it has a name twice.
+    """
     sizes: dict[str, int] = {}
     at, more = 0, bool(text.strip())
     while more:
@@ -34,7 +41,7 @@ def read_sizes(text: str) -> dict[str, int]:
         if not name or int(size) > MAX_SIZE:
             raise ValueError(f"expected NAME=SIZE,... with whole numbers below 2**63, not {text[at:]!r:.80}")
         if name in sizes:
-            raise ValueError(f"the size of {name!r} is given twice")
+            raise GivenTwiceError(f"the size of {name!r} is given twice")
         sizes[name] = int(size)
         at, more = match.end() if match else at, bool(comma)
     return sizes

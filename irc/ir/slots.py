@@ -14,7 +14,7 @@ from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import GROUP, IF, LOOPS, ONNX_LOOP
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, carried, is_batched
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried, is_batched
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
@@ -64,7 +64,7 @@ def _loop(node: Node) -> list[Slot] | None:
     if is_batched(node):
         return None  # has the lengths of a batch's sequences in front
     at = carried(node)
-    outputs = range(len(node.outputs))  # the last may be left out
+    outputs, returns = range(len(node.outputs)), node.blocks[0].returns  # the last outputs may be left out
     # Before version 11, a Loop must carry something.
     first_needed = node.kind == ONNX_LOOP and node.version is not None and node.version < 11
     return [
@@ -74,7 +74,10 @@ def _loop(node: Node) -> list[Slot] | None:
         ),
         # The first scanned input says how many trips there are.
         *(Slot(at.input + i, at.param + i, needed=i == at.many) for i in range(at.many, len(node.inputs) - at.input)),
-        *(Slot(returned=at.returned + i, output=i) for i in outputs[at.many :]),
+        *(
+            Slot(returned=at.returned + i, output=i if i in outputs else None)
+            for i in range(at.many, len(returns) - at.returned)
+        ),
     ]
 
 
@@ -98,12 +101,12 @@ def _cut_attributes(node: Node, all_slots: list[Slot], dead: set[Slot]) -> None:
     scanned = [s for s in all_slots if s.input is not None and s.returned is None]
     scans = [s for s in all_slots if s.input is None]
     for names, of in (
-        (("scan_input_axes", "scan_input_directions"), scanned),
-        (("scan_output_axes", "scan_output_directions", DECLARED_ROWS), scans),
+        (SCANNED_BY, scanned),
+        ((*STACKED_BY, DECLARED_ROWS), scans),
         ((DECLARED_INPUTS,), [s for s in all_slots if s.input is not None]),
     ):
         for name in names:
-            if name in attributes:
+            if attributes.get(name):
                 if len(attributes[name]) != len(of):
                     raise Error(
                         "IRC215", f"{name} of {node.kind} has {len(attributes[name])} elements; it needs {len(of)}"

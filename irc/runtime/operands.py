@@ -67,7 +67,7 @@ def _needed(row: Schema) -> int:
 
 
 def onnx_type(value: Any) -> str | None:
-    """The type of a run-time value as ONNX writes it, ``seq(tensor(float))``; None if that cannot be told."""
+    """The type of a run-time value as ONNX, or else Python, writes it; None if that cannot be told, or it is absent."""
     if is_array(value):
         try:
             return onnx_name(TensorType(DType.from_numpy(value.dtype)))
@@ -76,4 +76,4 @@ def onnx_type(value: Any) -> str | None:
     if is_sequence(value):
         element = onnx_type(value[0]) if value else None
         return "seq(" if element is None else f"seq({element})"
-    return "map(" if is_mapping(value) else None
+    return "map(" if is_mapping(value) else None if value is None else type(value).__name__

@@ -51,6 +51,50 @@ def test_replace_value_moves_writes() -> None:
     c.db.check()
 
 
+NONE_AT_LAST = """
+graph(%x : Tensor, %o : Tensor?, %l : Any[]):
+  %z : int = prim::Constant[value=0]()
+  %n : Tensor? = prim::Constant()
+  %u : Tensor = aten::ones(%n)
+  %e : Any = aten::__getitem__(%l, %z)
+  %w : Tensor = aten::relu_(%x)
+  return (%u, %e)
+"""
+
+
+def test_retype_value_leaves_what_a_type_rules_out_until_it_is_tightened() -> None:
+    c = Case(NONE_AT_LAST)
+    assert c.alias("u", "x")
+    c["n"].type = types.NONE
+    with pytest.raises(Error, match="may_alias is True, but False after a rebuild"):
+        c.db.check()
+    c.db.retype_value(c["n"], types.OptionalType(types.TENSOR))
+    assert c.alias("u", "x") and not c.db.is_tight
+    c.db.check()
+    c.db.tighten()
+    assert not c.alias("u", "x")
+    c.db.check()
+
+
+def test_retype_value_knows_what_has_memory_no_more() -> None:
+    c = Case(NONE_AT_LAST)
+    assert c.alias("e", "x") and c.written("e")
+    c["e"].type = types.INT
+    c.db.retype_value(c["e"], types.ANY)
+    c.db.check()
+    c.db.tighten()
+    assert not c.written("e")
+    c.db.check()
+
+
+def test_retype_value_has_nothing_to_do_for_shapes() -> None:
+    c = Case(NONE_AT_LAST)
+    before, c["x"].type = c["x"].type, types.tensor(types.DType.FLOAT, (2,))
+    c.db.retype_value(c["x"], before)
+    assert c.db.is_tight
+    c.db.check()
+
+
 def test_copy_value_is_another_name_for_the_same() -> None:
     c = Case(TEXT)
     new = c.graph.create("aten::t", [c["b"]], [types.TENSOR]).insert_after(c.node("vb")).output

@@ -53,6 +53,13 @@ def test_inputs_that_are_made_up_follow(irc: Command) -> None:
     assert irc("run", "again.onnx", "--seed", "0").out.startswith("y: float32 [1, 7]")
 
 
+@pytest.mark.parametrize("option", ["--fix", "--dim"])
+def test_a_name_that_has_two_sizes_in_one_option(option: str, irc: Command) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("run", "m.onnx", "--seed", "0", option, 'batch=1, "batch"=2')
+    assert result.status == 2 and f"error: argument {option}: the size of 'batch' is given twice" in result.err
+
+
 def test_text_with_the_sizes(irc: Command) -> None:
     irc.write("m.ir", DECODER)
     fixed = irc("opt", "m.ir", "--fix", "past + new=6", "--fix", "batch=2")
@@ -91,6 +98,7 @@ def test_several_sizes_and_names_that_hold_commas(irc: Command) -> None:
         ["batch=9223372036854775808"],
         ["batch=1", "--fix", "batch=1"],
         ["n=1,batch"],
+        ["batch=1,batch=2"],
     ],
 )
 def test_wrong_usage(fix: list[str], irc: Command) -> None:

@@ -32,6 +32,20 @@ def test_a_compiled_model_by_how_it_begins(name: str, irc: Command) -> None:
     assert irc("opt", name, "-o", name).err.startswith("irc: IRC503"), "neither as text nor over the model that is read"
 
 
+@pytest.mark.parametrize(
+    ("contents", "message"), [(None, "IRC502: m.irc: cannot read"), (b"", "IRC510"), (b"x", "IRC510")]
+)
+@pytest.mark.parametrize("command", ["compile", "print", "bench"])
+def test_what_only_has_the_name_of_a_compiled_model(
+    command: str, contents: bytes | None, message: str, irc: Command
+) -> None:
+    if contents is not None:
+        Path("m.irc").write_bytes(contents)
+    result = irc(command, "m.irc")
+    assert result.status == 1
+    assert message in result.err
+
+
 def test_outputs_in_capitals(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     assert irc("compile", "m.onnx", "-o", "M.IRC").status == 0

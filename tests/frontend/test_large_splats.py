@@ -44,8 +44,8 @@ def test_splats_are_written_in_pieces(
 ) -> None:
     monkeypatch.setattr(tensors, "PIECE", 8)
     text = (
-        f"graph(%x : {dtype}(37)):\n  %w : {dtype}(37) = prim::Constant[value=splat({value})]()\n"
-        f"  %r : {dtype}(37) = onnx::Identity[since_version=21](%w)\n  return (%r)\n"
+        f"graph(%x : {dtype}(1, 37)):\n  %w : {dtype}(1, 37) = prim::Constant[value=splat({value})]()\n"
+        f"  %r : {dtype}(1, 37) = onnx::Identity[since_version=21](%w)\n  return (%r)\n"
     )
     path = tmp_path / "m.onnx"
     save_model(parse_module(text), path, external_threshold=1)

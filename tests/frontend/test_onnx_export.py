@@ -592,6 +592,23 @@ def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() ->
     assert exported(before).graph.output[0].type == before.graph.output[0].type
 
 
+def test_an_optional_of_a_loop_that_a_branch_returns_has_the_type_that_the_body_returns() -> None:
+    loop = """{} = Loop(n, k, s)
+        <body = b{} (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {{
+          d = Identity(c)  u = SequenceConstruct(x)
+        }}>"""
+    before = model(
+        f"""r = If(q) <then_branch = t () => (seq(float[2]) f) {{ {loop.format("f", 0)} }},
+        else_branch = e () => (seq(float[2]) g) {{
+          g = If(k) <then_branch = v () => (seq(float[2]) h) {{ {loop.format("h", 1)} }},
+          else_branch = w () => (seq(float[2]) o) {{ o = SequenceConstruct(x, x) }}>
+        }}>""",
+        "bool q, int64 n, bool k, float[2] x, optional(seq(float[2])) s",
+        "seq(float[2]) r",
+    )
+    assert exported(before).graph.output[0].type == before.graph.output[0].type
+
+
 def test_an_empty_optional_is_an_optional() -> None:
     before = model(
         """y = If(q) <then_branch = a () => (optional(seq(float[2])) t) { t = Optional<type = seq(float[2])>() },

@@ -116,6 +116,49 @@ from tests.ir.helpers import body, marked, refused
             "must return 1 state",
             "onnx::Scan",
         ),
+        *(
+            (
+                body(
+                    f"%y, %z = onnx::Scan[num_scan_inputs=1, {attribute}](%x, %x)\n"
+                    " block0(%i : Tensor, %j : Tensor):\n -> (%i, %j, %j)",
+                    "%x : Tensor",
+                ),
+                "IRC215",
+                words,
+                "onnx::Scan",
+            )
+            for attribute, words in (
+                ("scan_input_axes=1", "scan_input_axes must be a list of 1 whole number"),
+                ("scan_input_axes=[0, 1]", "scan_input_axes has 2 elements; it needs 1"),
+                ("scan_input_directions=1", "scan_input_directions must be a list of 1 whole number"),
+                ("scan_output_axes=[0.5, 1.]", "scan_output_axes must be a list of 2 whole numbers"),
+                ("scan_output_directions=1", "scan_output_directions must be a list of 2 whole numbers"),
+                ("scan_output_directions=[1]", "scan_output_directions has 1 element; it needs 2"),
+                ("directions=1", "directions must be a list of 1 whole number"),
+                ("directions=[1]", "onnx::Scan has no attribute directions"),
+                ("declared_inputs=1", "declared_inputs must be a list of 2 types"),
+                ('declared_rows=["Tensor"]', "declared_rows must be a list of 2 types"),
+                ("body=1", "onnx::Scan has no attribute body"),
+            )
+        ),
+        (
+            body("onnx::Scan[num_scan_inputs=True](%x)\n block0(%i : Tensor):\n -> ()", "%x : Tensor"),
+            "IRC215",
+            "num_scan_inputs must be a positive number",
+            "onnx::Scan",
+        ),
+        (
+            body("onnx::Loop[trips=1]()\n block0(%i : int, %c : bool):\n -> (%c)"),
+            "IRC215",
+            "onnx::Loop has no attribute trips",
+            "onnx::Loop",
+        ),
+        (
+            body("onnx::Loop[since_version=12]()\n block0(%i : int, %c : bool):\n -> (%c)"),
+            "IRC217",
+            "onnx::Loop has no version 12; the one before it is 11",
+            "onnx::Loop",
+        ),
         (body("prim::FusionGroup()"), "IRC215", "needs an attribute Subgraph", "prim::FusionGroup"),
         (
             body("prim::FusionGroup_0()") + "with prim::FusionGroup_0 = graph(%x : int):\n  return ()\n",
@@ -174,6 +217,41 @@ from tests.ir.helpers import body, marked, refused
             "IRC214",
             "tensor Float(2) cannot have type Float(3)",
             "%y",
+        ),
+        *(
+            (
+                body(f"%f : Function = prim::Constant{name}()\n  prim::CallFunction(%f)"),
+                "IRC215",
+                "a constant Function needs an attribute name",
+                "prim::Constant",
+            )
+            for name in ("", "[name=1]", "[name=[1]]")
+        ),
+        # blocks
+        *(
+            (
+                body(f"%y : Tensor = {kind}(%x)\n    block0():\n      -> (%x)", "%x : Tensor"),
+                "IRC213",
+                words,
+                kind,
+            )
+            for kind, words in (
+                ("aten::relu", "aten::relu has no blocks; here it has 1"),
+                ("aten::clamp_", "aten::clamp_ has no blocks"),
+                ("aten::no_such", "aten::no_such has no blocks"),
+                ("prim::NumToTensor", "prim::NumToTensor has no blocks"),
+                ("irc::overwrite", "irc::overwrite has no blocks"),
+                ("onnx::Relu", "onnx::Relu must have 0 blocks, not 1"),
+                ("onnx::Relu_", "onnx::Relu_ must have 0 blocks, not 1"),
+                ("ai.onnx.ml::Binarizer", "must have 0 blocks, not 1"),
+                ("prim::Uninitialized", "must have 0 inputs here, not 1"),
+            )
+        ),
+        (
+            body("%y = prim::CallFunction(%f)\n    block0():\n      -> ()", "%f : Function"),
+            "IRC213",
+            "prim::CallFunction must have 0 blocks here, not 1",
+            "prim::CallFunction",
         ),
         # schemas
         (body("%y : int = aten::relu(%x)", "%x : Tensor"), "IRC214", "cannot be int", "%y"),
@@ -249,6 +327,36 @@ from tests.ir.helpers import body, marked, refused
             "cannot be NoneType",
             "%n",
         ),
+        *(
+            (
+                body("%y : Tensor = onnx::Relu(%x)", f"%x : {type}"),
+                "IRC214",
+                f"input X of onnx::Relu cannot be {type}; it can be tensor(",
+                "%x",
+            )
+            for type in (
+                "(Tensor, int)",
+                "(Any)",
+                "Future(Tensor)",
+                "__torch__.A",
+                "Enum<__torch__.Color>",
+                "Union(int, Tensor)",
+                "Union(Tensor, NoneType)",
+                "Tensor?",
+            )
+        ),
+        (
+            body("%y : int = onnx::SequenceLength(%x)", "%x : (Tensor, int)[]"),
+            "IRC214",
+            "input input_sequence of onnx::SequenceLength cannot be (Tensor, int)[]",
+            "%x",
+        ),
+        (
+            body("%y : (Tensor) = onnx::Relu(%x)", "%x : Tensor"),
+            "IRC214",
+            "output Y of onnx::Relu cannot be (Tensor)",
+            "%y",
+        ),
         (
             body("%y : __torch__.A[] = prim::ListConstruct(%a, %b)", "%a : __torch__.A, %b : __torch__.B"),
             "IRC214",
@@ -292,6 +400,12 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : int = prim::DifferentiableGraph_0(%x)", "%x : int")
         + "with prim::DifferentiableGraph_0 = graph(%x : int):\n  return (%x, %x)\n",
         body("%y : Tensor = onnx::Clip(%x, %n, %x)", "%x : Tensor, %n : NoneType"),
+        body("%y : Tensor = onnx::Relu(%x)", "%x : Any"),
+        body("%y : Tensor = onnx::Relu(%x)", "%x : Union(Float(2), Double(3))"),
+        body("%y : Tensor = onnx::Identity(%x)", "%x : Union(Tensor, Tensor[])"),
+        body("%y : int = onnx::Identity(%x)", "%x : int"),
+        body("%y : (int, Tensor)? = onnx::Identity(%x)", "%x : (int, Tensor)"),
+        body("%y : Long() = onnx::SequenceLength(%x)", "%x : Any[]"),
         body("%y : Float() = onnx::Relu_(%x)", "%x : Float()"),
         body("%y : Tensor = onnx::Elu[alpha=1](%x)", "%x : Tensor"),
         body("%y : Float()[] = onnx::SequenceConstruct(%x, %x)", "%x : Float()"),
@@ -299,6 +413,7 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : Tensor = ai.onnx.ml::Binarizer(%x)", "%x : Float()"),
         body("%y : Tensor = com.microsoft::Anything[a=1](%x, %x, %x)", "%x : int"),
         body("%y : Tensor = aten::some_new_operator(%x)", "%x : Tensor"),
+        body("%y : Tensor = my::operator(%x)\n    block0():\n      -> (%x)", "%x : Tensor"),
         body("%y : Layout = prim::Constant[value=0]()"),
         body("%y : Tensor = prim::Constant()"),
         body('%f : Function = prim::Constant[name="g"]()\n  %y : int = prim::CallFunction(%f)'),
@@ -307,10 +422,22 @@ def test_operators_must_be_right(text: str, code: str, message: str, caret: str)
         body("%y : Tensor = irc::slice_scatter[starts=[0], steps=[1]](%x, %x)", "%x : Tensor"),
         body("%y : Tensor = irc::overwrite[same_type=1](%x, %x)", "%x : Tensor"),
         body("onnx::Loop(%n, %a)\n block0(%i : Long(), %d : Bool()):\n -> (%d)", "%n : NoneType, %a : NoneType"),
+        *(
+            body(
+                f"%y : Float(4) = onnx::Scan[num_scan_inputs=1{attributes}](%x, %x)\n"
+                " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
+                "%x : Float(4)",
+            )
+            for attributes in (
+                "",
+                ", scan_input_axes=[], scan_output_axes=[0], scan_input_directions=[1], scan_output_directions=[0]",
+                ', declared_rows=["Float()"], declared_inputs=["Float(*)", "Float()"]',
+            )
+        ),
         body(
-            "%y : Float(4) = onnx::Scan[num_scan_inputs=1](%x, %x)\n"
-            " block0(%i : Float(4), %j : Float()):\n -> (%i, %j)",
-            "%x : Float(4)",
+            "%y : Float(2, 4) = onnx::Scan[num_scan_inputs=1, directions=[1], since_version=8](%n, %x, %x)\n"
+            " block0(%i : Float(4), %j : Float(4)):\n -> (%i, %j)",
+            "%x : Float(2, 4), %n : NoneType",
         ),
     ],
 )

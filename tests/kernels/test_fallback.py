@@ -152,6 +152,12 @@ def test_bad_values():
     assert error.value.code == "IRC404"
 
 
+def test_where_the_reference_does_not_say_why_the_statement_does():
+    with pytest.raises(Error, match=r"cannot compute Attention: AssertionError: assert len\(Q.shape\)") as error:
+        fallback.bind(node("onnx::Attention", 3))(ramp(2), ramp(1, 2), ramp(2))
+    assert error.value.code == "IRC404"
+
+
 def test_what_interrupts_it_says_nothing_of_the_operator():
     """A signal handler's exception is its caller's; onnx's own are not."""
 

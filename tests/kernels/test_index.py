@@ -205,6 +205,8 @@ def test_bad_tensor_scatter():
         (values(2, 2, 3), np.array([0, 2**63 - 1]), {}),
         (values(2, 2, 3), np.array([0]), {}),
         (values(2, 2, 3), np.array(0), {}),
+        (values(3), None, {}),
+        (values(2, 2, 3, 1), None, {"axis": 2}),
     ):
         with pytest.raises(Error):
             run_kernel("TensorScatter", [cache, update, starts], attrs, 24)

@@ -85,3 +85,14 @@ def test_a_run_refuses_them(operation: str, message: str, outputs: str) -> None:
     }
     with pytest.raises(irc.Error, match=f"IRC421: .*{message}"):
         irc.compile(parse_module(text), passes="none").run(feeds)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [(7, "int"), ("a", "str"), ([7], r"seq\(int\)"), ({"a": 7}, "map")],
+)
+@pytest.mark.parametrize("op", ["Relu", "Softmax", "Transpose"])
+def test_a_run_refuses_what_is_no_tensor_where_that_may_be_anything(op: str, value: Any, name: str) -> None:
+    text = f"graph(%x : Any):\n  %y : Tensor = onnx::{op}(%x)\n  return (%y)\n"
+    with pytest.raises(irc.Error, match=f"IRC421: .*of onnx::{op} cannot be {name}"):
+        irc.compile(parse_module(text)).run({"x": value})

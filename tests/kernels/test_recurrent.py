@@ -109,11 +109,15 @@ def test_bad_layers():
         run_kernel("LSTM", [x, w[:, :-1], r], {"hidden_size": H}, 14, 3)
     with pytest.raises(Error, match="do not fit"):
         run_kernel("LSTM", [x, w, r], {"hidden_size": H + 1}, 14, 3)
+    with pytest.raises(Error, match="do not fit"):
+        run_kernel("LSTM", [x, w, values()], {}, 14, 3)
     for lengths in ([6, 1, 1], [-1, 1, 1], [1, 1]):
         with pytest.raises(Error, match="sequence_lens"):
             run_kernel("LSTM", [x, w, r, None, np.array(lengths, np.int32)], {"hidden_size": H}, 14, 3)
     with pytest.raises(Error, match="initial state"):
         run_kernel("LSTM", [x, w, r, None, None, values(1, 2, H)], {"hidden_size": H}, 14, 3)
+    with pytest.raises(Error, match="initial state"):
+        run_kernel("LSTM", [x.swapaxes(0, 1), w, r, None, None, values(H)], {"hidden_size": H, "layout": 1}, 14, 3)
     for attrs in ({"direction": "up"}, {"activations": ["Tanh"]}, {"activations": ["Sigmoid", "Tanh", "Sine"]}):
         with pytest.raises(Error):
             bind("LSTM", attrs, 14, 3, 3)

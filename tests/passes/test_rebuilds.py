@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from irc.ir import types
 from irc.passes import PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
 from tests.counting import analyses
@@ -33,6 +34,26 @@ def test_dropping_branches_builds_no_further_analysis() -> None:
     assert report.stats["constant-fold.branches"] == 30
     assert report.stats["alias.built"] == 1 == built.call_count
     assert kinds(graph) == ["neg"] + ["neg_"] * 30
+
+
+def test_the_analysis_is_told_of_types_that_rule_something_out() -> None:
+    graph = parse_graph("""
+graph(%x : Tensor, %c : bool):
+  %n : NoneType = prim::Constant()
+  %a : Tensor = aten::relu(%x)
+  %r : Tensor? = prim::If(%c)
+    block0():
+      -> (%n)
+    block1():
+      -> (%n)
+  %u : Tensor = aten::ones(%r)
+  %w : Tensor = aten::relu_(%u)
+  return (%a, %w)
+""")
+    passes = "dce,canonicalize,cse,dce,shape-inference"
+    report = PassManager(passes, create_instruments(["verify-each", "verify-alias"])).run(graph)
+    assert report.stats["alias.built"] == 1
+    assert graph.value("r").type == types.NONE
 
 
 @pytest.mark.parametrize("n", [10, 40])

@@ -5,7 +5,7 @@ import pytest
 
 from irc.alias import analyze
 from irc.ir import DType, Graph, Tensor, parse_graph, parse_module, types
-from irc.passes import PassContext, Rewriter
+from irc.passes import PassContext, PassManager, Rewriter
 from tests.counting import analyses
 
 FLOAT = types.tensor(DType.FLOAT, (2,))
@@ -281,3 +281,17 @@ def test_nodes_are_hoisted_all_at_once() -> None:
     assert not db.writes_to_alias(loop, [graph.value("a")])
     graph.verify()
     db.check()
+
+
+@pytest.mark.parametrize("type", ["int", "bool"])
+def test_two_equal_outputs_that_are_no_tensors_keep_their_names(type: str) -> None:
+    kind = {"int": "aten::add", "bool": "aten::__and__"}[type]
+    text = f"""graph(%x : {type}, %y : {type}):
+  %a : {type} = {kind}(%x, %y)
+  %b : {type} = {kind}(%x, %y)
+  return (%a, %b)
+"""
+    graph = parse_graph(text)
+    PassManager("default", ["verify-each"]).run(graph)
+    assert [v.name for v in graph.outputs] == ["a", "b"]
+    assert str(parse_graph(str(graph))) == str(graph)

@@ -142,6 +142,14 @@ def test_what_broadcasts_is_as_large_as_all_of_it_is(kind):
     assert graph.outputs[0].type == tensor(DType.FLOAT, (2 if condition else "N", 6))
 
 
+@pytest.mark.parametrize("given", ["Any", "Union(Float(2), Float(3))", "(Tensor, int)"])
+@pytest.mark.parametrize("kind", ["onnx::Relu", "onnx::Softmax", "onnx::Identity", "onnx::Dropout"])
+def test_what_is_declared_to_be_a_tensor_stays_one_whatever_the_operand_may_be(kind, given):
+    graph = parse_graph(f"graph(%x : {given}):\n  %y : Float(*) = {kind}(%x)\n  return (%y)\n")
+    Inference(graph).run()
+    assert graph.outputs[0].type == tensor(DType.FLOAT, (None,))
+
+
 def test_contents_are_not_tracked_through_memory_that_is_written():
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
     shape = b.op("onnx::Shape", x)

@@ -90,12 +90,12 @@ def test_num_scan_inputs_out_of_range_is_refused(attributes):
 
 
 def test_lists_of_axes_have_one_element_an_input():
-    with pytest.raises(Error, match="scan_input_axes has 1 elements; it needs 2"):
+    with pytest.raises(Error, match="scan_input_axes has 1 element; it needs 2"):
         run(scan("num_scan_inputs=2, scan_input_axes=[0]", 11), f32(0, 0), f32(0, 0), f32(0, 0))
 
 
 SCAN_8 = """
-graph(%lens : Long(*)?, %s : Tensor, %x : Tensor):
+graph(%lens : Long?, %s : Tensor, %x : Tensor):
   %last : Tensor, %sums : Tensor = onnx::Scan[num_scan_inputs=1, directions=[DIRECTION], since_version=8](%lens, %s, %x)
     block0(%a : Float(2), %r : Float(2)):
       %b : Float(2) = onnx::Add(%a, %r)
@@ -141,10 +141,16 @@ def test_version_8_agrees_with_onnxruntime():
     assert_all_close(run(SCAN_8.replace("DIRECTION", "1"), lengths, s, x), run_ort_model(model, [lengths, s, x]))
 
 
-@pytest.mark.parametrize("lengths", [[3], [3, 4], [-1, 2]])
+@pytest.mark.parametrize("lengths", [[3], [3, 4], [-1, 2], 3, [[3, 3]]])
 def test_version_8_checks_lengths(lengths):
     with pytest.raises(Error, match="sequence_lens"):
         run(SCAN_8.replace("DIRECTION", "0"), i64(lengths), np.ones((2, 2)), np.ones((2, 3, 2)))
+
+
+@pytest.mark.parametrize(("states", "sequences"), [((2, 2), (2,)), ((), (2, 3, 2)), ((2, 2), ())])
+def test_version_8_checks_ranks(states, sequences):
+    with pytest.raises(Error, match="the inputs of Scan, without lengths, are of ranks"):
+        run(SCAN_8.replace("DIRECTION", "0"), None, np.ones(states, np.float32), np.ones(sequences, np.float32))
 
 
 def test_nested_scans_capture():

@@ -21,6 +21,7 @@ from irc.ir.types import (
     TypeVar,
     UnionType,
 )
+from irc.ir.value import Value
 
 _Sorts = tuple[type[Type] | str, ...]
 """Of each argument its sort: the class of its type or, of a type without parameters, the name."""
@@ -139,6 +140,23 @@ def is_unsettled(node: Node) -> bool:
         is_open = len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
         known[sorts] = is_open
     return is_open and resolve(node) is None
+
+
+def chooses_otherwise(node: Node, value: Value, before: Type) -> bool:
+    """Whether other rows may be meant by ``node``, which uses ``value``, than when that was of type ``before``."""
+    if not schemas(node.kind):
+        return False
+    now, after = _chosen(node), value.type
+    value.type = before
+    try:
+        return _chosen(node) != now
+    finally:
+        value.type = after
+
+
+def _chosen(node: Node) -> tuple[bool, Program | None]:
+    row = resolve(node)
+    return is_unsettled(node), None if row is None else compile_schema(row)
 
 
 def _by_types(rec: Recorder, node: Node) -> Steps | None:

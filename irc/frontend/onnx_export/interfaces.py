@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared_outputs import completed, declared_type
-from irc.ir.kinds import ONNX_LOOP, SCAN
+from irc.ir.kinds import IF, ONNX_LOOP, SCAN
 from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
-from irc.ir.types import ListType, OptionalType, TensorType, Type, without_names, without_shapes
+from irc.ir.types import ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from onnx import ValueInfoProto
 
@@ -76,13 +76,34 @@ def result_type(value: Value) -> Type:
     """The type of a result of a graph.
 
     A value that a loop carries is optional in the IR if its initial value is, as no iteration may replace it. In ONNX
-    it has the type that the body returns.
+    it has the type that the body returns; so has a result of an If whose branches both return such values.
     """
-    type, source = value.type, value
-    while isinstance(type, OptionalType) and (loop := source.made_by(ONNX_LOOP)) is not None:
-        source = loop.blocks[0].returns[carried(loop).returned + source.index]
-        type = source.type
-    return value.type if isinstance(type, OptionalType) else type
+    found: Type | None = None
+    for source in _sources(value):
+        if isinstance(source.type, OptionalType):
+            return value.type
+        found = source.type if found is None else join(found, source.type)
+        if found is None:
+            return value.type
+    return found or value.type
+
+
+def _sources(value: Value) -> Iterator[Value]:
+    """Where ``value`` comes from, through loops and branches, as long as that is an optional."""
+    seen, pending = {value}, [value]
+    while pending:
+        source = pending.pop()
+        node = source.node
+        through = isinstance(source.type, OptionalType) and node is not None and node.kind in (ONNX_LOOP, IF)
+        if not through or node is None:
+            yield source
+            continue
+        first = carried(node).returned if node.kind == ONNX_LOOP else 0
+        for block in node.blocks:
+            returned = block.returns[first + source.index]
+            if returned not in seen:
+                seen.add(returned)
+                pending.append(returned)
 
 
 def output_type(value: Value, metadata: Mapping[str, str]) -> Type:

@@ -19,6 +19,10 @@ DECLARED_INPUTS, DECLARED_ROWS = "declared_inputs", "declared_rows"
 each row that the body of a Loop or Scan gives. No pass believes them, as they may be wrong. They are for empty scan
 outputs, which have the declared shape in ONNX Runtime too, and for models that are written, where it wants ranks."""
 
+SCANNED_BY = ("scan_input_axes", "scan_input_directions", "directions")
+STACKED_BY = ("scan_output_axes", "scan_output_directions")
+"""Attributes of Scan that have a number for each input that it takes slices of, and for each it stacks (or none)."""
+
 
 class Carried(NamedTuple):
     """What a loop carries: where it begins in the inputs, the block's parameters and its returns, and how many values.

@@ -69,10 +69,12 @@ def _of_type(type: Type) -> str | None:
 
 
 def check_constant(node: Node) -> None:
-    """Check that a ``prim::Constant`` has the type of its value (IRC214) and no graph to run (IRC215)."""
+    """Check that a ``prim::Constant`` has the type of its value (IRC214), no graph, and a function's name (IRC215)."""
     declared = node.outputs[0].type
     if isinstance(node.attributes.get("Subgraph"), Graph):
         raise node_error("IRC215", "a constant holds no Subgraph", node)
+    if declared == types.FUNCTION and not isinstance(node.attributes.get("name"), str):
+        raise node_error("IRC215", "a constant Function needs an attribute name, that of the function, as a text", node)
     value = node.attributes.get("value")
     fits = _may_be_none(declared) if value is None else constant_fits(value, declared)
     if not fits:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from irc.errors import did_you_mean
 from irc.ir import types
+from irc.ir.kinds import ONNX_LOOP, SCAN
 from irc.ir.node import Node
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import LAST_VERSION, find
 from irc.ir.ops.registry import functional_by_default
 from irc.ir.tensor import Tensor
-from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type
+from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, UnionType
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import accepts
 
-_OWN_FORMS = frozenset({"onnx::Loop", "onnx::Scan"})  # their bodies are blocks here: operator_rules knows them
+_IDENTITY = "onnx::Identity"
+"""Passes insert it where an output has to keep its name, whatever its type is: a number, say."""
+
+_OWN_FORMS: dict[str, dict[str, str]] = {
+    ONNX_LOOP: {DECLARED_ROWS: "STRINGS"},
+    SCAN: {DECLARED_ROWS: "STRINGS", DECLARED_INPUTS: "STRINGS"},
+}
+"""Operators of whose signature only version and attributes count, as operator_rules knows the rest -> the attributes
+that they have in the IR alone."""
+
+
+_MANY = 30
+_ELEMENT = re.compile(r"tensor\(\w+\)")
 
 
 class _Formal(NamedTuple):
@@ -45,6 +61,7 @@ class _Signature(NamedTuple):
     outputs: tuple[_Formal, ...]
     input_range: tuple[int, int]
     output_range: tuple[int, int]
+    blocks: int
     attributes: dict[str, str]
     required: tuple[str, ...]
 
@@ -53,16 +70,19 @@ def check_onnx(node: Node) -> bool:
     """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
     if not functional_by_default(node.kind):
         return False
-    if node.kind in _OWN_FORMS:
-        return True
-    signature = _signature_of(node.kind, node.version)
+    signature = _twin_or_own(node.kind, node.version)
     if signature is None:
         version = "" if node.version is None else f" at version {node.version}"
         raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
     if node.version is not None and node.version != signature.since:
         message = f"{node.kind} has no version {node.version}; the one before it is {signature.since}"
         raise node_error("IRC217", message, node)
+    if node.kind in _OWN_FORMS:
+        _check_attributes(node, signature)
+        return True
     _check_form(node, signature)
+    if node.kind == _IDENTITY and accepts(node.outputs[0].type, node.inputs[0].type):
+        return True
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)
     _check_types(node, signature.outputs, node.outputs, "output", bound)
@@ -70,7 +90,7 @@ def check_onnx(node: Node) -> bool:
 
 
 def check_form(node: Node) -> None:
-    """Check how many inputs and outputs ``node`` has, and its attributes, if it is one of ONNX (IRC213, IRC215)."""
+    """Check numbers of inputs, outputs and blocks of ``node``, and its attributes, if it is ONNX's (IRC213, IRC215)."""
     signature = _signature_of(node.kind, node.version)
     if signature is not None:
         _check_form(node, signature)
@@ -79,6 +99,7 @@ def check_form(node: Node) -> None:
 def _check_form(node: Node, signature: _Signature) -> None:
     _check_count(node, "input", len(node.inputs), signature.input_range)
     _check_count(node, "output", len(node.outputs), signature.output_range)
+    _check_count(node, "block", len(node.blocks), (signature.blocks, signature.blocks))
     if node.attributes or signature.required:
         _check_attributes(node, signature)
 
@@ -111,6 +132,12 @@ def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str
     return None
 
 
+def _listed(names: frozenset[str]) -> str:
+    """The types, or, of very many, what they have in common."""
+    found = names if len(names) <= _MANY else {_ELEMENT.sub("tensor(...)", name) for name in names}
+    return ", ".join(sorted(found))
+
+
 def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
     low, high = allowed
     if not low <= found <= high:
@@ -127,17 +154,9 @@ def _check_types(
     for i, value in enumerate(values):
         formal = formals[i] if i < len(formals) else formals[-1]
         found = value.type
-        if isinstance(found, TensorType):
-            key = found.dtype
-            fits = key in formal.dtypes if key is not None else bool(formal.dtypes)
-        else:
-            key = onnx_name(found)
-            if key is None:
-                fits = any(name.startswith(_FORMS.get(type(found), "")) for name in formal.allowed)
-            else:
-                fits = key in formal.allowed or (found == types.NONE and formal.optional)
-        if not fits:
-            allowed = ", ".join(sorted(formal.allowed))
+        key = found.dtype if isinstance(found, TensorType) else onnx_name(found)
+        if not (_fits(found, formal) or (found == types.NONE and formal.optional)):
+            allowed = _listed(formal.allowed)
             message = f"{what} {formal.name} of {node.kind} cannot be {found}; it can be {allowed}"
             raise node_error("IRC214", message, node, **{what: i})
         if key is not None and formal.alike and found != types.NONE:
@@ -146,6 +165,30 @@ def _check_types(
                 names = " and ".join(k.label if isinstance(k, DType) else str(k) for k in (other, key))
                 message = f"{what} {formal.name} of {node.kind} must be of the same type as those before it: {names}"
                 raise node_error("IRC214", message, node, **{what: i})
+
+
+def _fits(found: Type, formal: _Formal) -> bool:
+    """Whether ``formal`` takes values of type ``found``, all of them as far as that tells: what may be anything fits.
+
+    So it is with schema rows.
+    """
+    if isinstance(found, TensorType):
+        return found.dtype in formal.dtypes if found.dtype is not None else bool(formal.dtypes)
+    if found.is_any:
+        return True
+    if isinstance(found, UnionType):
+        return all(_fits(member, formal) for member in found.members)
+    key = onnx_name(found)
+    if key is not None:
+        return key in formal.allowed
+    form = _FORMS.get(type(found))
+    return form is not None and _is_onnx(found) and any(name.startswith(form) for name in formal.allowed)
+
+
+def _is_onnx(t: Type) -> bool:
+    """Whether ONNX may have a word for ``t``: for tuples, futures, objects and enumerations it has none."""
+    is_plain = t.is_any or isinstance(t, TensorType | PrimType)
+    return is_plain or (type(t) in _FORMS and all(map(_is_onnx, t.inner)))
 
 
 def onnx_name(t: Type) -> str | None:
@@ -201,6 +244,10 @@ def _signature_of(kind: str, version: int | None) -> _Signature | None:
     """The signature of nodes of a kind, in-place twins too; None if it is not ONNX's, or has a form of its own."""
     if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
+    return _twin_or_own(kind, version)
+
+
+def _twin_or_own(kind: str, version: int | None) -> _Signature | None:
     return _signature(kind, version) or _signature(kind.removesuffix("_"), version)
 
 
@@ -210,16 +257,17 @@ def _signature(kind: str, version: int | None) -> _Signature | None:
     if schema is None:
         return None
     constraints = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-    attributes = {key: a.type.name for key, a in schema.attributes.items()}
+    # Bodies are blocks in the IR.
+    attributes = {key: a.type.name for key, a in schema.attributes.items() if a.type.name != "GRAPH"}
     return _Signature(
         since=schema.since_version,
         inputs=tuple(_formal(p, constraints) for p in schema.inputs),
         outputs=tuple(_formal(p, constraints) for p in schema.outputs),
         input_range=(schema.min_input, schema.max_input),
         output_range=(schema.min_output, schema.max_output),
-        attributes=attributes,
-        # Bodies are blocks in the IR.
-        required=tuple(k for k, a in schema.attributes.items() if a.required and "GRAPH" not in attributes[k]),
+        blocks=len(schema.attributes) - len(attributes),
+        attributes=attributes | _OWN_FORMS.get(kind, {}),
+        required=tuple(key for key in attributes if schema.attributes[key].required),
     )
 
 

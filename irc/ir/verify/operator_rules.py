@@ -10,7 +10,7 @@ from irc.ir.block import Block
 from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
 from irc.ir.node import Node
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, carried
+from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value
@@ -71,6 +71,16 @@ def _has_types(node: Node, key: str, wanted: int) -> None:
             raise node_error("IRC215", f"{key} has {text!r}, which is no type: {reason}", node) from None
 
 
+def _has_numbers(node: Node, key: str, wanted: int) -> None:
+    """Check that attribute ``key``, if there is one that is not empty, is a list of so many numbers (IRC215)."""
+    found: Any = node.attributes.get(key, [])
+    numbers = cast("list[Any]", found) if isinstance(found, list) else [None]
+    if not all(type(number) is int for number in numbers):
+        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'whole number')}", node)
+    if numbers and len(numbers) != wanted:
+        raise node_error("IRC215", f"{key} has {count(len(numbers), 'element')}; it needs {wanted}", node)
+
+
 # -- the operators -----------------------------------------------------------
 
 
@@ -100,7 +110,7 @@ def _onnx_loop(node: Node) -> None:
     require(node, scans >= 0, f"the block must return the condition and {count(at.many, 'carried value')}")
     # Unused trailing outputs are left out, as everywhere in ONNX.
     require(node, len(node.outputs) <= at.many + scans, f"there are only {count(at.many + scans, 'result')}")
-    _has_types(node, DECLARED_ROWS, len(node.outputs) - at.many)
+    _has_types(node, DECLARED_ROWS, scans)
     _loop(node, scans)
 
 
@@ -140,7 +150,7 @@ def _carries(node: Node) -> None:
 def _scan(node: Node) -> None:
     has(node, blocks=1)
     scanned = node.attributes.get("num_scan_inputs")
-    if not isinstance(scanned, int) or scanned < 1:
+    if type(scanned) is not int or scanned < 1:
         raise node_error("IRC215", "num_scan_inputs must be a positive number", node)
     at = carried(node)
     require(node, at.input + scanned <= len(node.inputs), f"there are fewer inputs than the {scanned} to scan")
@@ -148,7 +158,11 @@ def _scan(node: Node) -> None:
     _block_has(node, block, at.many + scanned, len(block.returns))
     require(node, len(block.returns) >= at.many, f"the block must return {count(at.many, 'state')}")
     require(node, len(node.outputs) <= len(block.returns), f"there are only {count(len(block.returns), 'result')}")
-    _has_types(node, DECLARED_ROWS, len(node.outputs) - at.many)
+    rows = len(block.returns) - at.many
+    for attributes, of in ((SCANNED_BY, scanned), (STACKED_BY, rows)):
+        for key in attributes:
+            _has_numbers(node, key, of)
+    _has_types(node, DECLARED_ROWS, rows)
     _has_types(node, DECLARED_INPUTS, at.many + scanned)
     _carries(node)
 
@@ -168,6 +182,7 @@ def _group(node: Node) -> None:
 
 def _call_function(node: Node) -> None:
     require(node, len(node.inputs) > 0, "prim::CallFunction takes a function and its arguments")
+    has(node)
     function, *arguments = node.inputs
     if function.type != types.FUNCTION:
         raise node_error("IRC214", f"%{function.name} must be a Function, not {function.type}", node, input=0)
@@ -213,6 +228,7 @@ _FORMS: dict[str, Form] = {
     **dict.fromkeys(_CASTS, counts(1, 1)),
     "prim::Enter": counts(1, None),
     "prim::Exit": counts(1, None),
+    "prim::Uninitialized": counts(0, 1),
     "prim::GetAttr": _field(1, 1),
     "prim::SetAttr": _field(2, 0),
     **dict.fromkeys(SUBGRAPHS, _group),

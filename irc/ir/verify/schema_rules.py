@@ -19,8 +19,10 @@ def check_schema(node: Node) -> None:
 
     The inputs choose the overload. That none fits is no fault: irc's rows do not cover all of
     PyTorch's overloads, and analyses assume the worst of an operator without a schema. Of irc's own
-    operators they cover all.
+    operators they cover all. Blocks are what no row can say.
     """
+    if node.blocks and (schemas(node.kind) or node.kind.startswith("aten::")):
+        raise node_error("IRC213", f"{node.kind} has no blocks; here it has {len(node.blocks)}", node)
     schema = resolve(node)
     if node.kind.startswith("irc::"):
         _check_own(node, schema)

@@ -39,6 +39,7 @@ class Inference:
         alias_db: returns the alias analysis of the graph, which shows what is written and so has no fixed contents; by
             default one of its own. Only called if the graph may write at all.
         memory: where passes store results for as long as they run.
+        built_db: returns the alias analysis that is updated with new types, if it has been built.
     """
 
     def __init__(
@@ -46,11 +47,14 @@ class Inference:
         graph: Graph,
         alias_db: Callable[[], AliasDb] | None = None,
         memory: dict[Any, Any] | None = None,
+        built_db: Callable[[], AliasDb | None] = lambda: None,
     ) -> None:
         self.graph = graph
         self._alias_db = alias_db or cache(partial(analyze, graph))
+        self._built_db = built_db
         self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
         self._declared: dict[Value, Type] = {}  # what types said before
+        self._untold: dict[Value, Type] = {}  # what the analysis takes them to be
         self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
         self._surely_runs = graph.module is None or graph.is_main
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
@@ -59,7 +63,7 @@ class Inference:
     @classmethod
     def in_pass(cls, graph: Graph, ctx: PassContext) -> Inference:
         """The inference for a pass, with the pass's alias analysis."""
-        return cls(graph, partial(ctx.alias_db, graph), ctx.memory)
+        return cls(graph, partial(ctx.alias_db, graph), ctx.memory, partial(ctx.built_alias_db, graph))
 
     @property
     def contents(self) -> dict[Value, Contents]:
@@ -83,7 +87,17 @@ class Inference:
                 never run, so a contradiction there is an error only at run time.
         """
         self._block(self.graph.block)
+        self._tell()
         return self
+
+    def _tell(self) -> None:
+        """Tell the alias analysis which types have become more exact, other than by what they say of tensors."""
+        db = self._built_db()
+        if db is not None:
+            for value, before in self._untold.items():
+                if value.graph is self.graph:  # not inside of a group, which has an analysis of its own
+                    db.retype_value(value, before)
+        self._untold.clear()
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
@@ -114,7 +128,9 @@ class Inference:
             return
         context = NodeTypes(node, self.known)
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
-            self.set_type(value, type)
+            declared = self._declared.get(value, value.type)
+            is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
+            self.set_type(value, declared if is_copied else type)  # of an operand that may be something else as well
         contents_rule = CONTENTS_RULES.get(node.kind)
         if contents_rule is not None and trackable(node.outputs[0].type):
             contents = apply(contents_rule, context)
@@ -141,6 +157,7 @@ class Inference:
             inferred[node] = None
             if before != [self._told(v) for v in node.outputs]:
                 pending.add(user for v in node.outputs for user in v.iter_users())
+        self._tell()
         return list(inferred)
 
     def _told(self, value: Value) -> tuple[object, ...]:
@@ -150,8 +167,10 @@ class Inference:
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give ``value`` its type; what ``type`` leaves open stays as it was declared."""
-        plain = with_plain_sizes(type)
+        plain, before = with_plain_sizes(type), value.type
         value.type = refined(plain, self._declared.setdefault(value, value.type))
+        if before is not value.type and not (isinstance(before, TensorType) and isinstance(value.type, TensorType)):
+            self._untold.setdefault(value, before)
         self.known.symbolic.pop(value, None)
         if plain is not type:
             self.known.tell(value, type)

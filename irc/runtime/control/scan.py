@@ -81,11 +81,15 @@ class _Scan:
         """
         lengths, *batched = inputs
         sequences = batched[self.states :]
+        ranks = [x.ndim for x in batched]
+        if 0 in ranks or 1 in ranks[self.states :]:
+            needs = "states have a batch axis, sequences then one of time"
+            raise Error("IRC433", f"the inputs of Scan, without lengths, are of ranks {ranks}: {needs}")
         batch, longest = sequences[0].shape[:2]
         if any(x.shape[0] != batch for x in batched) or any(x.shape[1] != longest for x in sequences):
             raise Error("IRC433", "the inputs of Scan have different batch sizes or sequence lengths")
         sizes: list[int] = [longest] * batch if lengths is None else lengths.tolist()
-        if len(sizes) != batch or any(not 0 <= n <= longest for n in sizes):
+        if np.shape(sizes) != (batch,) or any(not 0 <= n <= longest for n in sizes):
             raise Error("IRC433", f"sequence_lens is {sizes}; it needs {batch} lengths from 0 to {longest}")
         results: list[list[Any]] = []
         for b, size in enumerate(sizes):

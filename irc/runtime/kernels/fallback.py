@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,4 +210,6 @@ def _may_share(a: Any, b: Any) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+    """The class of ``error`` and what it says, or else the statement that raised it."""
+    line = str(error).partition("\n")[0] or (extract_tb(error.__traceback__)[-1].line or "it does not say why")
+    return f"{type(error).__name__}: {line}"[:300]

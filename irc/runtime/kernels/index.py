@@ -184,10 +184,10 @@ def tensor_scatter(node: Node) -> Kernel:
 
     def run(cache: Array, update: Array, starts: Array | None = None, out: Array | None = None) -> Array:
         at = axis_in(axis, cache.ndim)
-        length, capacity = update.shape[at], cache.shape[at]
-        rest = [d for i, d in enumerate(cache.shape) if i != at]
-        if at == 0 or update.ndim != cache.ndim or [d for i, d in enumerate(update.shape) if i != at] != rest:
+        rest = (*cache.shape[:at], *cache.shape[at + 1 :])
+        if at == 0 or update.ndim != cache.ndim or (*update.shape[:at], *update.shape[at + 1 :]) != rest:
             raise Error("IRC421", f"an update of shape {list(update.shape)} does not fit {list(cache.shape)}")
+        length, capacity = update.shape[at], cache.shape[at]
         first = np.zeros(cache.shape[0], np.int64) if starts is None else starts
         if first.shape != cache.shape[:1]:
             raise Error("IRC421", f"starts of shape {list(first.shape)} do not fit {len(cache)} samples")

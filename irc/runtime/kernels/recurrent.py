@@ -229,7 +229,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         initial_c: Array | None = None,
         peepholes: Array | None = None,
     ) -> Any:
-        hidden = r.shape[-1] if size is None else size
+        hidden = size if size is not None else r.shape[-1] if r.ndim else 0
         dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
         if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
             shapes = f"{list(x.shape)}, {list(w.shape)} and {list(r.shape)}"
@@ -271,7 +271,7 @@ def _initial(
     shape = (directions, batch, hidden)
     if given is None:
         return np.zeros(shape, dtype)
-    found = (given.swapaxes(0, 1) if batch_first else given).astype(dtype, copy=False)
+    found = (given.swapaxes(0, 1) if batch_first and given.ndim == 3 else given).astype(dtype, copy=False)
     if found.shape != shape:
         raise Error("IRC421", f"an initial state has the shape {list(found.shape)}; it must be {list(shape)}")
     return found

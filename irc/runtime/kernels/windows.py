@@ -96,7 +96,7 @@ class Axis(NamedTuple):
     @property
     def trivial(self) -> bool:
         """Whether output ``o`` reads input ``o`` and nothing else."""
-        return self.kernel == 1 and self.stride == 1 and self.begin == 0 and self.end == 0
+        return self.kernel == 1 and self.out == self.size and self.begin == 0 and self.end == 0
 
 
 Axes = tuple[Axis, ...]
@@ -178,6 +178,8 @@ class Window(NamedTuple):
             )
         if self.ceil and (out - 1) * stride >= size + begin:  # none may start in the padding behind the input
             out -= 1
+        if out == 1:  # any stride says the same then, and NumPy counts in 64-bit integers
+            stride = min(stride, size + 1)
         return Axis(size, out, kernel, stride, dilation, begin, end)
 
 
