@@ -680,8 +680,30 @@ def test_the_blas_of_numpy_is_as_before_after_a_run():
     assert threads._get() == before
 
 
-def test_whoever_runs_units_leaves_the_blas_its_threads(monkeypatch):
-    """Each unit is a user of them while it runs, also one that fails."""
+def test_units_share_the_threads_of_the_blas_while_they_run_and_then_give_them_back(monkeypatch):
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    monkeypatch.setattr(blas, "threads", lambda: threads)
+    barrier = threading.Barrier(2, timeout=WAIT)
+    seen: list[int] = []
+    plain = dispatch.execute
+
+    def both_at_once(code: Any, frame: Any) -> None:
+        if any(node.kind == "onnx::MatMul" for node, _, _ in code.nodes):
+            barrier.wait()
+            seen.append(now[0])
+            barrier.wait()
+        plain(code, frame)
+
+    x = np.ones((4, 4), np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "execute", both_at_once)
+        run_units(graph_of(BRANCHES), [x, x], 2)
+    assert seen == [4, 4] and now == [8]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_units_that_fail_give_the_blas_its_threads_back_too(monkeypatch, count):
     now = [8]
     threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
     monkeypatch.setattr(blas, "threads", lambda: threads)
@@ -694,14 +716,10 @@ def test_whoever_runs_units_leaves_the_blas_its_threads(monkeypatch):
 
     monkeypatch.setattr(dispatch, "execute", looking)
     x = np.ones((4, 4), np.float32)
+    with pytest.raises(Error, match="MatMul"):
+        run_units(graph_of(BRANCHES), [x, np.ones((3, 2), np.float32)], count)
     run_units(graph_of(BRANCHES), [x, x], 1)
-    assert seen == [8] * 4
-    run_units(graph_of(BRANCHES), [x, x], 2)
-    assert set(seen) <= {8, 4} and now == [8]
-    for count in (1, 2):
-        with pytest.raises(Error):
-            run_units(graph_of(BRANCHES), [x, np.ones((3, 2), np.float32)], count)
-        assert now == [8]
+    assert seen[-4:] == [8] * 4 and now == [8]
 
 
 # -- interrupts and callbacks ------------------------------------------------------
