@@ -17,7 +17,7 @@ from irc.ir import parse_graph
 from irc.runtime import arena, lowering
 from irc.runtime.execution import Counters
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, _Buffer, _pack
+from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, MemoryPlan, Place, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
@@ -752,13 +752,19 @@ def test_random_programs_compute_the_same_in_planned_memory(program: Program, gr
         check_same(wanted.run.outputs, list(got.values()), "outputs", wanted.largest)
 
 
-@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)), max_size=30))
-def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) -> None:
+def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
+    """The places, in order, and the plan of buffers that rows describe: size, first turn, turns after that."""
     made: Any = {}
     for i, (size, start, length) in enumerate(rows):
         made[i] = _Buffer(Form((size,), np.dtype(np.uint8)), i, start, start + length)
     plan = _pack(made)
-    spans = [(plan.places[plan.place_of[i]], b.start, b.end) for i, b in made.items()]
+    return [plan.places[plan.place_of[i]] for i in made], plan
+
+
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)), max_size=30))
+def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) -> None:
+    places, plan = packed(rows)
+    spans = [(place, start, start + length) for place, (_, start, length) in zip(places, rows, strict=True)]
     for i, (a, a_start, a_end) in enumerate(spans):
         assert a.offset % ALIGNMENT == 0 and a.offset + a.form.nbytes <= plan.nbytes
         for b, b_start, b_end in spans[:i]:
@@ -766,6 +772,25 @@ def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) 
                 assert a.offset + a.form.nbytes <= b.offset or b.offset + b.form.nbytes <= a.offset
     alive = [sum(p.form.nbytes for p, s, e in spans if s <= t <= e) for t in range(42)]
     assert plan.bound == max(alive) <= plan.nbytes
+
+
+def test_the_bound_is_what_is_in_use_at_once_even_if_the_arena_is_larger() -> None:
+    places, plan = packed([(65, 0, 0), (65, 0, 1), (385, 0, 0), (449, 1, 0)])
+    assert [place.form.nbytes for place in places] == [128, 128, 448, 512]
+    assert (plan.bound, plan.nbytes) == (128 + 128 + 448, 768)
+
+
+def test_a_place_is_the_smallest_gap_that_holds_it() -> None:
+    places, plan = packed([(512, 0, 0), (320, 0, 1), (256, 0, 0), (192, 0, 1), (192, 1, 0)])
+    assert [place.offset for place in places[:4]] == [0, 512, 832, 1088]
+    # At the second turn there are 512 bytes at 0, 256 at 832, and all that is behind the others.
+    assert places[4].offset == 832
+    assert plan.nbytes == 1088 + 192
+
+
+def test_a_gap_that_is_just_large_enough_holds_it() -> None:
+    places, _ = packed([(256, 0, 10), (192, 0, 12), (128, 0, 10), (128, 8, 4), (128, 12, 0)])
+    assert [place.offset for place in places] == [0, 256, 448, 576, 448]
 
 
 def test_recorders_see_what_is_made() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,9 @@ import pytest
 
 import irc
 from irc.ir import Node
+from irc.ir.ops import register
 from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
 from tests.runtime.helpers import boolean, f32, graph_of, i64
 
@@ -175,6 +179,44 @@ def test_what_a_loop_carries_is_its_own_and_a_capture_is_not(trips):
     assert len({array.ctypes.data for array in captures.arrays}) <= 1, "captured, not copied"
     run(LOOP, i64(trips), X, watch=carried)
     assert len({array.ctypes.data for array in carried.arrays}) <= 1, "all trips in one piece of memory"
+
+
+@pytest.mark.parametrize("loop", ["onnx::Loop", "prim::Loop"])
+def test_what_a_loop_begins_with_is_gone_once_its_first_trip_has_read_it(loop):
+    made: list[weakref.ref[np.ndarray]] = []
+    alive: list[bool] = []
+
+    @kernel("test.captures::Make")
+    def make(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            array = np.array(x)
+            made.append(weakref.ref(array))
+            return array
+
+        return run
+
+    @kernel("test.captures::Look")
+    def look(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            alive.append(made[0]() is not None)
+            return x + 1
+
+        return run
+
+    register("test.captures::Make(Tensor x) -> Tensor", "test.captures::Look(Tensor x) -> Tensor")
+    text = f"""
+    graph(%n : int, %x : Float(3)):
+      %go : bool = prim::Constant[value=True]()
+      %first : Float(3) = test.captures::Make(%x)
+      %y : Float(3) = {loop}(%n, %go, %first)
+        block0(%i : int, {"%c : bool, " if loop == "onnx::Loop" else ""}%h : Float(3)):
+          %d : Float(3) = test.captures::Look(%h)
+          -> (%go, %d)
+      return (%y)
+    """
+    (y,) = lower(graph_of(text)).run([3, X])
+    np.testing.assert_array_equal(y, X + 3)
+    assert alive == [True, False, False]
 
 
 @pytest.mark.parametrize("trips", [1, 2, 7])

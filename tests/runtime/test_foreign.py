@@ -31,8 +31,11 @@ def other(node: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [other]))
+    pointwise = set(POINTWISE)
+    yield
+    POINTWISE.intersection_update(pointwise)
 
 
 def run(kernel: Callable[..., Any], *types: str) -> list[Any]:
@@ -168,11 +171,9 @@ def wide(node: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._BINDERS, "test::wide", ([1], [wide]))
     POINTWISE.add("test::wide")
-    yield
-    POINTWISE.discard("test::wide")
 
 
 @pytest.mark.usefixtures("pointwise_wide")

@@ -2,17 +2,19 @@
 
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
+from irc.ir import Builder, DType, Graph, Module, Node, Tensor, Value, parse_graph, types
 from irc.runtime import kernels
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.plan import lower
-from tests.runtime.helpers import f32, graph_of, run
+from irc.runtime.plan import SPECIAL, lower
+from tests.runtime.helpers import f32, graph_of, module_of, run
 
 FLOAT4 = types.tensor(DType.FLOAT, (4,))
 
@@ -85,25 +87,100 @@ def test_values_are_dropped_after_their_last_use():
     assert seen == [0, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_running_looks_nothing_up_by_name_or_attribute():
-    class Untouchable(dict):
-        def _refuse(self, *_):
-            raise AssertionError("looked up while running")
+STRAIGHT = """
+graph(%x : Float(2, 3)):
+  %a : Float(3, 2) = onnx::Transpose[perm=[1, 0]](%x)
+  %b : Float(3, 2) = onnx::Softmax[axis=1](%a)
+  return (%b)
+"""
 
-        __getitem__ = get = __contains__ = __iter__ = items = keys = values = _refuse
+EVERY_STEP = """
+graph(%x : Float(2, 3)):
+  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+  %n : Long() = prim::Constant[value=tensor<Long()>([2])]()
+  %w : Float(2, 3) = prim::Constant[value=@"w"]()
+  %f : Function = prim::Constant[name="Twice"]()
+  %y : Float(2, 3), %all : Float(2, 2, 3) = onnx::Loop(%n, %yes, %x)
+    block0(%i : Long(), %go : Bool(), %v : Float(2, 3)):
+      %k : Bool() = onnx::Cast[to=9](%i)
+      %c : Float(2, 3) = prim::If(%k)
+        block0():
+          %called : Float(2, 3) = prim::CallFunction(%f, %v)
+          -> (%called)
+        block1():
+          %fused : Float(2, 3) = prim::FusionGroup_0(%v, %w)
+          -> (%fused)
+      -> (%go, %c, %c)
+  %t : int = prim::Constant[value=2]()
+  %go_on : bool = prim::Constant[value=True]()
+  %z : Float(2, 3) = prim::Loop(%t, %go_on, %y)
+    block0(%j : int, %u : Float(2, 3)):
+      %d : Float(2, 3) = onnx::Neg(%u)
+      -> (%go_on, %d)
+  %first : Float(3) = prim::Constant[value=tensor([0., 0., 0.])]()
+  %states : Float(3), %rows : Float(2, 3) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %z)
+    block0(%h : Float(3), %r : Float(3)):
+      %e : Float(3) = onnx::Add(%h, %r)
+      -> (%e, %e)
+  %longer : Float(4, 3) = irc::append_[axis=0](%x, %rows)
+  return (%longer, %all)
 
-    graph = graph_of("""
-    graph(%x : Float(2, 3)):
-      %a : Float(3, 2) = onnx::Transpose[perm=[1, 0]](%x)
-      %b : Float(3, 2) = onnx::Softmax[axis=1](%a)
-      return (%b)
-    """)
-    plan = lower(graph)
-    for node in graph.walk():
-        node.attributes = Untouchable()
-    graph._values = Untouchable()
+with prim::FusionGroup_0 = graph(%p : Float(2, 3), %q : Float(2, 3)):
+  %o : Float(2, 3) = onnx::Add(%p, %q)
+  %m : Float(2, 3) = onnx::LeakyRelu[alpha=0.5](%o)
+  return (%m)
+
+graph Twice(%x : Float(2, 3)):
+  %y : Float(2, 3) = onnx::Concat[axis=0](%x)
+  %z : Float(2, 3) = onnx::Add(%y, %y)
+  return (%z)
+"""
+
+
+def refuse(*_: Any) -> Any:
+    raise AssertionError("looked up while running")
+
+
+class Untouchable(dict[Any, Any]):
+    __getitem__ = get = __contains__ = __iter__ = __len__ = items = keys = values = refuse
+
+
+@pytest.fixture
+def untouchable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Module], None]:
+    """Makes all that is found by a name or an attribute of a module refuse that, wherever in it."""
+
+    def make(module: Module) -> None:
+        for graph in module.graphs.values():
+            graph.weights = graph._values = Untouchable()
+        module.weights = module.graphs = module.defaults = module.objects = module.metadata = Untouchable()
+        monkeypatch.setattr(Node, "attributes", property(refuse))
+        monkeypatch.setattr(Node, "name", property(refuse))
+        monkeypatch.setattr(Value, "name", property(refuse))
+        monkeypatch.setattr(Graph, "value", refuse)
+
+    return make
+
+
+def test_running_a_straight_line_looks_nothing_up_by_name_or_attribute(untouchable):
+    module = module_of(STRAIGHT, {})
+    plan = lower(module.main)
+    untouchable(module)
     (b,) = plan.run([f32([1, 2, 3], [4, 5, 6])])
     np.testing.assert_allclose(b.sum(1), 1, rtol=1e-6)
+
+
+def test_no_kind_of_step_looks_anything_up_by_name_or_attribute(untouchable):
+    """Branches, loops, scans, calls, fusion groups and appends, and what runs inside of them."""
+    w = f32([1, -100, 1], [1, 1, -100])
+    module = module_of(EVERY_STEP, {"w": w})
+    assert {node.kind for graph in module.graphs.values() for node in graph.walk()} >= SPECIAL.keys()
+    plan = lower(module.main)
+    untouchable(module)
+    x = f32([1, 2, 3], [4, 5, 6])
+    longer, both = plan.run([x])
+    first = np.where(x + w < 0, (x + w) / 2, x + w)
+    np.testing.assert_array_equal(both, [first, 2 * first])
+    np.testing.assert_array_equal(longer, [*x, *np.cumsum(2 * first, 0)])
 
 
 def test_missing_kernels_are_listed_together():

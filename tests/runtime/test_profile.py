@@ -105,6 +105,40 @@ def test_trips_are_calls():
     assert len(found.events) == 6
 
 
+DEEP = """
+graph(%x : Tensor, %k : bool, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %p : Tensor):
+      %z : Tensor = prim::If(%k)
+        block0():
+          %w : Tensor = prim::If(%k)
+            block0():
+              %a : Tensor = onnx::Exp(%p)
+              -> (%a)
+            block1():
+              -> (%p)
+          -> (%w)
+        block1():
+          -> (%p)
+      -> (%t, %z)
+  %b : Tensor = onnx::Neg(%y)
+  return (%b)
+"""
+
+
+def test_the_total_of_a_node_holds_all_that_is_inside_however_deep():
+    found = profile(DEEP, np.ones(3, np.float32), np.array(True), 2)
+    own = {name: own for name, (_, own, _) in rows(found).items()}
+    total = {name: total for name, (_, _, total) in rows(found).items()}
+    assert total["w"] == own["w"] + own["a"]
+    assert total["z"] == own["z"] + total["w"]
+    assert total["y"] == own["y"] + total["z"]
+    outermost = [node for node in found.nodes if node.within is None]
+    assert [node.kind for node in outermost] == ["prim::Loop", "onnx::Neg"]
+    assert sum(node.total for node in outermost) == found.own == sum(own.values())
+
+
 def test_a_function_that_calls_itself_is_not_counted_twice():
     """By hand: of a node inside of its own call, the outer call's time holds the inner one's."""
     graph = graph_of(LOOP)

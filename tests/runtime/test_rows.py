@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Barrier, get_ident
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Counters, Run
 from irc.runtime.fused import cutting, rows
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.model import CompiledModel
@@ -20,6 +21,9 @@ from irc.runtime.plan import Plan, lower
 from tests.runtime.helpers import graph_of, run_plan
 
 SHAPES = [(40, 24), (2, 3, 40, 8), (1, 1, 64), (64, 1), (7, 100), (5, 0, 4), (0, 40), (960,), (3, 4, 5, 6, 2)]
+
+WAIT = 60
+"""Seconds until a test that would hang fails."""
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +116,28 @@ def test_blocks_are_counted():
     assert check(plan("Softmax[axis=0]"), x).tiles == 0
     assert check(plan("Softmax"), x[:, ::2]).tiles == 0
     assert check(plan("Softmax"), x[:2]).tiles == 0
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_two_threads_take_blocks_of_rows(placed):
+    """Each waits in its first block until the other one has come to one. (The very first may be computed before.)"""
+    barrier, met = Barrier(2, timeout=WAIT), set[int]()
+
+    def meeting(x: Any, out: Any = None) -> Any:
+        if x.flat[0] > 0 and get_ident() not in met:
+            met.add(get_ident())
+            barrier.wait()
+        return np.negative(x, out=out)
+
+    (node,) = graph_of("graph(%x : Tensor):\n  %y : Tensor = onnx::Softmax(%x)\n  return (%y)").nodes
+    maker = rows.rows_step(node, meeting, (1,), (2,), placed)
+    assert maker is not None
+    x = np.arange(40 * 24, dtype=np.float32).reshape(40, 24)
+    run = Run(Counters(), threads=2)
+    frame = [run, x, np.empty_like(x) if placed else None]
+    maker(())(frame)
+    np.testing.assert_array_equal(frame[2], -x)
+    assert run.counters.tiles > 2 == len(met)
 
 
 def test_a_scale_that_differs_from_row_to_row_is_not_cut():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from itertools import count
-from threading import Event
+from threading import Barrier, Event, get_ident
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from irc.runtime.threads import workers
 from tests.runtime.helpers import f32, graph_of, run_plan
 
 TENSOR = types.tensor(DType.FLOAT)
+WAIT = 60
+"""Seconds until a test that would hang fails."""
 
 
 @pytest.fixture(autouse=True)
@@ -205,6 +207,28 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_whole():
     assert run_plan(plan, x, x)[1].tiled_groups == 1
 
 
+def test_two_threads_take_blocks(monkeypatch):
+    """Each thread waits in its first block until the other one has come to one: alone it would never end."""
+    plan = group(CHAIN)
+    x = np.ones((40, 24), np.float32)
+    expected = run_plan(plan, x, x, threads=2)[0][0]
+    (tiling,) = _tilings(plan)
+    barrier, met = Barrier(2, timeout=WAIT), set[int]()
+    operations = list(tiling.operations)
+    kernel = operations[2].kernel
+
+    def meeting(*inputs: Any, **out: Any) -> Any:
+        if get_ident() not in met:
+            met.add(get_ident())
+            barrier.wait()
+        return kernel(*inputs, **out)
+
+    operations[2] = operations[2]._replace(kernel=meeting)
+    monkeypatch.setitem(vars(tiling), "operations", operations)
+    same(run_plan(plan, x, x, threads=2)[0][0], expected)
+    assert len(met) == 2
+
+
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(CHAIN)
@@ -220,7 +244,7 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
         if call == 5:
             raise ValueError("the fifth block")
         if call > 5:
-            assert known.wait(60)  # on another thread, which began before it could know
+            assert known.wait(WAIT)  # on another thread, which began before it could know
         return kernel(*inputs, **out)
 
     def noted(crew: workers.Crew, error: BaseException) -> None:

@@ -21,17 +21,20 @@ from irc.alias import analyze
 from irc.alias.sets import intersects
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
+from irc.ir.ops import register
 from irc.runtime import branches
 from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.fused import cutting, tiles
+from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
-from irc.runtime.plan import Lowerer
+from irc.runtime.plan import Lowerer, lower
 from irc.runtime.threads import blas, dispatch, units
 from irc.runtime.threads.needs import find_needs
 from tests.programs.generator import Program, dense
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, copied, examples, expected
-from tests.runtime.helpers import f32, graph_of
+from tests.runtime.helpers import f32, graph_of, run_plan
 
 TENSOR = types.tensor(DType.FLOAT)
 WAIT = 60
@@ -319,6 +322,35 @@ def test_a_chain_stays_on_one_thread():
     assert (model.counters.units, model.counters.overlaps) == (1, 0)
 
 
+COUNTED = """
+graph(%x : Float(40, 24), %w : Float(24, 24), %past : Float(40, 24)):
+  %a : Float(40, 24) = onnx::MatMul(%x, %w)
+  %b : Float(40, 24) = onnx::Relu(%a)
+  %g : Float(40, 24) = prim::FusionGroup_0(%b)
+  %c : Float(40, 24) = onnx::MatMul(%past, %w)
+  %d : Float(40, 24) = onnx::Abs(%c)
+  %l : Float(80, 24) = irc::append_[axis=0](%past, %d)
+  return (%g, %l)
+with prim::FusionGroup_0 = graph(%b : Float(40, 24)):
+  %e : Float(40, 24) = onnx::Exp(%b)
+  %f : Float(40, 24) = onnx::Neg(%e)
+  return (%f)
+"""
+
+
+def test_units_on_threads_count_what_one_thread_counts(monkeypatch):
+    monkeypatch.setattr(cutting, "TILE_BYTES", 256)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
+    monkeypatch.setattr(tiles, "WORTH", 1)
+    x, past = np.random.default_rng(0).standard_normal((2, 40, 24)).astype(np.float32)
+    w = np.ones((24, 24), np.float32)
+    one = run_plan(lower(graph_of(COUNTED)), x, w, past)[1]
+    three = run_units(graph_of(COUNTED), [x, w, past], 3)[1]
+    assert one.units == 1 < three.units
+    for name in ("kernels", "in_place", "copies", "copied_bytes", "tiled_groups", "tiles", "tile_bytes"):
+        assert getattr(three, name) == getattr(one, name) > 0, name
+
+
 FIVE = """
 graph(%x : Float(2, 2), %w : Float(n, 2)):
   %a : Float(2, 2) = onnx::MatMul(%x, %x)
@@ -369,6 +401,81 @@ def test_nothing_begins_after_a_failure(monkeypatch):
     assert len(begun) == 3 < len(found.units)
     results = found.call([x, x], Run(Counters()), plan.template, 2)
     assert results[0].tolist() == [[0, 0], [0, 0]]
+
+
+CALLED: list[Any] = []
+"""What ``test.bulk::Spy`` was called with."""
+
+
+@pytest.fixture
+def failing_and_spying() -> None:
+    register("test.bulk::Fail(Tensor x) -> Tensor", "test.bulk::Spy(Tensor x) -> Tensor")
+
+    @kernel("test.bulk::Fail")
+    def fail(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            raise ValueError("it fails")
+
+        return run
+
+    @kernel("test.bulk::Spy")
+    def spy(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            CALLED.append(x)
+            return f32(0)
+
+        return run
+
+    CALLED.clear()
+
+
+FAILING = """%a : Tensor = onnx::Neg(%x)
+      %f : Tensor = test.bulk::Fail(%a)
+      %s : Tensor = test.bulk::Spy(%f)"""
+
+IN_ORDER = f"""
+graph(%x : Tensor):
+      {FAILING}
+  return (%s)
+"""
+
+IN_A_LOOP = f"""
+graph(%x : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %p : Tensor):
+      {FAILING}
+      -> (%t, %s)
+  return (%y)
+"""
+
+BESIDE_ANOTHER = f"""
+graph(%x : Tensor):
+      {FAILING}
+      %b : Tensor = onnx::MatMul(%x, %x)
+  return (%s, %b)
+"""
+
+
+@pytest.mark.usefixtures("failing_and_spying")
+@pytest.mark.parametrize("watch", [None, Watch()], ids=["alone", "watched"])
+@pytest.mark.parametrize("text", [IN_ORDER, IN_A_LOOP], ids=["in order", "in a loop"])
+def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, watch: Watch | None):
+    with pytest.raises(Error, match="it fails") as caught:
+        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], watch=watch)
+    assert caught.value.where == "test.bulk::Fail '%f'"
+    assert CALLED == []
+
+
+@pytest.mark.usefixtures("failing_and_spying")
+def test_nothing_behind_a_failure_in_the_same_unit_runs_on_threads():
+    plan, found = unit_plan(graph_of(BESIDE_ANOTHER))
+    kinds = [[node.kind for node, _, _ in unit.code.nodes] for unit in found.units]
+    assert ["onnx::Neg", "test.bulk::Fail", "test.bulk::Spy"] in kinds and len(kinds) == 2
+    with pytest.raises(Error, match="it fails"), np.errstate(all="ignore"):
+        found.call([np.eye(2, dtype=np.float32)], Run(Counters(), threads=2), plan.template, 2)
+    assert CALLED == []
 
 
 def test_what_is_written_in_place_waits_for_its_readers(monkeypatch):
@@ -571,6 +678,48 @@ def test_the_blas_of_numpy_is_as_before_after_a_run():
     before = threads._get()
     run_units(graph_of(BRANCHES), [np.ones((4, 4), np.float32)] * 2, 2)
     assert threads._get() == before
+
+
+def test_units_share_the_threads_of_the_blas_while_they_run_and_then_give_them_back(monkeypatch):
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    monkeypatch.setattr(blas, "threads", lambda: threads)
+    barrier = threading.Barrier(2, timeout=WAIT)
+    seen: list[int] = []
+    plain = dispatch.execute
+
+    def both_at_once(code: Any, frame: Any) -> None:
+        if any(node.kind == "onnx::MatMul" for node, _, _ in code.nodes):
+            barrier.wait()
+            seen.append(now[0])
+            barrier.wait()
+        plain(code, frame)
+
+    x = np.ones((4, 4), np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "execute", both_at_once)
+        run_units(graph_of(BRANCHES), [x, x], 2)
+    assert seen == [4, 4] and now == [8]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_units_that_fail_give_the_blas_its_threads_back_too(monkeypatch, count):
+    now = [8]
+    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
+    monkeypatch.setattr(blas, "threads", lambda: threads)
+    seen: list[int] = []
+    plain = dispatch.execute
+
+    def looking(code: Any, frame: Any) -> None:
+        seen.append(now[0])
+        plain(code, frame)
+
+    monkeypatch.setattr(dispatch, "execute", looking)
+    x = np.ones((4, 4), np.float32)
+    with pytest.raises(Error, match="MatMul"):
+        run_units(graph_of(BRANCHES), [x, np.ones((3, 2), np.float32)], count)
+    run_units(graph_of(BRANCHES), [x, x], 1)
+    assert seen[-4:] == [8] * 4 and now == [8]
 
 
 # -- interrupts and callbacks ------------------------------------------------------
