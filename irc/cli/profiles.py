@@ -31,6 +31,7 @@ def print_profile(profile: Profile) -> None:
 def _sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
     yield "run", plain(headlines(profile))
     yield "operators", _operators(profile)
+    yield "results", _results(profile)
     yield "nodes", _nodes(profile)
     if groups := profile.by_group():
         yield "groups", _groups(profile, groups)
@@ -47,6 +48,19 @@ def _operators(profile: Profile) -> RenderableType:
         own = sum(row.own for row in rest)
         table.add_row(f"{len(rest)} other kinds", ms(own), _share(own, profile.own))
     said = "each by itself: an If without its branch, a group without its members; bytes are those that it makes"
+    return Group(table, plain(said, "dim"))
+
+
+def _results(profile: Profile) -> RenderableType:
+    table = new_table("operator", ">calls", ">in place", ">fresh")
+    rows = sorted(profile.by_operator(), key=lambda row: -row.in_place - row.fresh)
+    for row in rows[:MOST_ROWS]:
+        kind = plain(row.kind.removeprefix("onnx::"))
+        table.add_row(kind, f"{row.calls:,}", f"{row.in_place:,}", f"{row.fresh:,}")
+    if rest := rows[MOST_ROWS:]:
+        sums = (sum(column) for column in zip(*((row.calls, row.in_place, row.fresh) for row in rest)))
+        table.add_row(f"{len(rest)} other kinds", *(f"{n:,}" for n in sums))
+    said = "in place: results written over an operand; fresh: in memory of their own, new or planned; views are neither"
     return Group(table, plain(said, "dim"))
 
 

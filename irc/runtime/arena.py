@@ -77,7 +77,7 @@ class _Planned:
             for slot, source in self._sources:
                 template[slot] = inputs[source]
         if run.watch is not None:
-            run.watch.lend(arena.memory)
+            run.watch.lend(arena.memory, self.memory)
         counters = run.counters
         counters.planned += len(self.memory.place_of)
         counters.in_place += self.memory.in_place

@@ -13,6 +13,8 @@ from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import IF
 from irc.ir.ops.plugins import is_foreign
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
+from irc.ir.ops.registry import schemas
+from irc.ir.types import TensorType
 from irc.runtime import kernels
 from irc.runtime.foreign import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder
@@ -67,6 +69,17 @@ def binder_of_others(node: Node) -> Binder | None:
 def interrupts(error: Exception, node: Node) -> bool:
     """Whether ``error`` was not caused by ``node`` but interrupted it. Foreign kernels may raise anything."""
     return comes_from_outside(error) and binder_of_others(node) is None
+
+
+def writes_over(node: Node) -> bool:
+    """Whether ``node``, an in-place form such as ``onnx::Add_``, always writes its result over its first input."""
+    kind = node.kind
+    if not kind.endswith("_") or kind.endswith("__") or not node.inputs:
+        return False
+    return isinstance(node.inputs[0].type, TensorType) and any(
+        len(row.returns) == 1 and row.returns[0].alias is not None and row.returns[0].alias.write
+        for row in schemas(kind)
+    )
 
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:

@@ -21,6 +21,7 @@ from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
+    from irc.runtime.memory.memory_plan import MemoryPlan
 
 Frame = list[Any]
 Slots = tuple[int, ...]
@@ -36,7 +37,8 @@ class Counters:
         breaks: why units ended before the last operator of their block, and how often.
         overlaps: units that began while another one ran.
         kernels: calls of kernels, those inside fusion groups included.
-        in_place: kernels that wrote into an input that nothing needed any more.
+        in_place: kernels that wrote their result over an input: one that nothing needed any more, or, as in-place
+            operators (``onnx::Add_``) do, their first. Of a group that runs block by block, only whole results count.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
             caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
             writes into an input; and arrays that could not be extended where they were.
@@ -95,8 +97,8 @@ class Watch:
 
     in_blocks = False
 
-    def lend(self, memory: Any) -> None:
-        """The run may make results in ``memory``, which existed before the run and remains after it."""
+    def lend(self, memory: Any, plan: MemoryPlan) -> None:
+        """The run makes the results that ``plan`` names in ``memory``, which existed before it and remains after it."""
 
     def leave(self, made: Any) -> None:
         """The run has made ``made`` and leaves it to the model, which keeps it."""
@@ -115,6 +117,12 @@ class Watch:
 
     def end_part(self, node: Node) -> None:
         """``node`` has finished the block it began on this thread."""
+
+    def end_parts(self, node: Node, in_place: bool) -> None:
+        """All blocks of ``node`` are finished, and its result is whole: ``in_place``, over an input of the group.
+
+        Of members whose results are only ever there in blocks, nothing is said.
+        """
 
 
 @dataclass(slots=True)
@@ -143,11 +151,12 @@ class Code:
         owned: the slots in `returns` that no other code reads: to be emptied once the returns are taken.
         captured: slots of the outer values that the steps or the returns read.
         kernels: how many steps are kernels (the others run blocks or functions).
+        in_place: how many of these always write their result over an input.
         units: how many dispatches one execution counts.
         breaks: the reasons why there are not fewer units, with how often each applies.
     """
 
-    __slots__ = ("breaks", "captured", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
+    __slots__ = ("breaks", "captured", "in_place", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -157,6 +166,7 @@ class Code:
         self.owned: Slots = ()
         self.captured: frozenset[int] = frozenset()
         self.kernels = 0
+        self.in_place = 0
         self.units = 0
         self.breaks: Mapping[str, int] = {}
 
@@ -195,6 +205,8 @@ def execute(code: Code, frame: Frame) -> None:
     if code.breaks:
         counters.add_breaks(code.breaks)
     counters.kernels += code.kernels
+    if code.in_place:
+        counters.in_place += code.in_place
     step = None
     try:
         if run.watch is None:

@@ -21,7 +21,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops.plugins import fault_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
-from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported
+from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
@@ -265,6 +265,7 @@ class Lowering:
         code.steps.append(fill_in(tuple(dead)))
         code.nodes.append((node, ins, outs))
         code.kernels += special is None
+        code.in_place += writes_over(node)
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
         kernel = self.bound.kernel(node)

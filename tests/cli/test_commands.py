@@ -255,6 +255,8 @@ def test_run_says_where_time_and_memory_go(irc: Command) -> None:
     assert (result.status, result.out) == (0, plain.out)
     for words in ("bytes alive at the peak", "operators", "nodes", "groups", "MatMul", "itself", "for following them"):
         assert words in result.err
+    assert re.search(r"results +operator +calls +in place +fresh", result.err)
+    assert re.search(r"Relu +1 +1 +0 *\n", result.err)
     events = json.loads((irc.folder / "t.json").read_text())["traceEvents"]
     assert "MatMul" in {e["name"] for e in events if e["ph"] == "X"}
     (irc.folder / "t.json").unlink()

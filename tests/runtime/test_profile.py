@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import irc
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.ops import register
@@ -362,6 +363,141 @@ def test_live_bytes_follow_arrays():
     assert live.now == 0
 
 
+# -- in place ------------------------------------------------------------------
+
+
+EXPANDED = """
+graph(%x : Float(4, 4)):
+  %a : Float(4, 4) = onnx::Softmax(%x)
+  %b : Float(4, 4) = onnx::Add(%a, %x)
+  %c : Float(4, 4) = onnx::Exp(%b)
+  %s : Long(2) = onnx::Shape(%a)
+  %e : Float(4, 4) = onnx::Expand(%c, %s)
+  return (%e)
+"""
+
+
+def places(found: Profile) -> dict[str, tuple[int, int]]:
+    """Name -> results in place, fresh results."""
+    assert sum(n.in_place for n in found.nodes) == found.counters.in_place
+    assert sum(row.in_place for row in found.by_operator()) == found.counters.in_place
+    return {n.label.split("'")[1].strip("%"): (n.in_place, n.fresh) for n in found.nodes}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("passes", ["none", "reorder", "in-place", "reorder,in-place"])
+def test_results_over_operands_count_whoever_has_found_them(passes: str, threads: int) -> None:
+    model = irc.compile(module_of(EXPANDED, {}), passes=passes)
+    feeds = {"x": np.ones((4, 4), np.float32)}
+    found = model.profile(feeds, threads=threads)
+    b = (1, 0) if "reorder" in passes else (0, 1)  # it writes over the operand of Shape only after that
+    assert places(found) == {"a": (0, 1), "b": b, "c": (1, 0), "s": (0, 1), "e": (0, 0)}
+    model.run(feeds, threads=threads)
+    assert model.counters.in_place == 1 + b[0]
+    model.run(feeds, threads=threads)
+    planned = model.profile(feeds, threads=threads)
+    assert planned.counters.in_place == model.counters.in_place
+    c = (1, 0) if "in-place" in passes else (0, 1)  # it may be the output, which is not made over a place
+    assert planned.counters.planned == {"none": 2, "reorder": 2, "in-place": 1, "reorder,in-place": 0}[passes]
+    assert places(planned) == {"a": (0, 1), "b": b, "c": c, "s": (0, 1), "e": (0, 0)}
+
+
+def test_in_place_forms_count_in_branches_trips_and_calls() -> None:
+    text = """
+    graph(%x : Float(3), %k : bool, %n : int):
+      %f : Function = prim::Constant[name="double"]()
+      %t : bool = prim::Constant[value=1]()
+      %a : Float(3) = onnx::Neg(%x)
+      %b : Float(3) = prim::If(%k)
+        block0():
+          %p : Float(3) = onnx::Exp_(%a)
+          %q : Float(3) = aten::relu_(%p)
+          -> (%q)
+        block1():
+          -> (%a)
+      %c : Float(3) = prim::Loop(%n, %t, %b)
+        block0(%i : int, %u : Float(3)):
+          %v : Float(3) = onnx::Relu_(%u)
+          %w : Float(3) = onnx::Softmax(%v)
+          -> (%t, %w)
+      %d : Float(3) = prim::CallFunction(%f, %c)
+      %e : Float(3) = onnx::Squeeze(%d)
+      return (%e)
+
+    graph double(%x : Float(3)):
+      %y : Float(3) = onnx::Add_(%x, %x)
+      return (%y)
+    """
+    found = profile(text, np.ones(3, np.float32), np.array(True), 5)
+    assert places(found) == {
+        "a": (0, 1),
+        "p": (1, 0),
+        "q": (1, 0),
+        "b": (0, 0),
+        "v": (5, 0),
+        "w": (0, 5),
+        "c": (0, 0),
+        "y": (1, 0),
+        "d": (0, 0),
+        "e": (0, 0),  # a view
+    }
+    counters = Counters()
+    lower(module_of(text, {}, verify=False).main).run([np.ones(3, np.float32), np.array(False), 2], counters)
+    assert counters.in_place == 2 + 1
+
+
+TWINS = """
+graph(%x : Tensor, %c : Tensor):
+  %y : Tensor, %r : Tensor = prim::FusionGroup_0(%x, %c)
+  return (%y, %r)
+with prim::FusionGroup_0 = graph(%x : Tensor, %c : Tensor):
+  %a : Tensor = onnx::Softmax(%x)
+  %b : Tensor = onnx::Exp_(%a)
+  %s : Tensor = onnx::Sigmoid(%b)
+  %y : Tensor = onnx::Add(%s, %c)
+  %r : Tensor = onnx::Mul(%s, %y)
+  return (%y, %r)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_members_count_whole_results(threads: int, in_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if in_blocks:
+        monkeypatch.setattr(cutting, "TILE_BYTES", 256)
+        monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
+        monkeypatch.setattr(tiles, "WORTH", 1)
+    x = np.ones((40, 24), np.float32)
+    found = profile(TWINS, x, x, threads=threads)
+    assert found.counters.tiled_groups == in_blocks
+    expected = {"a": (0, 1), "b": (1, 0), "s": (1, 0), "y": (0, 1), "r": (1, 0)}
+    if in_blocks:  # s is never whole, and what is left is one array to write over
+        expected |= {"s": (0, 0), "y": (1, 0), "r": (0, 1)}
+    assert places(found) == {**expected, "y": expected["y"]}
+    counters = Counters()
+    plan = lower(module_of(TWINS, {}).main)
+    with np.errstate(all="ignore"):
+        plan.call([x, x], Run(counters, threads=threads))
+    assert (counters.in_place, counters.kernels) == (found.counters.in_place, 5)
+
+
+def test_in_place_forms_count_in_units_on_threads() -> None:
+    text = """
+    graph(%x : Float(8, 8)):
+      %a : Float(8, 8) = onnx::MatMul(%x, %x)
+      %b : Float(8, 8) = onnx::Relu_(%a)
+      %c : Float(8, 8) = onnx::MatMul(%x, %x)
+      %d : Float(8, 8) = onnx::Exp_(%c)
+      %e : Float(8, 8) = onnx::Add_(%b, %d)
+      return (%e)
+    """
+    model = model_of(text)
+    feeds = {"x": np.ones((8, 8), np.float32)}
+    for threads in (1, 3):
+        model.run(feeds, threads=threads)
+        assert (model.counters.in_place, model.counters.kernels) == (3, 5)
+
+
 # -- the trace -----------------------------------------------------------------
 
 
@@ -413,7 +549,10 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan = lower(program.graph)
     counting, profiler = _Counting(), ticking()
     plan.run(program.inputs(program.memory()), watch=counting)
-    plan.run(program.inputs(program.memory()), watch=profiler)
+    counters = Counters()
+    inputs = program.inputs(program.memory())
+    profiler.start(inputs, counters)
+    plan.run(inputs, counters, profiler)
     found = profiler.finish({})
     assert sum(n.calls for n in found.nodes) == sum(counting.calls.values()) == len(found.events)
     assert len(found.nodes) == len(counting.calls)
@@ -422,6 +561,7 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     assert found.between > 0
     assert sum(row.own for row in found.by_operator()) == found.own
     assert found.peak >= max(alive for _, alive in found.memory)
+    assert sum(n.in_place for n in found.nodes) == counters.in_place
     check_nesting(found)
 
 

@@ -36,6 +36,8 @@ def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fill
     if start < len(code.steps):
         tail = find_tail(lowering, code, start)
         run = _run_in_tiles(node, code, start, tail, tuple(set(lowering.dead(tail.slots)).difference(code.returns)))
+        if code.in_place:  # none of them in the tail, which has no in-place forms
+            run, code.in_place = _counting(run, code.in_place), 0
     moved = [(out, result) for out, result in zip(outs, code.returns) if out != result]
     kept = lowering.bound.prepared.group(node)
     returned = frozenset(code.returns)
@@ -77,6 +79,14 @@ def _once(step: Step, kept: Kept, outs: Slots, dead: Slots) -> Step:
                 watch.leave(array)
 
     return run
+
+
+def _counting(run: Step, in_place: int) -> Step:
+    def step(frame: Frame) -> None:
+        run(frame)
+        frame[0].counters.in_place += in_place
+
+    return step
 
 
 def _run_whole(code: Code) -> Step:

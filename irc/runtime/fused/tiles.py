@@ -95,10 +95,16 @@ class Tail:
         results = found.run(inputs, threads, run.watch, made)
         counters = run.counters
         counters.kernels += len(self.operations)
-        counters.in_place += sum(taken is not None for taken in found.taken.values())
+        over = [r for r, taken in found.taken.items() if taken is not None and r not in made]
+        counters.in_place += len(over)
         counters.tiled_groups += 1
         counters.tiles += len(found.blocks)
         counters.tile_bytes = max(counters.tile_bytes, found.scratch_bytes)
+        if run.watch is not None:
+            whole = {operation.out for operation in found.before}.union(found.taken)
+            for operation in self.operations:
+                if operation.out in whole:
+                    run.watch.end_parts(operation.node, operation.out in over)
         return results
 
     def _keep(self, kinds: Any, found: Tiling | None) -> None:

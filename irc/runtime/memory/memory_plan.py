@@ -48,10 +48,15 @@ class Form(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Rounded up to the alignment."""
+        return -(-self.exact_bytes // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def exact_bytes(self) -> int:
+        """What an array's ``nbytes`` says."""
         size = self.dtype.itemsize
         for n in self.shape:
             size *= n
-        return -(-size // ALIGNMENT) * ALIGNMENT
+        return size
 
 
 class FormRecorder(Watch):
@@ -94,14 +99,18 @@ class MemoryPlan:
         place_of: for each value that has one, its index.
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
-        in_place: how many values are made over an operand.
+        over: the values that are made over an operand.
+        in_place: how many they are.
+        in_use: bytes of results in places that are in use while a node runs, without rounding.
     """
 
     places: list[Place]
     place_of: dict[Value, int]
     nbytes: int
     bound: int
+    over: frozenset[Value]
     in_place: int
+    in_use: dict[Node, int]
 
 
 class _Buffer:
@@ -163,6 +172,7 @@ class Planner:
         self._groups = own_groups(graph)
         self._fixed = fixed_shapes(graph, self._groups, storage.written)
         self._turns = list(self._run(graph))
+        self._own_turns = {node: turn for node, turn, _ in self._turns if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
         self._kept = {FOREIGN, *map(storage.of, (*graph.outputs, *lasting))}
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
@@ -199,7 +209,7 @@ class Planner:
             buffer.latest = value
             buffer.end = self._turns[self._last[self._storage.of(value)]].turn
             made[value] = of[value] = buffer
-        return _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
+        return _pack({value: buffer for value, buffer in made.items() if not buffer.leaves}, self._own_turns)
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -309,8 +319,13 @@ def _is_returned(value: Value) -> bool:
     return any(user.is_return for user in value.iter_users())
 
 
-def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
-    """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first."""
+def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPlan:
+    """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first.
+
+    Args:
+        made: the buffers, by the values in them, in the order in which these are made.
+        turns: when each node runs.
+    """
     buffers = list(dict.fromkeys(made.values()))
     own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
     starts = np.array([b.start for b in own], np.int64)
@@ -327,12 +342,18 @@ def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
             index[b] = len(places)
             places.append(Place(b.form, 0, b.source))
     place_of = {v: index[b] for v, b in made.items() if b in index}
+    begun = {index[b] for b in buffers if b.source is not None}
+    over = frozenset([v for v, n in place_of.items() if n in begun or begun.add(n)])
+    last = max([0, *turns.values(), *(b.end for b in own)])
+    exact = _in_use(starts, ends, np.array([b.form.exact_bytes for b in own], np.int64), last)
     return MemoryPlan(
         places=places,
         place_of=place_of,
         nbytes=int((offsets + sizes).max(initial=0)),
-        bound=_most_at_once(starts, ends, sizes),
-        in_place=len(place_of) - len(places) + sum(p.source is not None for p in places),
+        bound=int(_in_use(starts, ends, sizes, last).max(initial=0)),
+        over=over,
+        in_place=len(over),
+        in_use={node: int(exact[turn]) for node, turn in turns.items()},
     )
 
 
@@ -346,9 +367,11 @@ def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: 
     return int(gap_starts[np.argmin(gaps)])
 
 
-def _most_at_once(starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]) -> int:
-    """The most bytes in use at one turn."""
-    turns = np.zeros(int(ends.max(initial=0)) + 2, np.int64)
+def _in_use(
+    starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], last: int
+) -> np.ndarray[Any, Any]:
+    """The bytes in use at each turn up to the ``last``."""
+    turns = np.zeros(last + 2, np.int64)
     np.add.at(turns, starts, sizes)
     np.subtract.at(turns, ends + 1, sizes)
-    return int(np.cumsum(turns).max(initial=0))
+    return np.cumsum(turns)

@@ -19,14 +19,16 @@ from irc.ir.functions import inner_graph
 from irc.ir.kinds import GROUP
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
+from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.profiles.text import to_text
 from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    from irc.ir import Node, Value
     from irc.runtime.execution import Frame, Slots
+    from irc.runtime.memory.memory_plan import MemoryPlan
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
@@ -46,6 +48,9 @@ class NodeProfile:
         total: time with it. If a call is inside a call of the same node, only the outer one counts.
         allocations: how many of its results took new memory: not views, in-place results or planned memory.
         bytes: how much they took.
+        in_place: how often it wrote its result over an operand, or, in planned memory, where an operand lies.
+        fresh: how often a result got memory of its own, new or planned. Views are neither. A member that runs block by
+            block counts once a run of its group, or not at all if its result is never whole.
         inputs: element types and shapes of its inputs at the first call.
     """
 
@@ -58,6 +63,8 @@ class NodeProfile:
     total: int = 0
     allocations: int = 0
     bytes: int = 0
+    in_place: int = 0
+    fresh: int = 0
     inputs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +79,8 @@ class NodeProfile:
             "total_ns": self.total,
             "allocations": self.allocations,
             "bytes": self.bytes,
+            "in_place": self.in_place,
+            "fresh": self.fresh,
             "inputs": list(self.inputs),
         }
 
@@ -86,13 +95,15 @@ class Event(NamedTuple):
 
 
 class OperatorProfile(NamedTuple):
-    """All nodes of one kind: how many, their calls, own time and bytes."""
+    """All nodes of one kind: how many, and what a `NodeProfile` says, summed up."""
 
     kind: str
     nodes: int
     calls: int
     own: int
     bytes: int
+    in_place: int
+    fresh: int
 
 
 class GroupProfile(NamedTuple):
@@ -155,7 +166,13 @@ class Profile:
             kinds.setdefault(node.kind, []).append(node)
         rows = [
             OperatorProfile(
-                kind, len(each), sum(n.calls for n in each), sum(n.own for n in each), sum(n.bytes for n in each)
+                kind=kind,
+                nodes=len(each),
+                calls=sum(n.calls for n in each),
+                own=sum(n.own for n in each),
+                bytes=sum(n.bytes for n in each),
+                in_place=sum(n.in_place for n in each),
+                fresh=sum(n.fresh for n in each),
             )
             for kind, each in kinds.items()
         ]
@@ -205,12 +222,14 @@ class Profile:
 class _Call:
     """A call that has not ended: when following it began, when the call itself began, and the bytes alive then.
 
+    ``in_place`` is what the run had counted as such by then.
     ``inside`` is the time that steps inside it have taken so far, ``away`` the same with the time to follow them.
     """
 
     node: NodeProfile
     entered: int
     alive: int
+    in_place: int
     began: int = 0
     inside: int = 0
     away: int = 0
@@ -234,6 +253,8 @@ class Profiler(Watch):
         self._live = LiveBytes()
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
+        self._places: Mapping[Value, int] = {}
+        self._over: frozenset[Value] = frozenset()  # of those, what is made over an operand
         self._passing: set[str] = set()  # kinds whose lists hold what was there
         self._stacks: dict[int, list[_Call]] = {}  # by thread
         self._threads = {get_ident(): 0}
@@ -248,8 +269,9 @@ class Profiler(Watch):
         self._live.ignore(inputs)
         self._counters = counters
 
-    def lend(self, memory: Any) -> None:
+    def lend(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
+        self._places, self._over = plan.place_of, plan.over
         self._live.count([memory])
         self._note_memory(self._clock(), self._live.now)
 
@@ -270,7 +292,7 @@ class Profiler(Watch):
             return
         ended = self._clock()
         with self._lock:
-            self._end(ended, [frame[s] for s in outs])
+            self._end(ended, [frame[s] for s in outs], node)
 
     def begin_part(self, node: Node) -> None:
         """A member of a group begins to compute one block, on any thread."""
@@ -284,6 +306,11 @@ class Profiler(Watch):
         ended = self._clock()
         with self._lock:
             self._end(ended, ())
+
+    def end_parts(self, node: Node, in_place: bool) -> None:
+        """The result of the member is whole."""
+        with self._lock:
+            self._note_place(node, self._nodes[node], in_place, True)
 
     def finish(self, outputs: Mapping[str, Any]) -> Profile:
         """The profile of the run, which has ended."""
@@ -309,19 +336,25 @@ class Profiler(Watch):
         if found is None:
             group = None if around is None else (around if around.kind == GROUP else around.group)
             found = self._add(node, around, group)
-        call = _Call(found, entered, self._live.now, outermost=all(other.node is not found for other in stack))
+        outermost = all(other.node is not found for other in stack)
+        call = _Call(found, entered, self._live.now, self._counters.in_place, outermost=outermost)
         self._note_memory(entered, self._live.now)
         stack.append(call)
         return call
 
-    def _end(self, ended: int, results: Iterable[Any]) -> None:
+    def _end(self, ended: int, results: Iterable[Any], whole: Node | None = None) -> None:
+        """End a call, of the node ``whole`` unless it is of a part of one."""
         thread = get_ident()
         stack = self._stacks[thread]
         call = stack.pop()
         node = call.node
         known = self._live.arrays
         made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
-        node.allocations += self._live.arrays - known
+        new = self._live.arrays - known
+        node.allocations += new
+        if whole is not None and node.kind != GROUP:  # its members have made its results
+            in_place = not call.away and self._counters.in_place > call.in_place
+            self._note_place(whole, node, in_place or writes_over(whole), new > 0)
         own = ended - call.began - call.away
         node.calls += 1
         node.own += own
@@ -354,6 +387,12 @@ class Profiler(Watch):
             for member in _members(node):  # other threads may come upon them first
                 self._nodes.setdefault(member, NodeProfile(member.kind, label(member), found, found))
         return found
+
+    def _note_place(self, node: Node, row: NodeProfile, in_place: bool, new: bool) -> None:
+        if in_place or not self._over.isdisjoint(node.outputs):
+            row.in_place += 1
+        elif new or any(value in self._places for value in node.outputs):
+            row.fresh += 1
 
     def _note_memory(self, when: int, alive: int) -> None:
         self._peak = max(self._peak, alive)

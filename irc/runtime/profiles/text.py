@@ -18,7 +18,10 @@ def to_text(profile: Profile) -> str:
     rows = profile.by_operator()
     lines = [headlines(profile)]
     for row in rows[:MOST_KINDS]:
-        lines.append(f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {count(row.bytes, 'byte')} made")
+        lines.append(
+            f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {row.in_place:,} in place,"
+            f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
+        )
     if rest := rows[MOST_KINDS:]:
         lines.append(f"{ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
     return "\n".join(lines)

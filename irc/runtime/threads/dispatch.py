@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.runtime.binding import writes_over
 from irc.runtime.execution import Code, Counters, Frame, Run, Slots, execute
 from irc.runtime.threads import blas, workers
 
@@ -80,6 +81,7 @@ class UnitPlan:
             part.steps = [code.steps[i] for i in unit.members]
             part.nodes = [code.nodes[i] for i in unit.members]
             part.kernels = sum(kernels[i] for i in unit.members)
+            part.in_place = sum(writes_over(node) for node, _, _ in part.nodes)
             part.units = 1
             lowered = UnitCode(part, len(unit.needs))
             made.append({slot for _, _, outs in part.nodes for slot in outs})
