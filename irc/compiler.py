@@ -90,6 +90,9 @@ def compile(
         clock.lap("lower")
         report.seconds = clock.laps
         _describe(report, module.main, passed)
+        plan = compiled.executable.runs.expected()
+        if plan is not None:
+            report.memory.arena, report.memory.bound = plan.nbytes, plan.bound
         clock.lap("report")
     if check:
         from irc.check import check_model

@@ -42,6 +42,9 @@ def test_a_report_counts_right() -> None:
 
 def test_a_report_says_why_memory_is_unknown() -> None:
     assert Report(memory=Memory(0, None)).memory_text().endswith("of unknown size: not all shapes are known")
+    planned = Report(memory=Memory(0, 5_000_000, 3_000_000, 2_000_000)).memory_text().splitlines()
+    assert planned[0].endswith("at most 5.0 MB")
+    assert planned[1:] == ["planned: 3.0 MB for results, of which at least 2.0 MB are needed"]
 
 
 def test_a_limit_of_one_byte() -> None:
@@ -63,7 +66,7 @@ def test_graphs_blocks_modules_and_analyses_show_themselves_in_a_line() -> None:
 def test_a_profile_prints_as_text() -> None:
     profile = irc.compile(parse_module(TEXT)).profile({"x": np.ones(2, np.float32)})
     text = str(profile)
-    assert "onnx::Relu, 1 call, 8 bytes made" in text and "1 unit" in text and "1 kernel," in text
+    assert "onnx::Relu, 1 call, 0 in place, 1 fresh, 8 bytes made" in text and "1 unit" in text and "1 kernel," in text
     assert "Profile(" not in text
 
 

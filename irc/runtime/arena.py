@@ -21,7 +21,7 @@ from irc.ir.bulk import no_collection
 from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
 from irc.runtime.fused.groups import may_be_tiled
-from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner
+from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.values import is_array
 
@@ -136,6 +136,11 @@ class PlannedRuns:
         with self._lock:
             self._keep(kind, recorder.forms)
         return results
+
+    def expected(self) -> MemoryPlan | None:
+        """The plan for runs in which values have the types that the graph states; None if a shape is not stated."""
+        forms = stated_forms(self._lowerer.graph)
+        return None if forms is None else self._planner.plan(forms)
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""

@@ -30,10 +30,15 @@ class Memory:
         weights: bytes of all distinct constants; a splat counts as one element.
         peak: most bytes of intermediate values alive at one time, counted once for values that share memory; None
             if shapes are not all known.
+        arena: bytes of the memory in which the results get places that runs from the second on need not allocate; None
+            if shapes are not all known.
+        bound: how much of it is in use at the most at one time: no arena could be smaller.
     """
 
     weights: int = 0
     peak: int | None = None
+    arena: int | None = None
+    bound: int | None = None
 
 
 @dataclass
@@ -124,10 +129,14 @@ class Report:
         return "\n".join([f"{groups} with {operators}; {mergers} refused", *lines])
 
     def memory_text(self) -> str:
-        """What running takes, in a line."""
+        """What running takes, in a line, and one for planned memory if that is known."""
         peak = self.memory.peak
         values = "of unknown size: not all shapes are known" if peak is None else f"at most {peak / 1e6:,.1f} MB"
-        return f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values {values}"
+        text = f"weights {self.memory.weights / 1e6:,.1f} MB, intermediate values {values}"
+        arena, bound = self.memory.arena, self.memory.bound
+        if arena is None or bound is None:
+            return text
+        return f"{text}\nplanned: {arena / 1e6:,.1f} MB for results, of which at least {bound / 1e6:,.1f} MB are needed"
 
     def alias_text(self) -> str:
         """Facts of the alias analysis, in a line."""

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irc
-from irc.ir import parse_graph
+from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, lowering
 from irc.runtime.execution import Counters
 from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, MemoryPlan, Place, _Buffer, _pack
 from irc.runtime.model import CompiledModel
+from irc.runtime.report import Report
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, examples, expected
@@ -717,6 +718,35 @@ def test_donated_runs_compute_what_others_do(data: st.DataObject) -> None:
             np.testing.assert_array_equal(got[name], want)
 
 
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_a_report_knows_the_arena_if_all_shapes_are_known(passes: str) -> None:
+    named = CHAIN.replace("64, 64", "n, 64", 1)
+    assert named != CHAIN
+    for text, sizes in ((CHAIN, {}), (named, {"n": 64})):
+        model = irc.compile(parse_module(text), passes=passes, sizes=sizes)
+        feeds = {"x": f32(64, 64), "w": f32(64, 64)}
+        for _ in range(2):
+            model.run(feeds)
+        memory = model.report.memory
+        assert memory.arena == model.counters.arena_bytes == 2 * 64 * 64 * 4
+        assert memory.bound == model.counters.arena_bound == 2 * 64 * 64 * 4
+        assert "planned: 0.0 MB" in str(model.report)
+        assert Report.from_dict(model.report.to_dict()).memory == memory
+    memory = irc.compile(parse_module(named), passes=passes).report.memory
+    assert (memory.arena, memory.bound) == (None, None)
+
+
+def test_what_is_too_large_for_any_run_has_no_arena() -> None:
+    text = """
+    graph(%x : Float(1)):
+      %n : Long(1) = prim::Constant[value=tensor<Long(1)>([4611686018427387904])]()
+      %y : Float(4611686018427387904) = onnx::Expand(%x, %n)
+      %z : Float(4611686018427387904) = onnx::Softmax(%y)
+      return (%z)
+    """
+    assert irc.compile(parse_module(text), passes="none").report.memory.arena is None
+
+
 @pytest.mark.parametrize(
     ("runs", "files"), [(0, PACKAGE), (1, "arena.py"), (2, PACKAGE)], ids=["first", "second", "third"]
 )
@@ -757,7 +787,7 @@ def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
     made: Any = {}
     for i, (size, start, length) in enumerate(rows):
         made[i] = _Buffer(Form((size,), np.dtype(np.uint8)), i, start, start + length)
-    plan = _pack(made, {})
+    plan = _pack(made)
     return [plan.places[plan.place_of[i]] for i in made], plan
 
 

@@ -14,7 +14,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,9 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT, IF
+from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
+from irc.ir.types import TensorType
 from irc.runtime.execution import Watch
 from irc.runtime.fused.cutting import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
@@ -76,6 +78,23 @@ class FormRecorder(Watch):
                 self.forms[value] = Form(array.shape, array.dtype)
 
 
+def stated_forms(graph: Graph) -> dict[Value, Form] | None:
+    """The forms of the values of the top block and of its fusion groups by their types.
+
+    None if one is not known, or if they are too large for any run.
+    """
+    forms: dict[Value, Form] = {}
+    blocks = [graph.block, *(group.block for group in own_groups(graph).values())]
+    for value in (v for block in blocks for v in (*block.params, *(v for n in block.nodes for v in n.outputs))):
+        type = value.type
+        if isinstance(type, TensorType):
+            if type.dtype is None or type.static_shape is None:
+                return None
+            if not type.dtype.numpy.hasobject:
+                forms[value] = Form(type.static_shape, type.dtype.numpy)
+    return forms if sum(form.nbytes for form in forms.values()) <= MAX_SIZE else None
+
+
 class Place(NamedTuple):
     """Memory for results.
 
@@ -90,6 +109,47 @@ class Place(NamedTuple):
     source: int | None = None
 
 
+class _Span(NamedTuple):
+    """A place of the arena: the turn of its first value, the bytes of an array in it, and the classes of its values."""
+
+    start: int
+    nbytes: int
+    classes: set[int]
+
+
+@dataclass
+class Lifetimes:
+    """When the places of a plan are in use.
+
+    Attributes:
+        turns: when each node of the top block and of its groups runs; groups themselves are left out.
+        last: the turns in which values are read for the last time, or made.
+        storage: which values may be one memory.
+        spans: the places.
+    """
+
+    turns: Mapping[Node, int]
+    last: Mapping[Value, int]
+    storage: Storage
+    spans: Collection[_Span]
+
+    def in_use(self, elsewhere: Container[Value]) -> list[int]:
+        """The bytes of results in places that something still needs at each turn, without rounding.
+
+        Args:
+            elsewhere: values that a run has found to lie outside of the arena, though they might have been views.
+        """
+        ends: dict[int, int] = {}
+        for value, turn in self.last.items():
+            if value not in elsewhere:
+                storage = self.storage.of(value)
+                ends[storage] = max(turn, ends.get(storage, 0))
+        starts = np.array([span.start for span in self.spans], np.int64)
+        last = np.array([max([s.start, *(ends.get(c, 0) for c in s.classes)]) for s in self.spans], np.int64)
+        sizes = np.array([span.nbytes for span in self.spans], np.int64)
+        return _in_use(starts, last, sizes, max([0, *self.turns.values()])).tolist()
+
+
 @dataclass
 class MemoryPlan:
     """The places of one kind of run.
@@ -101,7 +161,7 @@ class MemoryPlan:
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
         over: the values that are made over an operand.
         in_place: how many they are.
-        in_use: bytes of results in places that are in use while a node runs, without rounding.
+        lifetimes: when the places are in use.
     """
 
     places: list[Place]
@@ -110,7 +170,7 @@ class MemoryPlan:
     bound: int
     over: frozenset[Value]
     in_place: int
-    in_use: dict[Node, int]
+    lifetimes: Lifetimes | None = None
 
 
 class _Buffer:
@@ -177,9 +237,11 @@ class Planner:
         self._kept = {FOREIGN, *map(storage.of, (*graph.outputs, *lasting))}
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
         self._last: dict[int, int] = {}  # class -> the index of its last use
-        for index, (node, _, _) in enumerate(self._turns):
+        self._last_turns: dict[Value, int] = {}
+        for index, (node, turn, _) in enumerate(self._turns):
             for value in self._touched(node):
                 self._last[storage.of(value)] = index
+                self._last_turns[value] = turn
         for node, group in self._groups.items():
             self._same.update(zip(group.inputs, node.inputs))
             self._same.update(zip(node.outputs, group.outputs))
@@ -209,7 +271,15 @@ class Planner:
             buffer.latest = value
             buffer.end = self._turns[self._last[self._storage.of(value)]].turn
             made[value] = of[value] = buffer
-        return _pack({value: buffer for value, buffer in made.items() if not buffer.leaves}, self._own_turns)
+        plan = _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
+        spans: dict[int, _Span] = {}
+        for value, number in plan.place_of.items():
+            place = plan.places[number]
+            if place.source is None:
+                span = spans.setdefault(number, _Span(made[value].start, place.form.exact_bytes, set()))
+                span.classes.add(self._storage.of(value))
+        plan.lifetimes = Lifetimes(self._own_turns, self._last_turns, self._storage, spans.values())
+        return plan
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -319,12 +389,10 @@ def _is_returned(value: Value) -> bool:
     return any(user.is_return for user in value.iter_users())
 
 
-def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPlan:
+def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
     """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first.
 
-    Args:
-        made: the buffers, by the values in them, in the order in which these are made.
-        turns: when each node runs.
+    Values are in the order in which they are made.
     """
     buffers = list(dict.fromkeys(made.values()))
     own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
@@ -344,16 +412,13 @@ def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPla
     place_of = {v: index[b] for v, b in made.items() if b in index}
     begun = {index[b] for b in buffers if b.source is not None}
     over = frozenset([v for v, n in place_of.items() if n in begun or begun.add(n)])
-    last = max([0, *turns.values(), *(b.end for b in own)])
-    exact = _in_use(starts, ends, np.array([b.form.exact_bytes for b in own], np.int64), last)
     return MemoryPlan(
         places=places,
         place_of=place_of,
         nbytes=int((offsets + sizes).max(initial=0)),
-        bound=int(_in_use(starts, ends, sizes, last).max(initial=0)),
+        bound=int(_in_use(starts, ends, sizes, 0).max()),
         over=over,
         in_place=len(over),
-        in_use={node: int(exact[turn]) for node, turn in turns.items()},
     )
 
 
@@ -370,8 +435,8 @@ def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: 
 def _in_use(
     starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], last: int
 ) -> np.ndarray[Any, Any]:
-    """The bytes in use at each turn up to the ``last``."""
-    turns = np.zeros(last + 2, np.int64)
+    """The bytes in use at each turn, up to the ``last`` at least."""
+    turns = np.zeros(max(last, int(ends.max(initial=0))) + 2, np.int64)
     np.add.at(turns, starts, sizes)
     np.subtract.at(turns, ends + 1, sizes)
     return np.cumsum(turns)

@@ -23,12 +23,12 @@ from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.profiles.text import to_text
-from irc.runtime.values import describe, is_array
+from irc.runtime.values import describe, is_array, owner
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.memory.memory_plan import MemoryPlan
+    from irc.runtime.memory.memory_plan import Lifetimes, MemoryPlan
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
@@ -128,6 +128,8 @@ class Profile:
         events: single calls, in order of their ends.
         memory: (time, bytes of intermediate values and results alive) wherever that changed.
         peak: the most bytes alive at one time, those of nested blocks and planned memory included.
+        least: the most bytes of results alive at one time, planned and unplanned alike: `peak`, if of planned memory
+            only that counts which something still needs at that time.
         dropped: how many events and changes of memory were left out because there were more than `MOST_EVENTS`.
         counters: what the run counted.
         outputs: what the run returned.
@@ -143,6 +145,12 @@ class Profile:
     dropped: int
     counters: Counters
     outputs: Mapping[str, Any] = field(repr=False)
+    least: int = 0
+
+    @property
+    def arena(self) -> int:
+        """The size of the planned memory."""
+        return self.counters.arena_bytes
 
     @property
     def own(self) -> int:
@@ -211,6 +219,8 @@ class Profile:
             "following_ns": self.following,
             "between_ns": self.between,
             "peak_bytes": self.peak,
+            "arena_bytes": self.arena,
+            "least_bytes": self.least,
             "allocations": self.allocations,
             "counters": self.counters.to_dict(),
             "operators": [row._asdict() for row in self.by_operator()],
@@ -262,6 +272,13 @@ class Profiler(Watch):
         self._events: list[Event] = []
         self._memory: list[tuple[int, int]] = [(0, 0)]
         self._dropped = self._peak = self._following = 0
+        self._arena: Any = None
+        self._lent = 0  # bytes of it
+        self._lifetimes: Lifetimes | None = None
+        self._turn = 0  # of them
+        self._beside = [0]  # by turns: the most bytes alive outside of planned memory
+        self._shown: set[Value] = set()  # what lay in it, in some call
+        self._elsewhere: set[Value] = set()  # and what did not
         self._start = clock()
 
     def start(self, inputs: Iterable[Any], counters: Counters) -> None:
@@ -272,7 +289,9 @@ class Profiler(Watch):
     def lend(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
         self._places, self._over = plan.place_of, plan.over
-        self._live.count([memory])
+        self._lifetimes = plan.lifetimes
+        self._arena = owner(memory)
+        self._lent = self._live.count([memory])
         self._note_memory(self._clock(), self._live.now)
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
@@ -291,8 +310,13 @@ class Profiler(Watch):
         if node.is_return:
             return
         ended = self._clock()
+        results = [frame[s] for s in outs]
         with self._lock:
-            self._end(ended, [frame[s] for s in outs], node)
+            if self._arena is not None:
+                for value, result in zip(node.outputs, results):
+                    if is_array(result):
+                        (self._shown if owner(result) is self._arena else self._elsewhere).add(value)
+            self._end(ended, results, node)
 
     def begin_part(self, node: Node) -> None:
         """A member of a group begins to compute one block, on any thread."""
@@ -327,6 +351,7 @@ class Profiler(Watch):
             self._dropped,
             self._counters,
             outputs,
+            self._least(),
         )
 
     def _begin(self, node: Node, entered: int) -> _Call:
@@ -338,6 +363,8 @@ class Profiler(Watch):
             found = self._add(node, around, group)
         outermost = all(other.node is not found for other in stack)
         call = _Call(found, entered, self._live.now, self._counters.in_place, outermost=outermost)
+        if self._lifetimes is not None:
+            self._turn = self._lifetimes.turns.get(node, self._turn)
         self._note_memory(entered, self._live.now)
         stack.append(call)
         return call
@@ -394,8 +421,17 @@ class Profiler(Watch):
         elif new or any(value in self._places for value in node.outputs):
             row.fresh += 1
 
+    def _least(self) -> int:
+        if self._lifetimes is None:
+            return max(self._beside)
+        used = self._lifetimes.in_use(self._elsewhere - self._shown)
+        return max(map(sum, zip(self._beside, used)))
+
     def _note_memory(self, when: int, alive: int) -> None:
         self._peak = max(self._peak, alive)
+        if self._turn >= len(self._beside):
+            self._beside += [0] * (self._turn + 1 - len(self._beside))
+        self._beside[self._turn] = max(self._beside[self._turn], alive - self._lent)
         if self._memory[-1][1] == alive:
             return
         if len(self._memory) < self._most:
