@@ -48,9 +48,10 @@ def constant(node: Node) -> Kernel:
 @kernel("onnx::ConstantOfShape")
 def constant_of_shape(node: Node) -> Kernel:
     given = node.attributes.get("value")
-    if given is not None and given.numel != 1:
-        raise Error("IRC320", f"value must have one element, not {given.numel}")
-    value: Array = np.zeros((), np.float32) if given is None else given.numpy().reshape(())
+    whole: Array = np.zeros((), np.float32) if given is None else given.numpy()
+    if whole.size != 1:
+        raise Error("IRC320", f"value must have one element, not {whole.size}")
+    value = whole.reshape(())
 
     def run(shape: Array) -> Array:
         return np.full(check_size(ints(shape), value.dtype), value, value.dtype)
