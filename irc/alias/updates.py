@@ -186,7 +186,7 @@ class Updates(Queries):
 
     def _postpone(self, new: Value) -> None:
         """Until the rewrite closes, keep what is known of the uses of ``new``: the replaced value denoted no less."""
-        self.is_tight = False
+        self._loosen(None, unbounded=False)
         if self._postponed is None:
             self._postponed = {}
         self._postponed[new] = None

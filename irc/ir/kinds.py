@@ -8,6 +8,9 @@ CONSTANT = "prim::Constant"
 IF = "prim::If"
 """Runs one of its two blocks."""
 
+IDENTITY = "onnx::Identity"
+"""Gives its input. Passes insert it where an output has to keep its name, whatever its type is."""
+
 RETURN = "prim::Return"
 """Ends every block: its inputs are what that returns."""
 

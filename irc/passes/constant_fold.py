@@ -12,7 +12,7 @@ import numpy as np
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
-from irc.ir.kinds import CONSTANT, IF
+from irc.ir.kinds import CONSTANT, IDENTITY, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
     argument,
@@ -27,7 +27,6 @@ from irc.passes.folding import (
 from irc.passes.options import check_not_negative
 from irc.passes.refused import Refused
 from irc.passes.registry import register
-from irc.passes.rewriter import IDENTITY
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, IDENTITY
 from irc.ir.types import TENSOR, Type, refined
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.passes.base import PassContext
-
-IDENTITY = "onnx::Identity"
 
 
 class Rewriter:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from irc.errors import did_you_mean
 from irc.ir import types
-from irc.ir.kinds import ONNX_LOOP, SCAN
+from irc.ir.kinds import IDENTITY, ONNX_LOOP, SCAN
 from irc.ir.node import Node
 from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import LAST_VERSION, find
@@ -19,9 +19,6 @@ from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, Tens
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
-
-_IDENTITY = "onnx::Identity"
-"""Passes insert it where an output has to keep its name, whatever its type is: a number, say."""
 
 _OWN_FORMS: dict[str, dict[str, str]] = {
     ONNX_LOOP: {DECLARED_ROWS: "STRINGS"},
@@ -81,7 +78,7 @@ def check_onnx(node: Node) -> bool:
         _check_attributes(node, signature)
         return True
     _check_form(node, signature)
-    if node.kind == _IDENTITY and accepts(node.outputs[0].type, node.inputs[0].type):
+    if node.kind == IDENTITY and accepts(node.outputs[0].type, node.inputs[0].type):
         return True
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)

@@ -7,12 +7,11 @@ from typing import Any, TypeAlias
 
 from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
-from irc.ir.kinds import IF
+from irc.ir.kinds import IDENTITY, IF
 from irc.ir.types import TENSOR, Type
 from irc.passes.remove_mutation.family import Family, Step
 from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_first, is_like_first
 from irc.passes.remove_mutation.versions import Version
-from irc.passes.rewriter import IDENTITY
 
 Returned: TypeAlias = dict[Node, list[Value]]
 """The end of a block -> what it is to return besides."""

@@ -118,7 +118,8 @@ def power(x: Array, y: Array, out: Array | None = None) -> Array:
     for negative exponents. What mixes integers and floats is computed in float64.
     """
     if x.dtype == y.dtype and x.dtype.kind not in "iu":
-        simple = _SIMPLE_POWERS.get(y.flat[0]) if y.size == 1 or (y.size and not any(y.strides)) else None
+        is_one = y.size == 1 or (y.size and not any(y.strides))
+        simple = _SIMPLE_POWERS.get(y.item(0)) if is_one else None
         if simple is None:
             return _power(x, y, out)
         return simple(x if y.size == 1 and y.ndim <= x.ndim else _as_wide(x, y), out)
