@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.alias import analyze
+from irc.ir.kinds import GROUP
+from irc.runtime.fused.halves import place_to_cut
 from irc.runtime.plan import SPECIAL
 from irc.runtime.threads.dispatch import UnitPlan
 from irc.runtime.threads.needs import find_needs
@@ -62,9 +64,12 @@ def find_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan] | None:
 def in_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan]:
     """The graph of ``lowerer`` lowered for units, and these, whatever they are worth."""
     graph = lowerer.graph
-    plan, lowering = lowerer.lower_again()
+    cuts = {node: cut for node in graph.nodes if node.kind == GROUP and (cut := place_to_cut(node))}
+    plan, lowering = lowerer.lower_again(cuts)
     code = plan.code
     nodes = [node for node, _, _ in code.nodes]
+    # Of a group in two halves, the first is what takes long.
+    heavy = [is_heavy(node) and node is not before for before, node in zip([None, *nodes], nodes)]
     db = analyze(graph, noalias=graph.inputs if lowerer.guarded else ())
     needs = find_needs(
         db,
@@ -74,7 +79,7 @@ def in_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan]:
         [lowering.storages(slots) for slots in lowering.reads],
         lowering.overwritten,
     )
-    found = schedule(nodes, needs, lowerer.bulk)
+    found = schedule(nodes, needs, heavy, lowerer.bulk)
     made = {slot for _, _, outs in code.nodes for slot in outs}
     constants = frozenset(range(1, len(plan.template))) - made - set(code.params)
     kernels = [node.kind not in SPECIAL for node in nodes]

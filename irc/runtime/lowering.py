@@ -10,7 +10,7 @@ nothing; only function calls have frames of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Reversible, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
+from irc.runtime.fused.halves import halves
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
@@ -102,6 +103,7 @@ class Lowering:
         places: for values that are made in memory that the run is given, a number for that memory.
         lent: values whose memory is some of that: donated inputs that results are made over.
         bulk: how many operators may be dispatched as one unit; None for any number.
+        cuts: fusion groups that become two steps, and how many operators the first one has.
 
     Attributes:
         bound: as given.
@@ -121,6 +123,7 @@ class Lowering:
         places: Mapping[Value, int] | None = None,
         lent: Iterable[Value] = (),
         bulk: int | None = None,
+        cuts: Mapping[Node, int] | None = None,
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
@@ -129,6 +132,7 @@ class Lowering:
         self.overwritten: list[frozenset[int]] = []
         self._free: set[int] = set()
         self._bulk = bulk
+        self._cuts = cuts or {}
         self.bound = bound
         self._places = places or {}
         self._placed = frozenset(map(storage.of, (*self._places, *lent)))
@@ -158,48 +162,55 @@ class Lowering:
 
     def block(self, block: Block) -> Code:
         """Lower a block that runs at most once for each run of the block around it."""
-        return self._block(block, self._define(block.params, {}), {})
+        return self._block(block.nodes, block.returns, self._define(block.params, {}), {}, block.return_node)
 
-    def inline(self, block: Block, ins: Slots, outs: Slots) -> Code:
-        """Lower a block that runs whenever the block around it does, as a part of that.
+    def inline(self, nodes: Reversible[Node], returns: Sequence[Value], given: Mapping[Value, int]) -> Code:
+        """Lower nodes that run whenever the block around them does, as a part of that.
 
         Args:
-            block: it captures nothing.
-            ins: the slots that are its parameters.
-            outs: the slots for what it returns. Values that the block makes are made there. A parameter, a constant, or
-                the second of two equal returns is in another slot, which the code returns.
+            nodes: nodes of another graph, in order.
+            returns: what is wanted of them.
+            given: slots of that graph's inputs, and those for results. A node's result that is not here gets a slot of
+                its own.
         """
-        self._slots.update(zip(block.params, ins))
-        returns = reversed([*zip(block.returns, outs)])  # so that the first slot counts of what is returned twice
-        made = {v: s for v, s in returns if v.node is not None and v.node.kind != CONSTANT}
-        code = self._block(block, (), made)
-        code.params = ins
-        return code
+        self._slots.update(given)
+        return self._block(nodes, returns, (), given)
 
-    def _block(self, block: Block, params: Slots, given: Mapping[Value, int]) -> Code:
-        """Lower ``block``, whose parameters have slots, and of what it makes the values in ``given``."""
+    def _block(
+        self,
+        nodes: Reversible[Node],
+        returns: Sequence[Value],
+        params: Slots,
+        given: Mapping[Value, int],
+        end: Node | None = None,
+    ) -> Code:
+        """Lower a block's nodes, and make the values in ``given`` in those slots; parameters have an ``end``, too."""
         code = Code()
         code.params = params
         own = set(params)
-        for node in block.nodes:
+        for node in nodes:
             if node.kind == CONSTANT:
                 self._place(node)
             else:
                 own.update(self._define(node.outputs, given))
         own.difference_update(given.values())
-        code.returns = self.slots(block.returns)
+        code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
         live = _Live(self._storages)
         live.update(code.returns)
         self._live.append(live)
-        for node in reversed(block.nodes):
-            if node.kind != CONSTANT:
-                self._lower(node, code)
+        for node in reversed(nodes):
+            if node in self._cuts:
+                for half in reversed(halves(self, node, self._cuts[node])):
+                    self._lower(node, *half, code)
+            elif node.kind != CONSTANT:
+                lower = self._specials.get(node.kind)
+                self._lower(node, self.slots(node.inputs), self.slots(node.outputs), lower, code)
         unused = tuple(own.intersection(code.params) - live.slots)
         code.units, code.breaks = bulks_in_order([node for node, _, _ in reversed(code.nodes)], self._bulk)
-        if unused and len(self._live) > 1:
+        if end is not None and unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
-            code.nodes.append((block.return_node, (), ()))
+            code.nodes.append((end, (), ()))
         code.steps.reverse()
         code.nodes.reverse()
         self._live.pop()
@@ -217,6 +228,10 @@ class Lowering:
             return tuple([self._slots[v] for v in values])
         except KeyError as error:
             raise Error("IRC212", f"%{error.args[0].name} is used where it is not defined") from None
+
+    def define(self, values: Sequence[Value]) -> Slots:
+        """New slots for ``values``, in this region."""
+        return self._define(values, {})
 
     def _define(self, values: Sequence[Value], given: Mapping[Value, int]) -> Slots:
         """Slots for ``values``, in this region, except for values that have one in ``given``."""
@@ -247,13 +262,11 @@ class Lowering:
             self.bound.constants[node] = runtime_constant(value)
         self.template[slot] = self.bound.constants[node]
 
-    def _lower(self, node: Node, code: Code) -> None:
+    def _lower(self, node: Node, ins: Slots, outs: Slots, special: Special | None, code: Code) -> None:
         live = self._live[-1]
-        ins, outs = self.slots(node.inputs), self.slots(node.outputs)
         dead = self.dead(outs)
         live.difference_update(outs)
         live.captured = set()
-        special = self._specials.get(node.kind)
         fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
         reads = live.captured.union(ins)
         if len(self._live) == 1:

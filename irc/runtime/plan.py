@@ -178,10 +178,10 @@ class Lowerer:
         self._finish()
         return plan
 
-    def lower_again(self) -> tuple[Plan, Lowering]:
-        """Another plan of the graph, and the lowering that made it."""
+    def lower_again(self, cuts: Mapping[Node, int]) -> tuple[Plan, Lowering]:
+        """Another plan of the graph, with ``cuts`` as in `Lowering`, and the lowering that made it."""
         plan = Plan(self.graph.name, self.bound)
-        lowering = self._fill(plan, self.graph, self.storage)
+        lowering = self._fill(plan, self.graph, self.storage, cuts=cuts)
         self._finish()
         return plan, lowering
 
@@ -196,9 +196,10 @@ class Lowerer:
         storage: Storage,
         places: Mapping[Value, int] | None = None,
         lent: Iterable[Value] = (),
+        cuts: Mapping[Node, int] | None = None,
     ) -> Lowering:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, lent, self.bulk)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, lent, self.bulk, cuts)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:

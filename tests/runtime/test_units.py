@@ -25,6 +25,8 @@ from irc.ir.ops import register
 from irc.runtime import branches
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.fused import cutting, tiles
+from irc.runtime.fused.groups import subgraph_of
+from irc.runtime.fused.halves import place_to_cut
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
@@ -146,7 +148,7 @@ def members(found: units.Schedule) -> list[list[int]]:
     ids=["chain", "size", "diamond", "independent", "light", "control", "fork"],
 )
 def test_units_of_independent_branches_stay_apart(kinds, needs, most, expected, breaks, parallel):
-    found = units.schedule(nodes(kinds), needs, most)
+    found = units.schedule(nodes(kinds), needs, [kind == "c" for kind in kinds], most)
     assert members(found) == expected
     assert found.breaks == breaks
     assert found.is_parallel == parallel
@@ -157,7 +159,8 @@ def test_schedules_keep_every_need(data):
     count = data.draw(st.integers(0, 25))
     needs = [sorted(data.draw(st.sets(st.integers(0, max(0, i - 1)), max_size=min(i, 3)))) for i in range(count)]
     most = data.draw(st.none() | st.integers(1, 5))
-    found = units.schedule(nodes("".join(data.draw(st.sampled_from("cpi")) for _ in needs)), needs, most)
+    kinds = "".join(data.draw(st.sampled_from("cpi")) for _ in needs)
+    found = units.schedule(nodes(kinds), needs, [kind == "c" for kind in kinds], most)
     unit_of = {i: number for number, unit in enumerate(found.units) for i in unit.members}
     assert sorted(unit_of) == list(range(count))
     assert sum(found.breaks.values()) == max(0, len(found.units) - 1)
@@ -314,6 +317,106 @@ def test_two_branches_run_at_the_same_time(monkeypatch):
     counters = model.counters
     assert (counters.units, counters.kernels, counters.overlaps) == (4, 6, 1)
     assert counters.breaks == {"fork": 2, "join": 1}
+
+
+FUSED = """
+graph(%x : Float(1, 2, 8, 8), %v : Float(2, 2, 3, 3), %w : Float(2, 2, 3, 3)):
+  %a : Float(1, 2, 6, 6) = onnx::Conv(%x, %v)
+  %b : Float(1, 2, 6, 6) = onnx::Relu(%a)
+  %c : Float(1, 2, 6, 6) = onnx::Conv(%x, %w)
+  %d : Float(1, 2, 6, 6) = onnx::Tanh(%c)
+  %y : Float(1, 2, 6, 6) = onnx::Add(%b, %d)
+  %z : Float(1, 2, 6, 6) = onnx::Neg(%y)
+  return (%z)
+"""
+
+
+def test_a_fused_group_does_not_wait_for_what_only_its_end_reads(monkeypatch):
+    """Each branch waits until the other one has begun. The last one's group takes in what joins the two."""
+    barrier = threading.Barrier(2, timeout=WAIT)
+    model = irc.compile(graph_of(FUSED), options=Options(threads=2))
+    assert [node.kind for node in model.graph.nodes] == ["prim::FusionGroup", "prim::FusionGroup"]
+    rng = np.random.default_rng(0)
+    feeds = {i.name: rng.standard_normal(i.type.shape).astype(np.float32) for i in model.inputs}
+    expected = model.run(feeds, threads=1)
+    plain, begun = dispatch.execute, iter(range(3))
+
+    def waiting(code: Any, frame: Any) -> None:
+        if next(begun) < 2:
+            barrier.wait()
+        plain(code, frame)
+
+    monkeypatch.setattr(dispatch, "execute", waiting)
+    found = model.run(feeds)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    counters = model.counters
+    assert (counters.units, counters.kernels, counters.overlaps) == (3, 6, 1)
+    assert counters.breaks == {"branch": 1, "join": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("%y = onnx::Add(%c, %o)", 1),
+        ("%b = onnx::Relu(%c)\n %y = onnx::Add(%b, %o)", 1),
+        ("%y = onnx::Add(%c, %x)", 0),
+        ("%b = onnx::Add(%x, %o)\n %y = onnx::Add(%b, %c)", 1),
+        ("%b = onnx::MatMul(%c, %o)\n %y = onnx::Relu(%b)", 0),
+        ("%y = onnx::Add(%c, %k)", 0),
+    ],
+    ids=["join", "later", "same input", "between", "a second product", "constant"],
+)
+def test_where_a_group_is_cut(text, cut):
+    """Behind its last operator that takes long, if what follows reads a computed value that nothing before reads."""
+    graph = parse_graph(f"""
+graph(%i : Tensor):
+  %x = onnx::Neg(%i)
+  %o = onnx::Exp(%i)
+  %k : Float() = prim::Constant[value={{1}}]()
+  %y = prim::FusionGroup_0(%x, %o, %k)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x, %o, %k):
+  %c = onnx::MatMul(%x, %x)
+  {text}
+  return (%y)
+""")
+    (group,) = [node for node in graph.nodes if node.kind == "prim::FusionGroup"]
+    assert place_to_cut(group) == cut
+
+
+CUT = """
+graph(%i : Float(2, 2)):
+  %o : Float(2, 2) = onnx::Exp(%i)
+  %p : bool = prim::Constant[value=1]()
+  %c : Float(2, 2), %y : Float(2, 2) = prim::FusionGroup_0(%i, %o, %p)
+  %d : Float(2, 2) = onnx::MatMul(%c, %c)
+  return (%y, %d)
+with prim::FusionGroup_0 = graph(%x : Float(2, 2), %o : Float(2, 2), %p : bool):
+  %c : Float(2, 2) = onnx::MatMul(%x, %x)
+  %h : Float(2, 2) = onnx::MatMul(%c, %x)
+  %b : Float(2, 2) = prim::If(%p)
+    block0():
+      %e : Float(2, 2) = onnx::Add(%h, %o)
+      -> (%e)
+    block1():
+      -> (%x)
+  %y : Float(2, 2) = onnx::Neg(%b)
+  return (%c, %y)
+"""
+
+
+def test_what_is_left_of_a_group_that_is_cut_is_not_worth_a_thread():
+    lowerer = Lowerer(parse_graph(CUT))
+    assert [place_to_cut(node) for node in lowerer.graph.nodes if node.kind == "prim::FusionGroup"] == [2]
+    assert branches.find_units(lowerer) is None
+    plan, found = branches.in_units(lowerer)
+    assert not found.is_parallel
+    x = f32([1, 2], [3, -4])
+    with np.errstate(all="ignore"):
+        y, d = found.call([x], Run(Counters(), threads=2), plan.template, 2)
+    np.testing.assert_array_equal(y, -(x @ x @ x + np.exp(x)))
+    np.testing.assert_array_equal(d, x @ x @ (x @ x))
 
 
 def test_a_chain_stays_on_one_thread():
@@ -527,13 +630,17 @@ DELAYS = st.lists(st.sampled_from([0, 0, 0.0005]), min_size=5, max_size=5)
 
 
 @examples(100)
-@given(dense, cuts, st.none() | st.integers(1, 4), DELAYS)
-def test_random_programs_on_threads(program: Program, groups: list[Cut], bulk: int | None, delays: list[float]):
-    """Units in any order that their needs allow, with delays, give what the plan gives."""
+@given(dense, cuts, st.integers(0, 20), st.none() | st.integers(1, 4), DELAYS)
+def test_random_programs_on_threads(
+    program: Program, groups: list[Cut], place: int, bulk: int | None, delays: list[float]
+):
+    """Units in any order that their needs allow, with delays, give what the plan gives, wherever groups are cut."""
     regroup(program.module, groups)
     lowerer = Lowerer(program.graph, guarded=True, bulk=bulk)
     wanted = expected(program, apart=True)
-    plan, unit_plan = branches.in_units(lowerer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(branches, "place_to_cut", lambda group: place % (len(list(subgraph_of(group).nodes)) + 1))
+        plan, unit_plan = branches.in_units(lowerer)
     plain = dispatch.execute
 
     def delayed(code: Any, frame: Any) -> None:

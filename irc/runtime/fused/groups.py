@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.runtime.binding import can_overwrite
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
@@ -15,21 +16,49 @@ from irc.runtime.fused.tiles import Tail
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Reversible, Sequence
 
-    from irc.ir import Node
+    from irc.ir import Graph, Node, Value
     from irc.runtime.lowering import Bound, FillIn, Lowering
     from irc.runtime.prepared import Kept
 
 
 def lower_group(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     """Lower the attribute ``Subgraph`` into the frame of the graph around the group."""
-    subgraph = inner_graph(node)
-    if subgraph is None:
+    graph = subgraph_of(node)
+    return lower_part(lowering, node, graph.nodes, graph.outputs, slots_of(graph, ins, outs), outs)
+
+
+def subgraph_of(node: Node) -> Graph:
+    """The graph of a fusion group; Error IRC215 or IRC213 if there is none, or it does not fit."""
+    graph = inner_graph(node)
+    if graph is None:
         raise Error("IRC215", "a fusion group needs its graph as the attribute Subgraph", label(node))
-    if len(subgraph.inputs) != len(ins) or len(subgraph.outputs) != len(outs):
+    if len(graph.inputs) != len(node.inputs) or len(graph.outputs) != len(node.outputs):
         raise Error("IRC213", "the numbers of inputs and outputs of the group and its subgraph differ", label(node))
-    code = lowering.inline(subgraph.block, ins, outs)
+    return graph
+
+
+def slots_of(graph: Graph, ins: Slots, outs: Slots) -> dict[Value, int]:
+    """The slots of a group's inputs and of the results that it makes.
+
+    A result that is an input or a constant, or the second of two equal ones, is in another slot than the group's.
+    """
+    results = reversed([*zip(graph.outputs, outs)])  # so that the first slot counts of what is returned twice
+    made = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
+    return {**dict(zip(graph.inputs, ins)), **made}
+
+
+def lower_part(
+    lowering: Lowering,
+    node: Node,
+    nodes: Reversible[Node],
+    returns: Sequence[Value],
+    given: Mapping[Value, int],
+    outs: Slots,
+) -> FillIn:
+    """Lower ``nodes`` of the group ``node``, which make ``returns`` for ``outs``."""
+    code = lowering.inline(nodes, returns, given)
     code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
     run = _run_whole(code)
     start = tail_start(lowering.bound, code)

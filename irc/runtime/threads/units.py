@@ -99,7 +99,9 @@ class Schedule:
         return False
 
 
-def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int | None) -> Schedule:
+def schedule(
+    nodes: Sequence[Node], needs: Sequence[Collection[int]], heavy: Sequence[bool], most: int | None
+) -> Schedule:
     """Form units of operators for several threads.
 
     An operator joins the unit of one that it needs if that one is the last of its unit, if no other operator needs that
@@ -109,6 +111,7 @@ def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int 
     Args:
         nodes: the operators of a block, in order.
         needs: for each operator the positions of the earlier ones that must run before it.
+        heavy: for each operator whether it mostly takes long.
         most: how many operators a unit may hold; None for any number.
     """
     users = [0] * len(nodes)
@@ -136,7 +139,7 @@ def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int 
                 refusal = "size"
             else:
                 unit.members.append(position)
-                unit.heavy |= is_heavy(node)
+                unit.heavy |= heavy[position]
                 unit_of.append(number)
                 break
             cause = cause or refusal
@@ -144,7 +147,7 @@ def schedule(nodes: Sequence[Node], needs: Sequence[Collection[int]], most: int 
             if position:
                 breaks[cause or "branch"] += 1
             unit_of.append(len(units))
-            units.append(Unit([position], outside, is_heavy(node)))
+            units.append(Unit([position], outside, heavy[position]))
     return Schedule(units, breaks)
 
 
