@@ -266,6 +266,11 @@ def group(m: Maker) -> None:
 _IN_GROUPS: tuple[Step, ...] = (onnx_steps.unary, onnx_steps.binary, onnx_steps.constant, onnx_steps.transpose)
 
 
+_ONCE = ("aten::append", "prim::CallFunction")
+_SHAPED = ("onnx::ConstantOfShape", "onnx::Expand", "onnx::Reshape")
+"""Their last operand is a shape: what is written into it since may be none."""
+
+
 def again(m: Maker) -> None:
     """What an earlier node computed, once more."""
     nodes = [
@@ -276,7 +281,8 @@ def again(m: Maker) -> None:
     visible = {*m.scope, *(v for _, v in m.numbers)}
     for node in nodes[:12]:
         known = all(v in visible or (v.node is not None and v.node.block is node.block) for v in node.inputs)
-        if known and node.kind not in ("aten::append", "prim::CallFunction") and m.flip():
+        once = node.kind in _ONCE or (node.kind in _SHAPED and not m.kind(node.inputs[-1]).frozen)
+        if known and not once and m.flip():
             m.emit(node.kind, node.inputs, m.kind(node.output), node.output.type, **node.attributes)
             return
 
