@@ -16,11 +16,12 @@ from irc.alias import analyze
 from irc.alias.recorder import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
-from irc.fuser.policy import ANCHORS, Policy, fault, is_fusible
+from irc.fuser.policy import ANCHORS, Policy, fault
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
 from irc.passes.options import check_not_negative
@@ -122,7 +123,7 @@ class Fuser:
     def may_be_grouped(self, node: Node) -> bool:
         """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
-            return is_fusible(node) and self.db_of(node.graph).is_functional(node)
+            return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.pointwise import is_pointwise
-from irc.ir.ops.torch_pointwise import is_torch_pointwise
+from irc.ir.ops.torch_pointwise import is_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ class Policy:
         Operators that dominate the run time (`ANCHORS`) are taken in too. If the answer is False, no reason is
         reported.
         """
-        return is_fusible(node)
+        return is_elementwise(node)
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
         """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
@@ -78,11 +77,6 @@ def fault(policy: object) -> str:
     return wrong or misfit(f"{name}.refusal", policy.refusal, "producer", "cluster")
 
 
-def is_fusible(node: Node) -> bool:
-    """Whether ``node`` is pointwise, of ONNX or of TorchScript."""
-    return is_pointwise(node) or is_torch_pointwise(node)
-
-
 class _UpstreamAnchors:
     """Which values come out of an anchor through pointwise operators alone.
 
@@ -93,7 +87,7 @@ class _UpstreamAnchors:
     def __init__(self, graph: Graph) -> None:
         self._values: set[Value] = set()
         for node in graph.walk():
-            joins = is_fusible(node) or is_group(node)
+            joins = is_elementwise(node) or is_group(node)
             if (joins and not self._values.isdisjoint(node.inputs)) or anchor_of(node) is not None:
                 self._values.update(node.outputs)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
@@ -17,7 +15,7 @@ from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime import kernels
 from irc.runtime.foreign import checked
-from irc.runtime.kernels.registry import Binder, Kernel, find_binder
+from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
 from irc.runtime.values import Array
 from irc.wording import first_of
 
@@ -85,17 +83,6 @@ def writes_over(node: Node) -> bool:
 def can_overwrite(kind: str, kernel: Kernel) -> bool:
     """Whether ``kernel`` of an operator ``kind`` can write its result over one of its inputs, as ``out=``."""
     return kind in POINTWISE and takes_out(kernel)
-
-
-def takes_out(kernel: Kernel) -> bool:
-    """Whether ``kernel`` can be given the array for its result, as ``out=``, if that is of the right shape and type."""
-    return isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
-
-
-@cache
-def _has_out(code: CodeType) -> bool:
-    """Whether functions with this code, which all kernels of one binder share, take ``out=``."""
-    return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:

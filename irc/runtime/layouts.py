@@ -30,6 +30,18 @@ def copy_as_it_lies(array: Array) -> Array:
     return copy
 
 
+def lies_as_new(array: Array) -> bool:
+    """Whether ``array`` lies as new arrays do: in C order, with the strides of that also along axes of one element."""
+    if not array.flags.c_contiguous or 1 not in array.shape:
+        return array.flags.c_contiguous
+    step = array.itemsize
+    for stride, size in zip(array.strides[::-1], array.shape[::-1]):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 def overlaps_itself(array: Array) -> bool:
     """Whether two elements may lie in one place; False for sure, True for all layouts that are not simple."""
     extent = array.itemsize

@@ -21,10 +21,11 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops.plugins import fault_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
-from irc.runtime.binding import bind, binder_of_others, interrupts, takes_out, unsupported, writes_over
+from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
 from irc.runtime.fused.halves import halves
 from irc.runtime.fused.rows import rows_step
+from irc.runtime.kernels.registry import takes_out
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
 from irc.runtime.steps import kernel_step, placed_step

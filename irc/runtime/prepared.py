@@ -15,10 +15,10 @@ from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
-from irc.runtime.binding import binder_of_others, takes_out
+from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.halves import narrowed, widened
-from irc.runtime.kernels.registry import PREPARES
+from irc.runtime.kernels.registry import PREPARES, takes_out
 from irc.runtime.kernels.support import Array, is_half
 from irc.runtime.values import is_array, owner
 

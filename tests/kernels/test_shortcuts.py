@@ -29,17 +29,22 @@ SHAPES = [
 NUMBERS = (2, -3, 0.1, 1e300, 2**24, 2**24 + 1, -(2**62) - 1, True, float("nan"), float("-inf"), 1j)
 
 
-def kernels(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Kernel]:
-    """The kernel of an operator, and the one that always goes the long way."""
+def kernel_of(name: str, count: int) -> Kernel:
+    """The kernel of one of torch's operators, given as many arguments, of which no types are known."""
     graph = Graph()
     inputs = [graph.add_input(TENSOR) for _ in range(count)]
     node = Builder(graph).node(f"aten::{name}", inputs, [TENSOR])
     binder = find_binder(node.kind, None)
     assert binder is not None
-    short = binder(node)
+    return binder(node)
+
+
+def kernels(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Kernel]:
+    """The kernel of an operator, and the one that always goes the long way."""
     with monkeypatch.context() as patch:
         patch.setattr(shortcuts, "takes_floats", lambda name: False)
-        return short, binder(node)
+        long = kernel_of(name, count)
+    return kernel_of(name, count), long
 
 
 def outcome(kernel: Kernel, arguments: list[Any]) -> Any:

@@ -71,7 +71,7 @@ class Tiling:
         values: of each register, an array of its shape and type that takes no memory; for messages.
         before: operators with smaller results, to be run whole before all blocks.
         operations: the others; what they read and write are positions in the list.
-        scalars: registers of inputs of one element, which every block reads.
+        scalars: registers of one element, which every block reads.
         cut: registers that are read and written block by block.
         taken: register of a result of full size -> that of the input whose memory it takes, or None.
         buffers: element types of the scratch buffers.
@@ -110,7 +110,7 @@ class Tiling:
                 registers[result] = np.empty(self.shape, self.values[result].dtype)
         shared = registers.copy()
         for register in self.scalars:
-            shared[register] = registers[register].reshape(())
+            shared[register] = registers[register].reshape((1,) * min(1, registers[register].ndim))
         for register, once, shape, _ in self.cut:
             x = registers[register]
             shared[register] = (np.broadcast_to(x, self.shape) if once is None else x[once]).reshape(shape)
@@ -145,7 +145,7 @@ class Tiling:
                 kernel(*[values[r] for r in ins], out=values[out])
                 done += 1
         except Exception as error:
-            self._fail(error, self.operations[done])
+            self._fail(error, self.operations[done], values)
 
     def _call(self, operation: Operation, values: Registers, watch: Watch | None, **out: Array) -> Any:
         if watch is not None:
@@ -153,14 +153,15 @@ class Tiling:
         try:
             result = operation.kernel(*[values[r] for r in operation.ins], **out)
         except Exception as error:
-            self._fail(error, operation)
+            self._fail(error, operation, values)
         if watch is not None:
             watch.end_part(operation.node)
         return result
 
-    def _fail(self, error: Exception, operation: Operation) -> NoReturn:
+    def _fail(self, error: Exception, operation: Operation, values: Registers) -> NoReturn:
         original = next(o for o in self.tail.operations if o.node is operation.node)
-        fail(error, original.node, [self.values[r] for r in original.ins])
+        whole = [values[r] if self.values[r] is None else self.values[r] for r in original.ins]
+        fail(error, original.node, whole)
 
     def _buffers(self, memory: Array, shape: Shape) -> list[Array]:
         """The scratch buffers, cut to the shape of a block."""

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
+from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST, is_pointwise
 from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
 from irc.runtime.fused.blocks import Block, Cut, Operation, Tiling
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.support import broadcast_shape
+from irc.runtime.layouts import lies_as_new
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.runtime.fused.tiles import Tail
@@ -32,7 +34,7 @@ takes a twentieth to an eighth longer, a quarter a third to a half; twice as muc
 def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | None:
     """How to run ``tail`` on ``inputs`` and others of their kinds; None if it cannot, or need not, run in blocks."""
     values = _kinds_of_values(tail, inputs)
-    if values is None:
+    if values is None or not _lie_in_order(tail, values, inputs):
         return None
     shape = max((values[o.out].shape for o in tail.operations), key=math.prod)
     widest = max(x.itemsize for x in values if x is not None)
@@ -43,7 +45,7 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
     before = [o for o in tail.operations if o.out not in full]
     if any(r in full for o in before for r in o.ins):
         return None
-    strides = [() if x is None else x.strides for x in inputs]
+    strides = [x.strides if is_array(x) else () for x in inputs]
     strides += [geometry.c_strides(x.shape, x.itemsize) for x in values[len(inputs) :]]
     if not all(_may_be_cut(o, values, strides, shape) for o in within):
         return None
@@ -55,7 +57,8 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
     space, cut = merged
     forms = list(dict.fromkeys([c.shape for c in cut]))
     places = geometry.blocks(space, max(4, tile_bytes(math.prod(shape) * widest, threads) // widest))
-    spare = [r for r in tail.spare if inputs[r].flags.c_contiguous and inputs[r].flags.writeable]
+    arrays = [r for r in tail.spare if is_array(inputs[r])]
+    spare = [r for r in arrays if lies_as_new(inputs[r]) and inputs[r].flags.writeable]
     operations, buffers, taken = _assign(tail, within, values, results, spare)
     return Tiling(
         tail=tail,
@@ -79,15 +82,16 @@ def tile_bytes(whole: int, threads: int) -> int:
 
 
 def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
-    """For each register an array of the shape and type that it will have, or None for an absent input.
+    """For each register an array of the shape and type that it will have, or None for an input that is no array.
 
     Types are found by calling the kernels on ones. None if something is not a number, or the shapes do not fit
     together: running the operators on whole arrays will then raise the error.
     """
-    if any(x is not None and x.dtype.hasobject for x in inputs):
+    if any(is_array(x) and x.dtype.hasobject for x in inputs):
         return None  # strings
-    ones: list[Any] = [None if x is None else np.ones((), x.dtype) for x in inputs]
-    shapes: list[Any] = [None if x is None else x.shape for x in inputs]
+    # With all axes: PyTorch's tensors without axes have less of a say in the type of a result.
+    ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) if is_array(x) else x for x in inputs]
+    shapes: list[Any] = [x.shape if is_array(x) else None for x in inputs]
     for operation in tail.operations:
         given = [shapes[r] for r in operation.ins]
         try:
@@ -97,9 +101,18 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
             if interrupts(error, operation.node):
                 raise
             return None
-        if ones[-1].dtype.hasobject or not has_shape(shapes[-1], operation.node.output.type.shape):
+        if not is_array(ones[-1]) or ones[-1].dtype.hasobject:
             return None
-    return [None if x is None else np.broadcast_to(np.empty((), x.dtype), s) for x, s in zip(ones, shapes)]
+        if not has_shape(shapes[-1], operation.node.output.type.shape):
+            return None
+    return [np.broadcast_to(np.empty((), x.dtype), s) if is_array(x) else None for x, s in zip(ones, shapes)]
+
+
+def _lie_in_order(tail: Tail, values: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Whether results may be in C order: PyTorch's lie as their operands do, which views of them show."""
+    if all(is_pointwise(operation.node) for operation in tail.operations):
+        return True
+    return all(x is None or x.size == 1 or y.flags.c_contiguous for x, y in zip(values, inputs))
 
 
 def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:

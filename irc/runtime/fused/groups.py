@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.pointwise import is_pointwise
-from irc.runtime.binding import can_overwrite
+from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
 from irc.runtime.foreign import on_blocks
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.tiles import Tail
+from irc.runtime.kernels.registry import takes_out
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def tail_start(bound: Bound, code: Code) -> int:
 
 def may_be_tiled(bound: Bound, node: Node) -> bool:
     """Whether ``node``, at the end of a group, may run block by block with what follows it."""
-    return is_pointwise(node) and can_overwrite(node.kind, bound.kernel(node))
+    return is_elementwise(node) and takes_out(bound.kernel(node))
 
 
 def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:

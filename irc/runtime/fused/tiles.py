@@ -34,6 +34,9 @@ up to 65,536 gain nothing, and where shapes change from run to run (decoders), f
 THREADS = 4
 """No more threads than this by default: memory is shared by all of them."""
 
+PARAMETERS = (bool, int, float, complex, str)
+"""What operators of TorchScript take beside tensors: numbers, and the names of ways to compute."""
+
 KEPT = 16
 """Tilings kept for a group, for as many kinds of inputs."""
 
@@ -77,7 +80,7 @@ class Tail:
     def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
         inputs = [frame[s] for s in self.slots]
-        if not all(x is None or is_array(x) for x in inputs):
+        if not all(x is None or is_array(x) or isinstance(x, PARAMETERS) for x in inputs):
             return None
         threads = run.threads or min(workers.usable_processors(), THREADS)
         kinds = self._kinds(inputs, threads)
@@ -114,5 +117,11 @@ class Tail:
 
     def _kinds(self, inputs: Sequence[Any], threads: int) -> Any:
         """All that a tiling depends on."""
-        kinds = [None if x is None else (x.shape, x.strides, x.dtype) for x in inputs]
-        return tuple(kinds), tuple([inputs[r].flags.writeable for r in self.spare]), threads, cutting.TILE_BYTES
+        kinds = [(x.shape, x.strides, x.dtype) if is_array(x) else _kind(x) for x in inputs]
+        writable = [is_array(inputs[r]) and inputs[r].flags.writeable for r in self.spare]
+        return tuple(kinds), tuple(writable), threads, cutting.TILE_BYTES
+
+
+def _kind(parameter: object) -> object:
+    """What a tiling depends on of an input that is no array: of numbers only the type."""
+    return parameter if isinstance(parameter, str) else type(parameter)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import import_module
 from inspect import currentframe
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -93,6 +95,17 @@ def registered() -> dict[str, tuple[int, ...]]:
     """Every kind with a kernel of irc's own, and the versions its binders start at."""
     _load(all_modules())
     return {kind: tuple(sinces) for kind, (sinces, _) in sorted(_BINDERS.items())}
+
+
+def takes_out(kernel: Kernel) -> bool:
+    """Whether ``kernel`` can be given the array for its result, as ``out=``, if that is of the right shape and type."""
+    return isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
+
+
+@cache
+def _has_out(code: CodeType) -> bool:
+    """Whether functions with this code, which all kernels of one binder share, take ``out=``."""
+    return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _module_line() -> tuple[str, int]:

@@ -9,17 +9,21 @@ model's own type annotations may be wrong, and strides are known only there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, overwritable
+from irc.ir.ops.torch_pointwise import keeps_float_type
 from irc.ir.types import TensorType
-from irc.runtime.binding import fits, takes_out
+from irc.runtime.binding import fits
 from irc.runtime.execution import Frame, Slots, Step
-from irc.runtime.layouts import overlaps_itself
+from irc.runtime.kernels.registry import takes_out
+from irc.runtime.kernels.support import broadcast_shape
+from irc.runtime.layouts import lies_as_new, overlaps_itself
 from irc.runtime.steps import kernel_step
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from irc.ir import Node
     from irc.runtime.kernels.registry import Kernel
@@ -36,7 +40,10 @@ def reusing_step(
     Args:
         free: the indices of inputs whose memory nothing needs once the node has run.
     """
-    count = overwritable(node) if len(outs) == 1 and takes_out(kernel) else 0
+    if len(outs) != 1 or not takes_out(kernel):
+        return None
+    of_torch = keeps_float_type(node)
+    count = len(ins) if of_torch else overwritable(node)
     own = free(count) if count else ()
     if not own:
         return None
@@ -47,6 +54,8 @@ def reusing_step(
         candidates = tuple(i for i in own if ins[i] in gone)
         if not candidates:
             return kernel_step(kernel, ins, outs, dead)
+        if of_torch:
+            return _of_torch(kernel, ins, outs[0], dead, candidates)
         step = _any_arity(kernel, ins, outs[0], dead, candidates, like, 1 if scatters else len(ins))
         is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
         if like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
@@ -111,3 +120,45 @@ def _any_arity(
             frame[s] = None
 
     return step
+
+
+def _of_torch(kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...]) -> Step:
+    """As `_any_arity`, for an operator of TorchScript: of floats of one type, and numbers, all in order in memory.
+
+    Then the result is of that type and in order, too; else several rules decide what it is, and how it lies.
+    """
+
+    def step(frame: Frame) -> None:
+        inputs = [frame[s] for s in ins]
+        for i in candidates:
+            x = inputs[i]
+            if is_array(x) and x.dtype.kind == "f" and x.ndim and x.flags.carray and _agree(x, inputs):
+                frame[out] = kernel(*inputs, out=x)
+                frame[0].counters.in_place += 1
+                break
+        else:
+            frame[out] = kernel(*inputs)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _agree(x: Array, inputs: Sequence[Any]) -> bool:
+    """Whether a result of ``inputs`` is of the form of ``x``, which is one of them."""
+    if not lies_as_new(x):
+        return False
+    for y in inputs:
+        if is_array(y):
+            if y is not x and not (y.dtype == x.dtype and y.flags.c_contiguous and _spreads_to(y.shape, x.shape)):
+                return False
+        elif isinstance(y, complex):
+            return False
+    return True
+
+
+def _spreads_to(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    try:
+        return shape == whole or broadcast_shape(shape, whole) == whole
+    except ValueError:  # the kernel says so
+        return False

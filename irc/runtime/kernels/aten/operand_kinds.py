@@ -5,14 +5,14 @@ Tags of schema rows list the kinds (`irc.ir.ops.aten.tags`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irc.errors import Error
 from irc.ir.ops.aten import TAGS
 from irc.ir.types import Type
-from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType
+from irc.runtime.kernels.registry import Kernel, takes_out
+from irc.runtime.kernels.support import AnyDType, Array
 from irc.runtime.values import is_array
 
 # Kinds are NumPy's characters: b of bool, u and i of integers, f of floats (V of bfloat16 and smaller), c of complex.
@@ -64,26 +64,36 @@ def check_kind(name: str, dtype: AnyDType) -> None:
 
 
 def _refusing_first(name: str, refused: str, run: Kernel) -> Kernel:
-    def checked(*arguments: Any) -> Any:
+    def check(arguments: Sequence[Any]) -> None:
         dtype = getattr(arguments[0], "dtype", None)
         if dtype is not None and dtype.kind in refused:
             raise _error(name, dtype.kind)
-        return run(*arguments)
 
-    return checked
+    return _checked(check, run)
 
 
 def _refusing_common(name: str, refused: str, run: Kernel) -> Kernel:
-    def checked(*arguments: Any) -> Any:
+    def check(arguments: Sequence[Any]) -> None:
         for x in arguments[:2]:
             dtype = getattr(x, "dtype", None)
             if dtype is not None and dtype.kind in refused:
                 common = max(map(_kind, arguments[:2]), key=_RANKS.__getitem__)
                 if common in refused:
                     raise _error(name, common)
+
+    return _checked(check, run)
+
+
+def _checked(check: Callable[[Sequence[Any]], None], run: Kernel) -> Kernel:
+    def checked(*arguments: Any) -> Any:
+        check(arguments)
         return run(*arguments)
 
-    return checked
+    def checked_into(*arguments: Any, out: Array | None = None) -> Any:
+        check(arguments)
+        return run(*arguments, out=out)
+
+    return checked_into if takes_out(run) else checked
 
 
 def _kind(x: Any) -> str:

@@ -131,10 +131,10 @@ def register(
     plain: tuple[int, Compute] | None = getattr(setup, _PLAIN, None) if compute is None else (2, compute)
     told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
 
-    def functional(*arguments: Any) -> Any:
+    def functional(*arguments: Any, out: Array | None = None) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):
             return python(*arguments)
-        return run(told(setup(*arguments)))
+        return run(told(setup(*arguments)), into=out)
 
     def writing(x: Any, *rest: Any) -> Any:
         if python_in_place is not None and not is_array(x):

@@ -73,7 +73,7 @@ def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
     if given <= max(map(_most_arguments, takes)):
         return run
 
-    def refuse(*arguments: Any) -> Any:
+    def refuse(*arguments: Any, out: Array | None = None) -> Any:
         raise Error("IRC423", f"irc does not know the overload of {node.kind} that has {given} arguments")
 
     return refuse

@@ -42,8 +42,8 @@ def _is_plain(x: Array) -> bool:
 
 
 def _of_one(run: Kernel, compute: Kernel) -> Kernel:
-    def kernel(x: Any, *more: Any) -> Any:
-        return compute(x) if x.__class__ is _NDARRAY and not more and _is_plain(x) else run(x, *more)
+    def kernel(x: Any, *more: Any, out: Array | None = None) -> Any:
+        return compute(x, out=out) if x.__class__ is _NDARRAY and not more and _is_plain(x) else run(x, *more, out=out)
 
     return kernel
 
@@ -51,16 +51,16 @@ def _of_one(run: Kernel, compute: Kernel) -> Kernel:
 def _of_two(run: Kernel, compute: Kernel, rest: tuple[Any, ...]) -> Kernel:
     takes_numbers = isinstance(compute, np.ufunc)  # takes a number in the type of the array
 
-    def kernel(x: Any, y: Any, *more: Any) -> Any:
+    def kernel(x: Any, y: Any, *more: Any, out: Array | None = None) -> Any:
         if x.__class__ is _NDARRAY and (not more or more == rest) and _is_plain(x):
             if y.__class__ is _NDARRAY:
                 if y.dtype is x.dtype and y.flags.c_contiguous:
                     try:
-                        return compute(x, y)
+                        return compute(x, y, out=out)
                     except ValueError:  # shapes that do not broadcast: ``run`` says so
                         pass
             elif takes_numbers and (y.__class__ is float or (y.__class__ is int and -_EXACT <= y <= _EXACT)):
-                return compute(x, y)
-        return run(x, y, *more)
+                return compute(x, y, out=out)
+        return run(x, y, *more, out=out)
 
     return kernel

@@ -1,0 +1,108 @@
+"""Results of TorchScript's pointwise operators are written over dead operands, and nobody can tell."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.ir import Graph, parse_graph
+from irc.ir.ops.resolution import resolve
+from irc.runtime.layouts import lies_as_new
+from irc.runtime.plan import lower
+from tests.kernels.test_shortcuts import DTYPES, elements, kernel_of, operand_counts
+from tests.runtime.helpers import run_plan
+from tests.runtime.test_torch_tiles import NAMES
+
+SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((3, 4), ()), ((), (3, 4)), ((3, 1), (1, 4)), ((), ())]
+OTHER = {"complex", "polar", "float_power"}
+"""Their results are of other types than their operands."""
+
+SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "neg", "maximum", "lerp"}
+
+
+def of_copies(name: str, count: int) -> Graph:
+    """The operator on copies of the inputs, which nothing else needs."""
+    inputs = ", ".join(f"%x{i} : Tensor" for i in range(count))
+    copied = "\n".join(f"  %c{i} : Tensor = aten::clone(%x{i})" for i in range(count))
+    names = ", ".join(f"%c{i}" for i in range(count))
+    return parse_graph(f"graph({inputs}):\n{copied}\n  %y : Tensor = aten::{name}({names})\n  return (%y)")
+
+
+def seen(result: Any) -> Any:
+    return result.dtype, result.shape, result.strides, result.tobytes()
+
+
+def fits(x: np.ndarray, wanted: np.ndarray, operands: list[np.ndarray]) -> bool:
+    """Whether the result ``wanted`` may be made over ``x``: it looks like it, and so do all operands."""
+    return (
+        x.dtype.kind == "f"
+        and x.ndim > 0
+        and (x.shape, x.strides, x.dtype) == (wanted.shape, wanted.strides, wanted.dtype)
+        and all(y.dtype == x.dtype and y.flags.c_contiguous for y in operands)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
+    over = 0
+    for count in operand_counts(name):
+        graph = of_copies(name, count)
+        if resolve(graph.nodes[-1]) is None:
+            continue  # its further arguments are no tensors
+        plan, kernel = lower(graph), kernel_of(name, count)
+        for number, ((first, second), a, b) in enumerate(product(SHAPES, DTYPES, DTYPES)):
+            shapes, dtypes = [first, second, second], [a, b, b]
+            operands = [elements(shapes[i], dtypes[i], number + i) for i in range(count)]
+            try:
+                with np.errstate(all="ignore"):
+                    wanted = kernel(*[x.copy() for x in operands])
+            except Exception:  # of some overloads these are no operands
+                continue
+            (found,), counters = run_plan(plan, *operands)
+            assert seen(found) == seen(wanted), operands
+            may = name not in OTHER and any(fits(x, wanted, operands) for x in operands)
+            assert counters.in_place == may, operands
+            over += may
+    assert over or name not in SOME
+
+
+CHAIN = """
+graph(%x : Tensor, %k : float):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::mul(%x, %k)
+  %b : Tensor = aten::tanh(%a)
+  %c : Tensor = aten::add(%b, %b, %one)
+  %d : Tensor = aten::mul(%c, %x)
+  return (%d)
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "in_place"),
+    [
+        (np.ones((2, 3), np.float32), 2),
+        (np.ones((2, 3), np.float64), 2),
+        (np.ones((2, 3), np.int64), 1),
+        (np.asfortranarray(np.ones((2, 3), np.float32)), 0),
+        (np.ones((), np.float32), 0),
+    ],
+    ids=["floats", "doubles", "integers", "another layout", "no axes"],
+)
+def test_what_a_chain_makes_is_written_over(x: np.ndarray, in_place: int) -> None:
+    """Not the caller's array, nor the operand of ``b + b``; nor where types or layouts decide about the result."""
+    given = x.copy(order="K")
+    (d,), counters = run_plan(lower(parse_graph(CHAIN)), x, 0.5)
+    assert counters.in_place == in_place
+    np.testing.assert_array_equal(x, given)
+    np.testing.assert_allclose(d, 2 * np.tanh(x * 0.5) * x, rtol=1e-6)
+
+
+def test_what_lies_as_new_arrays_do() -> None:
+    x = np.zeros((2, 3, 3, 1), np.float32)
+    assert lies_as_new(x) and lies_as_new(x[:1]) and lies_as_new(np.zeros(()))
+    turned = x.transpose(0, 3, 1, 2)
+    assert turned.flags.c_contiguous and not lies_as_new(turned)
+    assert not lies_as_new(x[:, ::2]) and not lies_as_new(np.asfortranarray(np.ones((2, 3))))

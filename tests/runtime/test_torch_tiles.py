@@ -1,0 +1,139 @@
+"""Fusion groups of TorchScript's operators run block by block: bit for bit what the operators give one by one."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error
+from irc.ir import Graph, parse_graph
+from irc.runtime.fused import cutting, tiles
+from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
+from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
+from tests.kernels.test_shortcuts import DTYPES, elements, operand_counts
+
+NAMES = sorted(ELEMENTWISE - {"glu", "prelu"})  # these two are not pointwise as PyTorch defines them
+SHAPES = [((12, 8), (12, 8)), ((12, 8), (8,)), ((12, 1), (1, 8)), ((12, 8), (1, 1)), ((12, 8), ()), ((), (12, 8))]
+PAIRS = [tuple(map(np.dtype, pair)) for pair in (("f", "f"), ("f", "d"), ("e", "f"), ("i8", "e"), ("?", "i8"))]
+NUMBERS = (2, 0.5, True)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few elements, so that small arrays are several."""
+    monkeypatch.setattr(cutting, "TILE_BYTES", 64)
+    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 64)
+    monkeypatch.setattr(tiles, "WORTH", 1)
+
+
+def of_one_operator(name: str, arguments: list[Any]) -> tuple[Graph, dict[str, Any]]:
+    """The operator in a group of its own, and what to feed: its tensors; other arguments are constants."""
+    given = {f"x{i}": x for i, x in enumerate(arguments) if isinstance(x, np.ndarray)}
+    names = ", ".join(f"%x{i}" for i in range(len(arguments)))
+    types = {bool: "bool", int: "int", float: "float", type(None): "NoneType", str: "str"}
+    constants = [
+        f"  %x{i} : {types[type(x)]} = prim::Constant[value={x!r}]()".replace("'", '"').replace("[value=None]", "")
+        for i, x in enumerate(arguments)
+        if not isinstance(x, np.ndarray)
+    ]
+    inputs = ", ".join(f"%{x} : Tensor" for x in given)
+    text = ["graph(" + inputs + "):", *constants, f"  %y : Tensor = prim::FusionGroup_0({names})", "  return (%y)"]
+    params = ", ".join(
+        f"%x{i}" + ("" if isinstance(x, np.ndarray) else f" : {types[type(x)]}") for i, x in enumerate(arguments)
+    )
+    text += [f"with prim::FusionGroup_0 = graph({params}):"]
+    text += [f"  %y : Tensor = aten::{name}({names})", "  return (%y)"]
+    return parse_graph("\n".join(text)), given
+
+
+def outcome(model: Any, feeds: dict[str, Any], threads: int) -> Any:
+    """What ``model`` gives, bit for bit, and how it lies; or how it refuses."""
+    try:
+        (result,) = model.run({name: np.copy(x, order="K") for name, x in feeds.items()}, threads=threads).values()
+    except Error as error:
+        return error.code, error.message
+    return result.dtype, result.shape, result.strides, result.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_give_what_the_operator_gives(name: str) -> None:
+    """Two threads ask for blocks even of one operator, one does not."""
+    tiled = 0
+    for count in sorted(operand_counts(name)):
+        cases: list[list[Any]] = []
+        for number, (shapes, (a, b)) in enumerate(product(SHAPES, PAIRS)):
+            cases.append([elements(shapes[0], a, number), elements(shapes[1], b, number + 1), 2])
+        for a, y in product(DTYPES, NUMBERS):
+            cases.append([elements((12, 8), a, 7), y, 1])
+        x = elements((12, 8), DTYPES[0], 3)
+        cases += [[x.T, x.T, 1], [np.asfortranarray(x), x, 1]]
+        for case in cases:
+            graph, feeds = of_one_operator(name, case[:count])
+            if not feeds:
+                continue
+            model = CompiledModel(graph, options=Options(threads=2))
+            wanted = outcome(model, feeds, 1)  # the first run is watched for shapes, operator by operator
+            assert not model.counters.tiled_groups
+            assert outcome(model, feeds, 2) == wanted, case[:count]
+            tiled += len(wanted) > 2 and model.counters.tiled_groups
+    assert tiled or not operand_counts(name) or name == "gelu"  # whose further argument is a word
+
+
+CHAIN = """
+graph(%x : Tensor, %y : Tensor, %k : float):
+  %one : int = prim::Constant[value=1]()
+  %way : str = prim::Constant[value="tanh"]()
+  %a : Tensor = aten::mul(%x, %k)
+  %b : Tensor = aten::add(%a, %y, %one)
+  %c : Tensor = aten::gelu(%b, %way)
+  %d : Tensor = aten::lt(%c, %a)
+  %e : Tensor = aten::mul(%d, %c)
+  return (%e, %d)
+"""
+
+
+def test_a_chain_runs_in_blocks_and_numbers_may_change() -> None:
+    fused, plain = irc.compile(parse_graph(CHAIN)), irc.compile(parse_graph(CHAIN), "none")
+    x, y = elements((40, 30), np.dtype("f"), 1), elements((30,), np.dtype("f"), 2)
+    for k in (0.5, -2.0, float("nan"), 1e30):
+        feeds = {"x": x, "y": y, "k": k}
+        fused.run(feeds)  # the first run is watched for shapes, operator by operator
+        found, wanted = fused.run(feeds, threads=1), plain.run(feeds, threads=1)
+        assert fused.counters.tiled_groups == 1 and fused.counters.tiles > 10
+        for got, want in zip(found.values(), wanted.values(), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_result_lies_as_pytorch_lays_it() -> None:
+    """As the operands do, which views of it show; so what does not lie in order is not cut."""
+    fused = irc.compile(parse_graph(CHAIN))
+    x, y = np.asfortranarray(elements((40, 30), np.dtype("f"), 1)), elements((30,), np.dtype("f"), 2)
+    for _ in range(2):
+        e, d = fused.run({"x": x, "y": y, "k": 2.0}, threads=1).values()
+    assert fused.counters.tiled_groups == 0
+    assert e.strides == x.strides and d.flags.f_contiguous
+
+
+def test_a_failure_in_a_block_says_what_the_operands_are() -> None:
+    text = """
+graph(%x : Tensor, %n : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::remainder(%a, %n)
+  return (%b)
+"""
+    model = irc.compile(parse_graph(text))
+    x = np.arange(200).reshape(20, 10)
+    model.run({"x": x, "n": 7})
+    for threads in (1, 2):
+        (good,) = model.run({"x": x, "n": 7}, threads=threads).values()
+        assert model.counters.tiled_groups == 1
+        np.testing.assert_array_equal(good, np.remainder(-x, 7))
+        with pytest.raises(Error) as caught:
+            model.run({"x": x, "n": 0}, threads=threads)
+        assert caught.value.where == "aten::remainder '%b'"
+        assert "inputs: int64[20, 10], int 0" in caught.value.message
