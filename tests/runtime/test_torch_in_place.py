@@ -11,6 +11,7 @@ import pytest
 from irc.ir import Graph, parse_graph
 from irc.ir.ops.resolution import resolve
 from irc.runtime.layouts import lies_as_new
+from irc.runtime.memory import reuse
 from irc.runtime.plan import lower
 from tests.kernels.test_shortcuts import DTYPES, elements, kernel_of, operand_counts
 from tests.runtime.helpers import run_plan
@@ -21,6 +22,12 @@ OTHER = {"complex", "polar", "float_power"}
 """Their results are of other types than their operands."""
 
 SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "neg", "maximum", "lerp"}
+
+
+@pytest.fixture(autouse=True)
+def small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even the smallest array is worth it."""
+    monkeypatch.setattr(reuse, "WORTH", 0)
 
 
 def of_copies(name: str, count: int) -> Graph:

@@ -43,7 +43,9 @@ def _is_plain(x: Array) -> bool:
 
 def _of_one(run: Kernel, compute: Kernel) -> Kernel:
     def kernel(x: Any, *more: Any, out: Array | None = None) -> Any:
-        return compute(x, out=out) if x.__class__ is _NDARRAY and not more and _is_plain(x) else run(x, *more, out=out)
+        if x.__class__ is _NDARRAY and not more and _is_plain(x):
+            return compute(x) if out is None else compute(x, out=out)  # naming it takes a tenth of the time
+        return run(x, *more, out=out)
 
     return kernel
 
@@ -56,11 +58,11 @@ def _of_two(run: Kernel, compute: Kernel, rest: tuple[Any, ...]) -> Kernel:
             if y.__class__ is _NDARRAY:
                 if y.dtype is x.dtype and y.flags.c_contiguous:
                     try:
-                        return compute(x, y, out=out)
+                        return compute(x, y) if out is None else compute(x, y, out=out)
                     except ValueError:  # shapes that do not broadcast: ``run`` says so
                         pass
             elif takes_numbers and (y.__class__ is float or (y.__class__ is int and -_EXACT <= y <= _EXACT)):
-                return compute(x, y, out=out)
+                return compute(x, y) if out is None else compute(x, y, out=out)
         return run(x, y, *more, out=out)
 
     return kernel
