@@ -29,6 +29,8 @@ class AliasDbBuilder(Noting):
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing.
         functions: what is known of the functions of ``module``, if something is.
+        loops_apart: whether to take parameters and results of loops for memory of their own: whoever asks knows, and
+            accounts for, what loops carry.
     """
 
     def __init__(
@@ -37,6 +39,8 @@ class AliasDbBuilder(Noting):
         module: Module | None = None,
         noalias: Iterable[Value | str] = (),
         functions: Functions | None = None,
+        *,
+        loops_apart: bool = False,
     ) -> None:
         self.graph = graph
         self.module = module or graph.module
@@ -52,6 +56,7 @@ class AliasDbBuilder(Noting):
                 name = v if isinstance(v, str) else v.name
                 raise Error("IRC341", "only an input of the graph can be known to share with nothing", f"%{name}")
         self.noalias = frozenset(inputs[v] for v in given)  # not their names, which may change hands
+        self.loops_apart = loops_apart
 
     def record(self) -> None:
         """Record the whole graph."""

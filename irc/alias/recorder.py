@@ -110,12 +110,14 @@ class Recorder(Attributes):
     Attributes:
         writes: where writes are noted.
         functions: the summaries of functions that nodes may call.
+        loops_apart: see `AliasDbBuilder`.
     """
 
     def __init__(self, facts: Facts, writes: WriteLog, functions: Functions) -> None:
         super().__init__(facts)
         self.writes = writes
         self.functions = functions
+        self.loops_apart = False
         self._acting: Node | None = None
 
     @abstractmethod

@@ -25,7 +25,7 @@ from irc.runtime.kernels.support import check_size
 from irc.runtime.layouts import copy_as_it_lies, overlaps_itself
 from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.results import Path, element
-from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, rebuild
+from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, read_only, rebuild
 
 SPARE = 4
 """Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is
@@ -38,7 +38,7 @@ SPARED_BYTES = 16384
 
 def borrow(value: Any) -> Any:
     """``value`` with every array replaced by a read-only view, and every list and dict by a new one."""
-    return rebuild(value, _read_only)
+    return rebuild(value, read_only)
 
 
 def copy(value: Any, counters: Counters) -> Any:
@@ -213,14 +213,6 @@ class _Ranges:
 def overlaps(array: Array, others: Any) -> bool:
     """Whether ``array`` may share memory with an array in ``others`` (nested lists, tuples and dicts)."""
     return any(np.may_share_memory(array, other) for other in arrays_once([others]))
-
-
-def _read_only(array: Array) -> Array:
-    if not array.flags.writeable:
-        return array
-    view = array.view()
-    view.setflags(write=False)  # in half the time of `flags`
-    return view
 
 
 def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") -> Array:

@@ -142,6 +142,7 @@ class Lowering:
         self._slots: dict[Value, int] = {}
         self._storage = storage
         self._storages: list[int] = [FOREIGN]  # by slot
+        self._shown: list[frozenset[int]] = [frozenset([FOREIGN])]  # by slot
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._regions_made = 0
@@ -197,7 +198,7 @@ class Lowering:
         own.difference_update(given.values())
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
-        live = _Live(self._storages)
+        live = _Live(self._shown)
         live.update(code.returns)
         self._live.append(live)
         for node in reversed(nodes):
@@ -247,6 +248,7 @@ class Lowering:
         self.template.append(None)
         self._regions.append(region)
         self._storages.append(self._storage.of(value))
+        self._shown.append(self._storage.shown(value))
         return len(self.template) - 1
 
     def _place(self, node: Node) -> None:
@@ -307,10 +309,24 @@ class Lowering:
         Memory with a place is never free: the memory plan decides what is made there next.
         """
         storages = [self._storages[s] for s in ins]
-        times = Counter(storages)
+        times = Counter(storage for s in ins for storage in self._shown[s])
         free = [i for i, storage in enumerate(storages[:count]) if times[storage] == 1 and self._is_free(storage)]
         self._free.update([storages[i] for i in free])
         return tuple(free)
+
+    def lent(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
+        """The positions of what a loop is given that something else needs too, so that no trip may write it.
+
+        Args:
+            body: the loop's.
+            given: the slots that carried values come from.
+            takers: for each of these, the slots that it goes to, in the body and after the loop.
+        """
+        self._bodies.append(body)
+        free = self.free(given, len(given))
+        self._bodies.pop()
+        apart = [{self._storages[t] for t in slots} != {self._storages[s]} for s, slots in zip(given, takers)]
+        return tuple([i for i, is_apart in enumerate(apart) if is_apart and i not in free])
 
     def _is_free(self, storage: int) -> bool:
         """Whether nothing needs the memory class ``storage`` after the node that is being lowered."""
@@ -322,21 +338,21 @@ class Lowering:
         )
 
     def storages(self, slots: Iterable[int]) -> frozenset[int]:
-        """The classes of memory of ``slots``."""
-        return frozenset([self._storages[s] for s in slots])
+        """The classes of the memory that is seen through ``slots``."""
+        return frozenset([storage for s in slots for storage in self._shown[s]])
 
 
 class _Live:
-    """Of a block that is being lowered: the slots that are read later, and how many are of each class of storage.
+    """Of a block that is being lowered: the slots that are read later, and how many show each class of storage.
 
     Attributes:
         captured: the slots that the blocks of the node being lowered capture.
     """
 
-    __slots__ = ("_by_slot", "captured", "slots", "storages")
+    __slots__ = ("_shown", "captured", "slots", "storages")
 
-    def __init__(self, by_slot: list[int]) -> None:
-        self._by_slot = by_slot
+    def __init__(self, shown: list[frozenset[int]]) -> None:
+        self._shown = shown
         self.slots: set[int] = set()
         self.storages: dict[int, int] = {}
         self.captured: set[int] = set()
@@ -345,14 +361,15 @@ class _Live:
         for slot in slots:
             if slot not in self.slots:
                 self.slots.add(slot)
-                storage = self._by_slot[slot]
-                self.storages[storage] = self.storages.get(storage, 0) + 1
+                for storage in self._shown[slot]:
+                    self.storages[storage] = self.storages.get(storage, 0) + 1
 
     def difference_update(self, slots: Iterable[int]) -> None:
         for slot in slots:
             if slot in self.slots:
                 self.slots.remove(slot)
-                self.storages[self._by_slot[slot]] -= 1
+                for storage in self._shown[slot]:
+                    self.storages[storage] -= 1
 
 
 def runtime_constant(value: Any) -> Any:

@@ -164,7 +164,7 @@ class Lowerer:
         """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
         db = analyze(self.graph, noalias=self.graph.inputs if self.guarded else (), functions=self._known)
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
-        return Storage(db), Writes(db), known
+        return Storage(db, self._known if self.guarded else None), Writes(db), known
 
     def plan_with(self, places: Mapping[Value, int], lent: Iterable[Value] = ()) -> Plan:
         """A plan in which values are made in memory that the run is given, by its number.

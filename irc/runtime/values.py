@@ -55,6 +55,15 @@ def is_array(value: Any) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
+def read_only(array: Array) -> Array:
+    """``array``, or a view of it that cannot be written to; nor can views of that view."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.setflags(write=False)  # in half the time of `flags`
+    return view
+
+
 def owner(array: Array) -> Array:
     """The array that the memory of ``array`` belongs to."""
     while is_array(array.base):

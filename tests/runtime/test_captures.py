@@ -227,11 +227,13 @@ def test_the_first_trip_does_not_write_what_the_caller_keeps(trips):
     assert in_place == 2 * trips - 1
 
 
-def test_the_first_trip_does_not_write_what_is_used_after_the_loop():
+@pytest.mark.parametrize("trips", [1, 2, 3, 100])
+def test_the_first_trip_does_not_write_what_is_used_after_the_loop(trips):
     text = LOOP.replace("return (%y)", "return (%y, %first)")
-    (y, first), _ = run(text, i64(3), X)
-    np.testing.assert_array_equal(y, expected_of_loop(A, 3))
+    (y, first), in_place = run(text, i64(trips), X)
+    np.testing.assert_array_equal(y, expected_of_loop(A, trips))
     np.testing.assert_array_equal(first, A)
+    assert in_place == 2 * trips - 1
 
 
 def test_a_loop_writes_no_capture_that_its_next_trip_needs():

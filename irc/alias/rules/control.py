@@ -42,7 +42,7 @@ def _loop(rec: Recorder, node: Node) -> Steps:
     yield block
     returns = block.returns[at.returned :]
     for element, returned in zip(elements, returns):
-        if element != NOTHING:
+        if element != NOTHING and not rec.loops_apart:
             rec.point(element, rec.element(returned))
     if node.kind == PRIM_LOOP:  # stacks nothing: a result that nothing is returned for stays undefined, which is told
         elements = elements[: len(returns)]
@@ -50,7 +50,10 @@ def _loop(rec: Recorder, node: Node) -> Steps:
         for output in node.outputs[len(elements) :]:
             rec.fresh(output)
     for output, element in zip(node.outputs, elements):
-        rec.bind(output, element)
+        if rec.loops_apart:
+            rec.fresh(output)
+        else:
+            rec.bind(output, element)
 
 
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
@@ -60,6 +63,8 @@ def _carry(rec: Recorder, param: Value, start: Element) -> Element:
     """
     if not has_memory(param.type):
         return NOTHING
+    if rec.loops_apart:
+        return rec.fresh(param)
     element = rec.facts.new()
     rec.point(element, start)
     rec.bind(param, element)

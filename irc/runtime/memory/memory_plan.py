@@ -142,8 +142,8 @@ class Lifetimes:
         ends: dict[int, int] = {}
         for value, turn in self.last.items():
             if value not in elsewhere:
-                storage = self.storage.of(value)
-                ends[storage] = max(turn, ends.get(storage, 0))
+                for storage in self.storage.shown(value):
+                    ends[storage] = max(turn, ends.get(storage, 0))
         starts = np.array([span.start for span in self.spans], np.int64)
         last = np.array([max([s.start, *(ends.get(c, 0) for c in s.classes)]) for s in self.spans], np.int64)
         sizes = np.array([span.nbytes for span in self.spans], np.int64)
@@ -234,13 +234,13 @@ class Planner:
         self._turns = list(self._run(graph))
         self._own_turns = {node: turn for node, turn, _ in self._turns if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
-        self._kept = {FOREIGN, *map(storage.of, (*graph.outputs, *lasting))}
+        self._kept = {FOREIGN, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
         self._last: dict[int, int] = {}  # class -> the index of its last use
         self._last_turns: dict[Value, int] = {}
         for index, (node, turn, _) in enumerate(self._turns):
             for value in self._touched(node):
-                self._last[storage.of(value)] = index
+                self._last.update(dict.fromkeys(storage.shown(value), index))
                 self._last_turns[value] = turn
         for node, group in self._groups.items():
             self._same.update(zip(group.inputs, node.inputs))
@@ -372,7 +372,7 @@ class Planner:
             return None
         while read and of[read[-1]].latest is not read[-1]:
             read.pop()  # another result has been written over it
-        classes = [self._storage.of(v) for v in node.inputs]
+        classes = [c for v in node.inputs for c in self._storage.shown(v)]
         for value in reversed(read):
             if of[value].latest is value and classes.count(self._storage.of(value)) <= 1:
                 return of[value]

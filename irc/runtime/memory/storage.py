@@ -10,17 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from irc.alias import Kind, analyze
+from irc.alias import AliasDbBuilder, Kind, analyze
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.sets import BigSet
+from irc.ir.bulk import no_collection
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.ops.loops import carried, is_batched
+from irc.runtime.memory.carried import Shown
 from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
+    from irc.alias.summaries import Functions
     from irc.ir import Block, Node, Value
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
@@ -33,18 +36,27 @@ class Storage:
     Args:
         db: the analysis of the graph, which must not change afterwards; it is not kept. Inputs that it knows to share
             with nothing hold what is read-only unless it is the run's to overwrite; others are foreign.
+        functions: summaries of the functions that the graph calls. If they are given, what loops carry is of classes of
+            its own, as far as can be (`irc.runtime.memory.carried`): only the graph itself may then write its results.
 
     Attributes:
         written: the values whose memory, or that of what they hold, some node may write.
         lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepared`).
     """
 
-    def __init__(self, db: AliasDb) -> None:
-        self.written: set[Value] = set()
+    def __init__(self, db: AliasDb, functions: Functions | None = None) -> None:
+        self.written = set(_written(db))
         self.lasting = lasting_nodes(db)
         self._classes = MemoryClasses(_OURS)
         self._groups: set[Graph] = set()
+        loops = [node for node in db.graph.walk() if node.kind in LOOPS] if functions is not None else []
+        if loops:
+            with no_collection():
+                builder = AliasDbBuilder(db.graph, noalias=db.noalias, functions=functions, loops_apart=True)
+                builder.record()
+                db = builder.freeze()
         self._add(db)
+        self._shown = Shown(loops, self._classes, _written(db))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes.values():
             self._find_captors(value)
@@ -53,34 +65,43 @@ class Storage:
         """The class of ``value``, a number; `FOREIGN` for memory that must not be written."""
         return self._classes.of(value)
 
+    def shown(self, value: Value) -> frozenset[int]:
+        """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
+        return self._shown.by(self.of(value))
+
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of class ``storage`` again in every trip."""
         return self._captors.get(storage, set())
 
     def _add(self, db: AliasDb) -> None:
         self._classes.add(db)
-        if db.any_writes():
-            values = db.values_in_order()
-            self.written.update(v for v in values if isinstance(db.reach_set(v), BigSet) or db.has_writers(v))
         for node in db.graph.walk():
             group = inner_graph(node)
             if group is not None:
                 if group not in self._groups:  # one graph may serve several groups
                     self._groups.add(group)
-                    self._add(analyze(group, noalias=group.inputs))
+                    inner = analyze(group, noalias=group.inputs)
+                    self.written.update(_written(inner))
+                    self._add(inner)
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self._classes.join(outer, inner)
 
     def _find_captors(self, value: Value) -> None:
-        storage = self.of(value)
-        if storage == FOREIGN:
+        if self.of(value) == FOREIGN:
             return
+        blocks: set[Block] = set()
         for user in value.iter_users():
-            for owner, block in _between(user, value):
-                if owner.kind in LOOPS:
-                    self._captors[storage].add(block)
+            blocks.update(block for owner, block in _between(user, value) if owner.kind in LOOPS)
             if user.kind == SCAN and value in _scanned(user):  # it reads slices of them, trip by trip
-                self._captors[storage].update(user.blocks)
+                blocks.update(user.blocks)
+        for storage in self.shown(value) if blocks else ():
+            self._captors[storage] |= blocks
+
+
+def _written(db: AliasDb) -> list[Value]:
+    if not db.any_writes():
+        return []
+    return [v for v in db.values_in_order() if isinstance(db.reach_set(v), BigSet) or db.has_writers(v)]
 
 
 def _scanned(scan: Node) -> Sequence[Value]:

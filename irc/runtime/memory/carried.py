@@ -1,0 +1,112 @@
+"""What loops carry, kept apart from what they are given, which may be needed elsewhere.
+
+What a loop is given, at its beginning or by the trip before, is *handed over* if nothing else needs it. Else it is
+*lent*: it enters as a read-only view, and so, like inputs and weights, is never overwritten, nor are views of it, in
+whatever trip. Hence what a parameter or a result of a loop holds is its own wherever it may be written, and of a class
+of its own. This class *shows* those of what the loop was given, which are in use as long as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias.classes import FOREIGN
+from irc.alias.memory_types import has_memory, may_hold
+from irc.ir.ops.loops import carried
+
+if TYPE_CHECKING:
+    from irc.alias.classes import MemoryClasses
+    from irc.ir import Node, Value
+
+_MOST = 32
+"""How many classes a value may show, roughly: those of one loop after the other, each given what one before gave."""
+
+
+class _Carried(NamedTuple):
+    """What a loop carries in one place.
+
+    Attributes:
+        takers: the parameter and the result, if there is one.
+        given: what the first trip is given, and later ones.
+    """
+
+    takers: tuple[Value, ...]
+    given: tuple[Value, ...]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self.takers + self.given
+
+
+class Shown:
+    """Which classes of memory the values of a class may show beside their own.
+
+    Args:
+        loops: those whose parameters and results are apart from all else in ``classes``.
+        classes: of the values of their graph; what cannot be kept apart is joined.
+        written: the values that some node writes: a write must reach all that shows the memory.
+    """
+
+    def __init__(self, loops: Iterable[Node], classes: MemoryClasses, written: Collection[Value]) -> None:
+        self._found: dict[int, frozenset[int]] = {}
+        left = [one for node in loops for one in _carried(node)]
+        while True:
+            self._shows = _edges(left, classes.of)
+            changed = {FOREIGN, *map(classes.of, written)}
+            joined = {one for one in left if self._is_one(one, classes.of, changed)}
+            if not joined:
+                return
+            for one in joined:
+                for value in one.values[1:]:
+                    classes.join(one.values[0], value)
+            left = [one for one in left if one not in joined]
+
+    def by(self, storage: int) -> frozenset[int]:
+        """The class ``storage``, and those that its values may show."""
+        found = self._found.get(storage)
+        if found is None:
+            found = self._found[storage] = frozenset(self._reached(storage, None))
+        return found
+
+    def _is_one(self, one: _Carried, of: Callable[[Value], int], changed: Collection[int]) -> bool:
+        """Whether memory of ``one`` cannot be lent, or is of too many classes to tell them apart."""
+        return (
+            any(may_hold(value.type) for value in one.values)  # what a container holds is not read-only if that is
+            or any(of(value) in changed for value in one.takers)
+            or any(len(self._reached(of(value), _MOST)) > _MOST for value in one.takers)
+        )
+
+    def _reached(self, storage: int, most: int | None) -> set[int]:
+        found, pending = {storage}, [storage]
+        while pending and (most is None or len(found) <= most):
+            further = self._shows.get(pending.pop(), set()) - found
+            found |= further
+            pending += further
+        return found
+
+
+def _carried(loop: Node) -> Iterator[_Carried]:
+    """What ``loop`` carries that has memory."""
+    at = carried(loop)
+    for block in loop.blocks:
+        columns = zip_longest(
+            block.params[at.param :][: at.many],
+            loop.outputs[: at.many],
+            loop.inputs[at.input :][: at.many],
+            block.returns[at.returned :][: at.many],
+        )
+        for column in columns:
+            param, output, initial, returned = (v if v is not None and has_memory(v.type) else None for v in column)
+            takers, given = (tuple(v for v in pair if v is not None) for pair in ((param, output), (initial, returned)))
+            if takers and given:
+                yield _Carried(takers, given)
+
+
+def _edges(apart: Collection[_Carried], of: Callable[[Value], int]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for one in apart:
+        for taker in map(of, one.takers):
+            found.setdefault(taker, set()).update(map(of, one.given))
+    return found

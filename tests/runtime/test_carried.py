@@ -1,0 +1,522 @@
+"""What loops carry is their own in every trip, though what they begin with is needed later, or is somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc.runtime.lowering
+from irc.alias import analyze
+from irc.alias.summaries import Functions
+from irc.ir import Node
+from irc.passes import PassManager
+from irc.runtime.kernels.registry import kernel
+from irc.runtime.memory.storage import Storage
+from irc.runtime.model import CompiledModel
+from irc.runtime.plan import Lowerer
+from tests.runtime.helpers import boolean, f32, i64, module_of
+
+RUNS = 3  # as it comes, planned, planned again
+TRIPS = [0, 1, 2, 7]
+LOOPS = ["onnx::Loop", "prim::Loop"]
+X = f32([-1, 2, -3, 0.5])
+WEIGHT = f32([0.5, -4, 1, 3])
+
+_HEAD = """
+graph(%n : Long(), %c : Bool(), %x : Float(1, 4)):
+  %go : Bool() = prim::Constant[value={1}]()
+  %two : Long() = prim::Constant[value={2}]()
+  %flat : Long(1) = prim::Constant[value=tensor([4])]()
+  %row : Long(2) = prim::Constant[value=tensor([1, 4])]()
+  %k : Float(1, 4) = prim::Constant[value=@"k"]()
+  %first : Float(1, 4) = onnx::Softsign(%x)
+  %w : Float(1, 4) = onnx::Neg(%x)
+"""
+
+
+def graph(before: str, carried: str, body: str, after: str, loop: str = "onnx::Loop") -> str:
+    """A graph with one loop; ``carried`` says what begins as what: ``h=first``, or several of these.
+
+    Results are ``%y_h``. Of a ``prim::Loop``, whose trip numbers are no tensors, a body must not use these.
+    """
+    pairs = [pair.split("=") for pair in carried.split()]
+    kind = "Float(1, 4)"
+    leading = "%i : Long(), %still : Bool(), " if loop == "onnx::Loop" else "%i : int, "
+    lines = [
+        *before.splitlines(),
+        ", ".join(f"%y_{h} : {kind}" for h, _ in pairs)
+        + f" = {loop}(%n, %go, {', '.join(f'%{value}' for _, value in pairs)})",
+        f"  block0({leading}{', '.join(f'%{h} : {kind}' for h, _ in pairs)}):",
+        *(f"    {line}" for line in body.splitlines()),
+        *after.splitlines(),
+    ]
+    return _HEAD + "\n".join(f"  {line}" for line in lines)
+
+
+def model_of(text: str, pipeline: str = "") -> CompiledModel:
+    module = module_of(text, {"k": WEIGHT})
+    if pipeline:
+        PassManager(pipeline).run(module)
+    return CompiledModel(module)
+
+
+def feeds_of(trips: int, x: np.ndarray = X) -> dict[str, np.ndarray]:
+    return {"n": i64(trips), "c": boolean(True), "x": x.copy()}
+
+
+def wanted(text: str, trips: int) -> dict[str, Any]:
+    """The results of a run in which every operator makes new memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(irc.runtime.lowering, "reusing_step", lambda *_: None)
+        model = model_of(text)
+        results = model.run(feeds_of(trips))
+    assert model.counters.in_place == 0
+    return results
+
+
+def check(text: str, trips: int, pipeline: str = "", donate: Collection[str] = ()) -> list[int]:
+    """How many results were in place in each run. Results are those of runs that reuse nothing, and stay as they were.
+
+    Arenas are overwritten between runs, so that nothing may refer to them. The weight and the inputs stay, too.
+    """
+    expected = wanted(text, trips)
+    model = model_of(text, pipeline)
+    counts: list[int] = []
+    left: list[dict[str, Any]] = []
+    for _ in range(RUNS):
+        feeds = feeds_of(trips)
+        left.append(model.run(feeds, donate=donate))
+        counts.append(model.counters.in_place)
+        for arena in model.executable.runs._arenas:
+            arena.memory[:] = 0xFF
+        for results in left:
+            for name, value in expected.items():
+                np.testing.assert_array_equal(results[name], value)
+        if not donate:
+            np.testing.assert_array_equal(feeds["x"], X)
+    return counts
+
+
+STEP = "%b : Float(1, 4) = onnx::Add(%w, %h)\n%d : Float(1, 4) = onnx::Relu(%b)\n"
+AGAIN = "%e : Float(1, 4) = onnx::Softmax(%{})\n"
+"""An operator that never writes over its operand: it reads a value once more."""
+
+KEPT = {
+    "returned": ("", "h=first", "return (%y_h, %first)"),
+    "read later": ("", "h=first", AGAIN.format("first") + "return (%y_h, %e)"),
+    "a view is returned": (
+        "%v : Float(4) = onnx::Reshape(%first, %flat)",
+        "h=first",
+        "return (%y_h, %v)",
+    ),
+    "it is a view": (
+        "%v : Float(1, 4) = onnx::Reshape(%first, %row)",
+        "h=v",
+        "return (%y_h, %first)",
+    ),
+    "constant": ("", "h=k", "return (%y_h)"),
+    "constant, read later": ("", "h=k", AGAIN.format("k") + "return (%y_h, %e)"),
+    "input": ("", "h=x", "return (%y_h)"),
+    "input, read later": ("", "h=x", AGAIN.format("x") + "return (%y_h, %e)"),
+    "captured by the body": ("", "h=w", "return (%y_h)"),
+    "the result is read": ("", "h=first", AGAIN.format("y_h") + "return (%e, %first)"),
+}
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("case", KEPT)
+def test_only_the_first_write_is_fresh(case: str, loop: str, trips: int):
+    before, carried, after = KEPT[case]
+    text = graph(before, carried, STEP + "-> (%go, %d)", after, loop)
+    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_a_donated_input_that_is_read_later_is_not_overwritten(trips: int):
+    text = graph("", "h=x", STEP + "-> (%go, %d)", AGAIN.format("x") + "return (%y_h, %e)")
+    assert check(text, trips, donate=["x"]) == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_nothing_needs_later_is_handed_over(loop: str):
+    text = graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h)", loop)
+    assert check(text, 7) == [14] * RUNS
+    text = graph("", "h=x", STEP + "-> (%go, %d)", "return (%y_h)", loop)
+    assert check(text, 7, donate=["x"]) == [14] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("after", ["return (%y_h, %y_g)", "return (%y_h, %y_g, %first)"])
+def test_two_values_that_begin_as_one(loop: str, trips: int, after: str):
+    body = STEP + "%a : Float(1, 4) = onnx::Abs(%g)\n%f : Float(1, 4) = onnx::Sub(%a, %w)\n-> (%go, %d, %f)"
+    assert check(graph("", "h=first g=first", body, after, loop), trips) == [max(0, 2 * (2 * trips - 1))] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_swapped_values(loop: str, trips: int):
+    """In the second trip, each value begins in memory that the first one has made."""
+    body = STEP + "%f : Float(1, 4) = onnx::Neg(%g)\n-> (%go, %f, %d)"
+    after = "return (%y_h, %y_g, %first, %x)"
+    assert check(graph("", "h=first g=x", body, after, loop), trips) == [max(0, 3 * trips - 2)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("first", ["first", "x", "k"])
+def test_values_that_are_only_swapped(loop: str, trips: int, first: str):
+    """After the first trip, what is carried is still what the loop began with."""
+    body = "%b : Float(1, 4) = onnx::Add(%g, %h)\n%d : Float(1, 4) = onnx::Neg(%f)\n-> (%go, %g, %d, %h)"
+    check(graph("", f"h={first} g=w f={first}", body, f"return (%y_h, %y_g, %y_f, %{first}, %w)", loop), trips)
+
+
+PASSED_ON = {
+    "itself": "%h",
+    "a view": "%v",
+    "a view of a view": "%u",
+}
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("what", PASSED_ON)
+@pytest.mark.parametrize("first", ["first", "x", "k"])
+def test_what_is_passed_on_is_not_overwritten_later(loop: str, trips: int, what: str, first: str):
+    """Neither in a later trip nor after the loop; nor is what a trip makes of it the reason to."""
+    body = (
+        "%o : Float(4) = onnx::Reshape(%h, %flat)\n%v : Float(1, 4) = onnx::Reshape(%o, %row)\n"
+        "%u : Float(1, 4) = onnx::Transpose[perm=[0, 1]](%v)\n%d : Float(1, 4) = onnx::Add(%g, %h)\n"
+        f"-> (%go, {PASSED_ON[what]}, %d)"
+    )
+    after = f"%z : Float(1, 4) = onnx::Neg(%y_h)\nreturn (%z, %y_g, %{first})"
+    assert check(graph("", f"h={first} g={first}", body, after, loop), trips) == [max(0, trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("first", ["first", "x", "k"])
+def test_a_branch_passes_the_value_on_in_some_trips(trips: int, first: str):
+    body = (
+        "%early : Bool() = onnx::Less(%i, %two)\n"
+        "%r : Float(1, 4) = prim::If(%early)\n  block0():\n    -> (%h)\n  block1():\n"
+        "    %b : Float(1, 4) = onnx::Add(%w, %h)\n    %d : Float(1, 4) = onnx::Relu(%b)\n    -> (%d)\n-> (%go, %r)"
+    )
+    later = max(0, trips - 2)
+    assert check(graph("", f"h={first}", body, f"return (%y_h, %{first})"), trips) == [max(0, 2 * later - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_views_are_carried(loop: str, trips: int):
+    body = (
+        "%o : Float(4) = onnx::Reshape(%h, %flat)\n%s : Float(4) = onnx::Neg(%o)\n"
+        "%d : Float(1, 4) = onnx::Reshape(%s, %row)\n%e : Float(1, 4) = onnx::Relu(%d)\n"
+        "%v : Float(1, 4) = onnx::Reshape(%e, %row)\n-> (%go, %v)"
+    )
+    assert check(graph("", "h=first", body, "return (%y_h, %first)", loop), trips) == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize(("written", "read"), [("y_h", "first"), ("first", "y_h"), ("y_h", "x"), ("x", "y_h")])
+def test_without_a_trip_the_result_is_the_initial_value(trips: int, written: str, read: str):
+    """Whichever of them is needed longer."""
+    after = f"%z : Float(1, 4) = onnx::Neg(%{written})\n" + AGAIN.format(read) + "return (%z, %e)"
+    for first in ("first", "x"):
+        text = graph("", f"h={first}", STEP + "-> (%go, %d)", after)
+        check(text, trips)
+        check(text, trips, donate=["x"])
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_the_place_of_the_initial_value_is_in_use_as_long_as_the_result(trips: int):
+    """Though the graph does not read the initial value again: without a trip, the result lies in its place."""
+    after = "%t : Float(1, 4) = onnx::Softmax(%x)\n%e : Float(1, 4) = onnx::Softmax(%y_h)\n"
+    after += "%f : Float(1, 4) = onnx::Softmax(%t)\nreturn (%e, %f)"
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after), trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_an_operator_of_both_does_not_write_over_the_initial_value(trips: int):
+    """Its other operand may be a view of it."""
+    text = graph("", "h=first", STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Sub(%first, %y_h)\nreturn (%z)")
+    assert check(text, trips) == [2 * trips] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_that_captures_the_result_does_not_own_the_initial_value(loop: str, trips: int):
+    after = """%z : Float(1, 4) = prim::Loop(%two, %go, %first)
+  block0(%j : int, %g : Float(1, 4)):
+    %q : Float(1, 4) = onnx::Add(%y_h, %g)
+    -> (%go, %q)
+return (%z)"""
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("returned", ["%f, %f", "%h, %h", "%g, %g", "%d, %d", "%r, %r"])
+@pytest.mark.parametrize(("written", "read"), [("y_h", "y_g"), ("y_g", "y_h")])
+def test_one_value_returned_for_two_is_overwritten_by_neither(
+    loop: str, trips: int, returned: str, written: str, read: str
+):
+    body = STEP + "%f : Float(1, 4) = onnx::Sub(%d, %g)\n"
+    body += "%r : Float(1, 4) = prim::If(%c)\n  block0():\n    -> (%d)\n  block1():\n    -> (%h)\n"
+    after = f"%z : Float(1, 4) = onnx::Neg(%{written})\n" + AGAIN.format(read) + "return (%z, %e, %first)"
+    check(graph("", "h=first g=x", body + f"-> (%go, {returned})", after, loop), trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_a_capture_that_is_returned_is_not_overwritten_by_the_next_trip(trips: int):
+    body = STEP + "%early : Bool() = onnx::Less(%i, %two)\n%r : Float(1, 4) = prim::If(%early)\n"
+    body += "  block0():\n    -> (%w)\n  block1():\n    -> (%d)\n-> (%go, %r)"
+    check(graph("", "h=first", body, "return (%y_h, %first)"), trips)
+
+
+NESTED = """%p : Float(1, 4) = prim::Loop(%n, %go, {initial})
+  block0(%j : int, %a : Float(1, 4)):
+    %b : Float(1, 4) = onnx::Add(%w, %a)
+    %f : Float(1, 4) = onnx::Relu(%b)
+    -> (%go, {returned})
+%d : Float(1, 4) = onnx::{last}
+-> (%go, %d)"""
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    ("initial", "last", "fresh"),
+    [("%h", "Neg(%p)", 0), ("%h", "Sub(%p, %h)", 1), ("%first", "Sub(%p, %h)", 1), ("%k", "Sub(%p, %h)", 1)],
+    ids=["handed over", "needed later in the trip", "captured", "constant"],
+)
+def test_a_loop_in_a_loop(loop: str, trips: int, initial: str, last: str, fresh: int):
+    """Each run of the inner loop makes its first result in new memory, if what it begins with is not its own."""
+    body = NESTED.format(initial=initial, last=last, returned="%f")
+    text = graph("", "h=first", body, "return (%y_h, %first)", loop)
+    in_place = trips * (2 * trips + 1 - fresh) - (not fresh) if trips else 0
+    assert check(text, trips) == [in_place] * RUNS
+    check(graph("", "h=first", body.replace("(%go, %f)", "(%go, %a)"), "return (%y_h, %first)", loop), trips)
+
+
+@pytest.mark.parametrize("donate", [[], ["x"]])
+@pytest.mark.parametrize("trips", [1, 3])
+def test_one_loop_after_the_other(trips: int, donate: list[str]):
+    """Each begins with what the one before gave, which is returned: more than are told apart."""
+    lines = [_HEAD]
+    last = "x"
+    for number in range(50):
+        lines += [
+            f"  %y{number} : Float(1, 4) = prim::Loop(%n, %go, %{last})",
+            f"    block0(%i{number} : int, %h{number} : Float(1, 4)):",
+            f"      %b{number} : Float(1, 4) = onnx::Add(%w, %h{number})",
+            f"      %d{number} : Float(1, 4) = onnx::Relu(%b{number})",
+            f"      -> (%go, %d{number})",
+        ]
+        last = f"y{number}"
+    text = "\n".join([*lines, f"  return ({', '.join(f'%y{n}' for n in range(50))}, %x)"])
+    main = module_of(text, {"k": WEIGHT}).main
+    assert len(Lowerer(main, guarded=True).storage.shown(main.value(last))) < 40
+    assert all(30 * (2 * trips - 1) <= count <= 50 * (2 * trips - 1) for count in check(text, trips, donate=donate))
+    check(text, 0, donate=donate)
+
+
+SCAN = """
+graph(%x : Float(1, 4), %rows : Float(5, 1, 4)):
+  %first : Float(1, 4) = onnx::Softsign(%x)
+  %y : Float(1, 4), %z : Float(5, 1, 4) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %rows)
+    block0(%h : Float(1, 4), %r : Float(1, 4)):
+      %b : Float(1, 4) = onnx::Add(%r, %h)
+      %d : Float(1, 4) = onnx::Relu(%b)
+      -> (%d, %d)
+  return (%y, %z, %first)
+"""
+
+
+def test_the_state_of_a_scan():
+    rows = np.linspace(-2, 2, 20, dtype=np.float32).reshape(5, 1, 4)
+    state = expected = X / (1 + np.abs(X))
+    seen: list[np.ndarray] = []
+    for row in rows:
+        state = np.maximum(row + state, 0)
+        seen.append(state)
+    model = model_of(SCAN)
+    for _ in range(RUNS):
+        results = model.run({"x": X, "rows": rows})
+        assert model.counters.in_place == 2 * 5 - 1
+        for name, value in {"y": state, "z": np.stack(seen), "first": expected}.items():
+            np.testing.assert_array_equal(results[name], value)
+
+
+def test_the_state_of_a_scan_over_batches():
+    """Sequences of several lengths; each begins with its slice of one state."""
+    text = """
+    graph(%lengths : Long(2), %x : Float(2, 4), %rows : Float(2, 3, 4)):
+      %first : Float(2, 4) = onnx::Softsign(%x)
+      %y : Float(2, 4) = onnx::Scan[num_scan_inputs=1, since_version=8](%lengths, %first, %rows)
+        block0(%h : Float(4), %r : Float(4)):
+          %b : Float(4) = onnx::Add(%r, %h)
+          %d : Float(4) = onnx::Relu(%b)
+          -> (%d)
+      return (%y, %first)
+    """
+    rows = np.linspace(-2, 2, 24, dtype=np.float32).reshape(2, 3, 4)
+    x = np.stack([X[0], -X[0]])
+    first = x / (1 + np.abs(x))
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run({"lengths": i64([3, 1]), "x": x, "rows": rows})
+        assert model.counters.in_place == (2 * 3 - 1) + (2 * 1 - 1)
+        np.testing.assert_array_equal(results["first"], first)
+        state = first.copy()
+        for t, b in ((0, 0), (1, 0), (2, 0), (0, 1)):
+            state[b] = np.maximum(rows[b, t] + state[b], 0)
+        np.testing.assert_array_equal(results["y"], state)
+
+
+def test_states_of_a_scan_that_are_one_value():
+    text = """
+    graph(%x : Float(4), %rows : Float(5, 4)):
+      %first : Float(4) = onnx::Softsign(%x)
+      %y : Float(4), %z : Float(4) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %first, %rows)
+        block0(%h : Float(4), %g : Float(4), %r : Float(4)):
+          %b : Float(4) = onnx::Sub(%h, %r)
+          %d : Float(4) = onnx::Add(%g, %b)
+          -> (%d, %d)
+      return (%y, %z, %first)
+    """
+    rows = np.linspace(-2, 2, 20, dtype=np.float32).reshape(5, 4)
+    state = first = X[0] / (1 + np.abs(X[0]))
+    for row in rows:
+        state = state + (state - row)
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run({"x": X[0], "rows": rows})
+        for name, value in {"y": state, "z": state, "first": first}.items():
+            np.testing.assert_array_equal(results[name], value)
+
+
+# -- what may not be read-only ----------------------------------------------------
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_what_is_written_in_the_loop_is_the_initial_value_itself(trips: int):
+    text = graph("", "h=first", "%d : Float(1, 4) = onnx::Neg_(%h)\n-> (%go, %d)", "return (%y_h, %first)")
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run(feeds_of(trips))
+        for name in ("y_h", "first"):
+            np.testing.assert_array_equal(results[name], X / (1 + np.abs(X)) * (-1) ** trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_what_is_written_after_the_loop_may_be_the_initial_value(trips: int):
+    text = graph("", "h=first", STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Neg_(%y_h)\nreturn (%z, %first)")
+    model = model_of(text)
+    results = model.run(feeds_of(trips))
+    first = X / (1 + np.abs(X))
+    np.testing.assert_array_equal(results["first"], first if trips else -first)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_in_place_forms_of_what_a_trip_makes_count_as_before(trips: int):
+    """The pass writes Relu over what Add made; nothing writes what the loop carries but Add, of itself."""
+    text = graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h, %first)")
+    assert check(text, trips, "in-place") == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_lists_are_carried(trips: int):
+    text = """
+    graph(%n : int, %x : Float(4)):
+      %go : bool = prim::Constant[value=True]()
+      %zero : int = prim::Constant[value=0]()
+      %first : Float(4) = onnx::Softsign(%x)
+      %l : Tensor[] = prim::ListConstruct(%first)
+      %m : Tensor[] = prim::Loop(%n, %go, %l)
+        block0(%i : int, %h : Tensor[]):
+          %a : Float(4) = aten::__getitem__(%h, %zero)
+          %b : Float(4) = onnx::Neg(%a)
+          %c : Float(4) = onnx::Add(%b, %b)
+          %k : Tensor[] = prim::ListConstruct(%c)
+          -> (%go, %k)
+      %y : Float(4) = aten::__getitem__(%m, %zero)
+      %z : Float(4) = onnx::Neg(%y)
+      return (%z, %first)
+    """
+    model = model_of(text)
+    x = X[0]
+    for _ in range(RUNS):
+        results = model.run({"n": trips, "x": x})
+        np.testing.assert_array_equal(results["first"], x / (1 + np.abs(x)))
+        np.testing.assert_array_equal(results["z"], -(x / (1 + np.abs(x))) * (-2.0) ** trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_what_unknown_code_is_given_in_a_trip_is_not_overwritten(trips: int):
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+    @kernel("test.carried::Keep")
+    def keep(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            kept.append((x, x.copy()))
+            return x.copy()
+
+        return run
+
+    body = "%g : Float(1, 4) = test.carried::Keep(%h)\n" + STEP + "%f : Float(1, 4) = onnx::Sub(%d, %g)\n-> (%go, %f)"
+    after = AGAIN.format("y_h") + "%z : Float(1, 4) = onnx::Neg(%first)\nreturn (%e, %z)"
+    model = model_of(graph("", "h=first", body, after))
+    for _ in range(RUNS):
+        model.run(feeds_of(trips))
+        assert len(kept) == trips
+        for array, before in kept:
+            np.testing.assert_array_equal(array, before)
+        kept.clear()
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_a_function_lends_nothing_that_its_caller_may_write(trips: int):
+    text = """
+graph(%n : int, %x : Float(4)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(4), %first : Float(4) = prim::CallFunction(%f, %n, %x)
+  %z : Float(4) = onnx::Neg_(%y)
+  return (%z, %first)
+
+graph f(%n : int, %x : Float(4)):
+  %go : bool = prim::Constant[value=True]()
+  %a : Float(4) = onnx::Softsign(%x)
+  %b : Float(4) = prim::Loop(%n, %go, %a)
+    block0(%i : int, %h : Float(4)):
+      %d : Float(4) = onnx::Relu(%h)
+      -> (%go, %d)
+  return (%b, %a)
+"""
+    model = model_of(text)
+    first = X[0] / (1 + np.abs(X[0]))
+    for _ in range(RUNS):
+        results = model.run({"n": trips, "x": X[0]})
+        np.testing.assert_array_equal(results["z"], -np.maximum(first, 0) if trips else -first)
+        np.testing.assert_array_equal(results["first"], first if trips else -first)
+
+
+# -- classes ----------------------------------------------------------------------
+
+
+def test_a_result_shows_what_the_loop_began_with_but_is_no_part_of_it():
+    main = module_of(graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h, %first)"), {"k": WEIGHT}).main
+    db = analyze(main, noalias=main.inputs)
+    functions = Functions(main.module)
+    storage, joined = Storage(db, functions), Storage(db)
+    first, result = main.value("first"), main.value("y_h")
+    assert joined.of(first) == joined.of(result)
+    assert storage.of(first) != storage.of(result)
+    assert storage.of(first) in storage.shown(result)
+    assert storage.of(result) not in storage.shown(first)
+    lowerer = Lowerer(main, guarded=True)
+    _, lowering = lowerer.lower_again()
+    assert lowerer.storage.of(first) in lowering.storages(lowering.slots([result])), "branches wait for its readers"
