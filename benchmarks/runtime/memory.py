@@ -6,8 +6,9 @@ every machine. Of each model a run without a memory plan, and the third run of
 the compiled model, whose results lie where its second run has planned. Both run
 groups in blocks on one thread.
 
-"least" is how much of the arena is in use at one time: no arena could be smaller. Arrays are what was allocated for
-results; with a plan, these are results that leave, whose kernels cannot be given where to write, or whose shapes vary.
+"bound" is how much of the arena is in use at one time: no arena for these results, in this order, could be smaller.
+Arrays are what was allocated for results; with a plan, these are results that leave, whose kernels cannot be given
+where to write, or whose shapes vary.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def rows(found: Comparison) -> list[Row]:
 def measure(names: Iterable[str] = BUNDLED) -> list[Row]:
     """Measure models, print a table, and return its rows."""
     print(f"{'':14}{'unplanned':>24}{'planned':>24}")
-    headings = ("peak bytes", "arrays", "peak bytes", "arrays", "in arena", "arena bytes", "least")
+    headings = ("peak bytes", "arrays", "peak bytes", "arrays", "in arena", "arena bytes", "bound")
     print(f"{'model':14}{''.join(f'{h:>{w}}' for h, w in zip(headings, WIDTHS))}")
     made: list[Row] = []
     for name in names:

@@ -8,12 +8,11 @@ what runs return is never in one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -21,8 +20,9 @@ from irc.ir.bulk import no_collection
 from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
 from irc.runtime.fused.groups import may_be_tiled
-from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
+from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.recurring import Recurring
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -31,10 +31,20 @@ if TYPE_CHECKING:
     from irc.runtime.plan import Lowerer, Plan
 
 KINDS = 8
-"""Kinds of runs with plans of their own, those of late. Further kinds get one when they come a second time."""
+"""So many kinds of runs are watched when they come for the first time; more, if these do not come again, only when they
+come the second time. There is room for so many plans, however large."""
 
-_MET = 64
-"""Kinds of runs without plans that are remembered to have been met."""
+ROOM = 1 << 23
+"""Bytes that all plans of a graph may take. They may take as much as its arena, too."""
+
+_KIND_BYTES = 1 << 10
+"""What is kept for a kind, but for what grows with the graph."""
+
+_FORM_BYTES = 576
+"""What is kept for a value in one kind of run: its form, its place, the array there."""
+
+_STEP_BYTES = 2048
+"""What a value takes in the lowered graph, which plans with places for the same values share."""
 
 Kind = tuple[Any, ...]
 """What a plan is made for: the forms of the inputs, and the positions of those that are donated."""
@@ -52,8 +62,7 @@ class _Arena:
         found = self._templates.get(planned)
         if found is None:
             found = planned.plan.template.copy()
-            for slot, number in planned.plan.place_slots.items():
-                place = planned.memory.places[number]
+            for slot, place in planned.places():
                 if place.source is None:
                     found[slot] = np.ndarray(place.form.shape, place.form.dtype, self.memory, place.offset)
             self._templates[planned] = found  # last: whole, or, after an interrupt, not at all
@@ -66,9 +75,12 @@ class _Planned:
     def __init__(self, memory: MemoryPlan, plan: Plan) -> None:
         self.memory = memory
         self.plan = plan
-        self._sources = [
-            (slot, source) for slot, n in plan.place_slots.items() if (source := memory.places[n].source) is not None
-        ]
+        self._sources = [(slot, place.source) for slot, place in self.places() if place.source is not None]
+
+    def places(self) -> Iterator[tuple[int, Place]]:
+        """The slots whose results have places, and these."""
+        for slot, value in self.plan.place_slots.items():
+            yield slot, self.memory.places[self.memory.place_of[value]]
 
     def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
         template = arena.template(self)
@@ -94,8 +106,9 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self._lowerer = lowerer
-        self._kinds: OrderedDict[Kind, dict[Value, Form] | _Planned | None] = OrderedDict()
-        self._met: OrderedDict[Kind, None] = OrderedDict()
+        self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(ROOM, KINDS)
+        self._watched = 0  # kinds that have not come again
+        self._lowered: WeakValueDictionary[Any, Plan] = WeakValueDictionary()
         self._arenas: list[_Arena] = []
         self._branches = Branches(lowerer)
         self._lock = RLock()
@@ -133,8 +146,7 @@ class PlannedRuns:
             recorder = run.watch = FormRecorder()
             results = plan.call(inputs, run)
         recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
-        with self._lock:
-            self._keep(kind, recorder.forms)
+        self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
@@ -144,43 +156,40 @@ class PlannedRuns:
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""
-        return [p.memory for p in list(self._kinds.values()) if isinstance(p, _Planned)]
+        return [p.memory for p in self._kinds.made() if isinstance(p, _Planned)]
 
     def _find(self, kind: Kind) -> tuple[_Planned | None, bool]:
         """The plan for runs of ``kind`` and, if there is none, whether this run is to be recorded."""
         with self._lock:
             try:
-                found = self._kinds[kind]
-                self._kinds.move_to_end(kind)
-            except KeyError:  # also if it was there: at any line, a signal handler may run others, which throw it out
-                return None, self._is_to_record(kind)
+                found = self._kinds.find(kind)
+            except KeyError:
+                return None, self._kinds.is_worth_it(kind, new=self._watched < KINDS)
             if isinstance(found, dict):
                 with no_collection():
                     found = self._plan(kind, found)
-                self._keep(kind, found)
             return found, False
 
-    def _is_to_record(self, kind: Kind) -> bool:
-        if len(self._kinds) < KINDS or kind in self._met:
-            self._met.pop(kind, None)
-            return True
-        self._met[kind] = None
-        while len(self._met) > _MET:
-            self._met.popitem(last=False)
-        return False
-
-    def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None) -> None:
-        self._kinds[kind] = known
-        while len(self._kinds) > KINDS:
-            self._kinds.popitem(last=False)
+    def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None, nbytes: int) -> None:
+        with self._lock:
+            self._kinds.keep(kind, known, _KIND_BYTES + nbytes)
+            self._watched = sum([isinstance(found, dict) for found in self._kinds.made()])
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
         memory = self._planner.plan(forms, donated)
-        if not memory.place_of:
-            return None
-        lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
-        return _Planned(memory, self._lowerer.plan_with(memory.place_of, lent))
+        planned, nbytes = None, 0
+        if memory.place_of:
+            lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
+            key = frozenset(memory.place_of), frozenset(lent)
+            plan = self._lowered.get(key)
+            nbytes = len(forms) * (_FORM_BYTES if plan else _FORM_BYTES + _STEP_BYTES)
+            if plan is None:
+                plan = self._lowered[key] = self._lowerer.plan_with(memory.place_of, lent)
+            planned = _Planned(memory, plan)
+            self._kinds.room = max(self._kinds.room, memory.nbytes)
+        self._keep(kind, planned, nbytes)
+        return planned
 
     @cached_property
     def _planner(self) -> Planner:
@@ -194,4 +203,7 @@ class PlannedRuns:
             arena = self._arenas.pop()
         except IndexError:
             return _Arena(nbytes)
-        return arena if len(arena.memory) >= nbytes else _Arena(nbytes)
+        if len(arena.memory) >= nbytes:
+            return arena
+        del arena  # before there is a larger one
+        return _Arena(nbytes)

@@ -45,7 +45,8 @@ class Counters:
         copied_bytes: bytes in those copies.
         planned: results that were made in memory planned for them.
         arena_bytes: the size of that memory, the arena.
-        arena_bound: how much of it is in use at the most at one time: no arena could be smaller.
+        arena_bound: how much of it is in use at the most at one time: none for these results, in this order, could be
+            smaller.
         tiled_groups: fusion groups whose pointwise part ran block by block.
         tiles: the blocks, and those of rows of softmax and normalisations.
         tile_bytes: scratch memory of one thread for the blocks of the group that needed most.

@@ -101,7 +101,7 @@ class Lowering:
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
         bound: what earlier lowerings of the graph have made.
-        places: for values that are made in memory that the run is given, a number for that memory.
+        placed: values that are made in memory that the run is given.
         lent: values whose memory is some of that: donated inputs that results are made over.
         bulk: how many operators may be dispatched as one unit; None for any number.
         cuts: fusion groups that become two steps, and how many operators the first one has.
@@ -110,7 +110,7 @@ class Lowering:
         bound: as given.
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        place_slots: the slots of `places`, with those numbers: the run puts the arrays there, and they stay.
+        place_slots: the slots of `placed`: the run puts the arrays there, and they stay.
         reads: of the steps of the outermost block, in order: the slots that each reads.
         overwritten: of the same: the classes of memory that each may overwrite, because nothing needs them later.
     """
@@ -121,22 +121,22 @@ class Lowering:
         specials: dict[str, Special],
         function: Callable[[str], Any],
         bound: Bound,
-        places: Mapping[Value, int] | None = None,
+        placed: Collection[Value] = (),
         lent: Iterable[Value] = (),
         bulk: int | None = None,
         cuts: Mapping[Node, int] | None = None,
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
-        self.place_slots: dict[int, int] = {}
+        self.place_slots: dict[int, Value] = {}
         self.reads: list[frozenset[int]] = []
         self.overwritten: list[frozenset[int]] = []
         self._free: set[int] = set()
         self._bulk = bulk
         self._cuts = cuts or {}
         self.bound = bound
-        self._places = places or {}
-        self._placed = frozenset(map(storage.of, (*self._places, *lent)))
+        self._placed = placed
+        self._placed_storages = frozenset(map(storage.of, (*placed, *lent)))
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -240,8 +240,8 @@ class Lowering:
         slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
         for value, slot in zip(values, slots):
             self._slots[value] = slot
-            if value in self._places:
-                self.place_slots[slot] = self._places[value]
+            if value in self._placed:
+                self.place_slots[slot] = value
         return slots
 
     def _new_slot(self, value: Value, region: int) -> int:
@@ -332,7 +332,7 @@ class Lowering:
         """Whether nothing needs the memory class ``storage`` after the node that is being lowered."""
         return (
             storage != FOREIGN
-            and storage not in self._placed
+            and storage not in self._placed_storages
             and not any(live.storages.get(storage) for live in self._live)
             and self._storage.captors(storage).isdisjoint(self._bodies)
         )

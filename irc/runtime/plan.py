@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +47,15 @@ class Plan:
     Attributes:
         name: the graph's name.
         code: the steps of the graph's top block.
-        place_slots: slots for arrays in which results are made, with the numbers of the places.
+        place_slots: slots for arrays in which results are made, and these.
     """
 
-    __slots__ = ("_bound", "_lock", "_template", "_unread", "code", "name", "place_slots")
+    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "name", "place_slots")
 
     def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
-        self.place_slots: dict[int, int] = {}
+        self.place_slots: dict[int, Value] = {}
         self._template: Frame = [None]
         self._unread: list[tuple[int, Node]] = []
         self._bound = bound
@@ -166,19 +166,19 @@ class Lowerer:
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db, self._known if self.guarded else None), Writes(db), known
 
-    def plan_with(self, places: Mapping[Value, int], lent: Iterable[Value] = ()) -> Plan:
-        """A plan in which values are made in memory that the run is given, by its number.
+    def plan_with(self, placed: Collection[Value], lent: Iterable[Value] = ()) -> Plan:
+        """A plan in which the values ``placed`` are made in memory that the run is given.
 
         Args:
-            places: the values and numbers.
+            placed: the values.
             lent: inputs whose memory is some of that.
         """
         plan = Plan(self.graph.name, self.bound)
-        self._fill(plan, self.graph, self.storage, places, lent)
+        self._fill(plan, self.graph, self.storage, placed, lent)
         self._finish()
         return plan
 
-    def lower_again(self, cuts: Mapping[Node, int]) -> tuple[Plan, Lowering]:
+    def lower_again(self, cuts: Mapping[Node, int] | None = None) -> tuple[Plan, Lowering]:
         """Another plan of the graph, with ``cuts`` as in `Lowering`, and the lowering that made it."""
         plan = Plan(self.graph.name, self.bound)
         lowering = self._fill(plan, self.graph, self.storage, cuts=cuts)
@@ -194,12 +194,12 @@ class Lowerer:
         plan: Plan,
         graph: Graph,
         storage: Storage,
-        places: Mapping[Value, int] | None = None,
+        placed: Collection[Value] = (),
         lent: Iterable[Value] = (),
         cuts: Mapping[Node, int] | None = None,
     ) -> Lowering:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, places, lent, self.bulk, cuts)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, placed, lent, self.bulk, cuts)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:

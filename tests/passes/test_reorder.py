@@ -170,6 +170,33 @@ return (%b, %r)
     "text",
     [
         """
+%a : Float(2, 4) = onnx::Add(%x, %y)
+%s : Long(2) = onnx::Shape(%x)
+%b : Float(2, 4) = onnx::Add(%y, %x)
+%c : Float(2, 4) = onnx::Softmax(%y)
+return (%a, %b, %c, %s)
+""",  # %b can be over %x, as it is, or over %y, behind %c
+        """
+%a : Float(4, 4) = onnx::MatMul(%x, %y)
+%s : Long(2) = onnx::Shape(%x)
+%b : Float(4, 4) = onnx::MatMul(%y, %a)
+%c : Float(4, 4) = onnx::Add(%b, %a)
+%t : Long(2) = onnx::Shape(%y)
+%d : Float(4, 4) = onnx::Add(%a, %b)
+%e : Float(4, 4) = onnx::MatMul(%a, %d)
+%f : Float(4, 4) = onnx::MatMul(%c, %e)
+return (%f, %s, %t)
+""",  # %d is over %b; for %c to be over %a it would have to wait for %e, which waits for %d
+    ],
+)
+def test_what_would_gain_nothing_stays(text: str) -> None:
+    assert_unchanged(body(text, inputs="%x : Tensor, %y : Tensor"), "reorder")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
 %a : Float(2, 4) = onnx::Softmax(%x)
 %b : Float(2, 4) = onnx::Exp(%a)
 %s : Float(2, 4) = onnx::Softmax(%b)

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.passes import PassManager
+from irc.runtime.fused import cutting, rows, tiles
+from irc.runtime.memory import memory_plan
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
+from irc.runtime.threads import units
 from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, copied, examples, expected
 
 PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
+FUSING = ("fuse", "fuse,reorder,growable,in-place", "reorder")
 BULKS = (None, 1, 3)
+pointwise = programs(("onnx", "onnx", "onnx", "products", "constants"), size=30, dense=True)
+"""Programs whose groups run in blocks."""
+
 RUNS = 4  # as it comes, watched for shapes, planned, planned again
+
+
+class _Everything:
+    def __contains__(self, kind: str) -> bool:
+        return True
+
+
+@contextmanager
+def tiny_thresholds() -> Iterator[None]:
+    """While this is open, everything is worth threads, and blocks of a few elements. Else programs are too small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(units, "HEAVY", _Everything())
+        patch.setattr(tiles, "WORTH", 1)
+        patch.setattr(rows, "WORTH_BYTES", 1)
+        for module in (cutting, memory_plan):
+            patch.setattr(module, "TILE_BYTES", 8)
+        patch.setattr(cutting, "SHARED_TILE_BYTES", 16)
+        yield
 
 
 def compiled(program: Program, pipeline: str, bulk: int | None, groups: list[Cut] | None = None) -> CompiledModel:
@@ -40,14 +69,29 @@ def poison(model: CompiledModel) -> None:
 
 
 @examples(200)
-@given(programs(), st.just([]) | cuts, st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.data())
+@given(
+    programs() | pointwise,
+    st.just([]) | cuts,
+    st.sampled_from(PIPELINES),
+    st.sampled_from(BULKS),
+    st.booleans(),
+    st.data(),
+)
 def test_results_do_not_depend_on_how_a_program_is_run(
-    program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject
+    program: Program, groups: list[Cut], pipeline: str, bulk: int | None, tiny: bool, data: st.DataObject
 ) -> None:
+    with tiny_thresholds() if tiny else nullcontext():
+        check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)
+
+
+def check_runs(program: Program, model: CompiledModel, draw: Callable[[st.SearchStrategy[Any]], Any]) -> Counter[str]:
+    """Run ``model``, which ``program`` has been compiled to, several times; how often it did what."""
     wanted = expected(program, apart=True)
-    model = compiled(program, pipeline, bulk, groups)
+    did: Counter[str] = Counter()
     earlier: list[tuple[Any, Any]] = []
-    for _ in range(RUNS):
+    donated: set[str] = set()
+    threads = 1
+    for again in [False] + [True] * (RUNS - 1):
         memory = program.memory()
         feeds = feeds_of(program, memory)
         apart = [
@@ -55,9 +99,10 @@ def test_results_do_not_depend_on_how_a_program_is_run(
             for name, x in feeds.items()
             if not any(np.may_share_memory(x, y) for other, y in feeds.items() if other != name)
         ]
-        donated = data.draw(st.sets(st.sampled_from(apart)) if apart else st.just(set()))
+        if not (again and draw(st.booleans())):  # else as the run before: only what comes again is planned
+            donated = draw(st.sets(st.sampled_from(apart)) if apart else st.just(set()))
+            threads = draw(st.integers(1, 4))
         lent = {name: x.copy() for name, x in feeds.items() if name not in donated}
-        threads = data.draw(st.integers(1, 4))
         results = list(model.run(feeds, donate=sorted(donated), threads=threads).values())
         check_same(wanted.run.outputs, results, "outputs", wanted.largest)
         for name, kept in lent.items():
@@ -68,19 +113,44 @@ def test_results_do_not_depend_on_how_a_program_is_run(
         earlier.append((copied(results), results))
         for then, now in earlier:
             check_same(then, now, "results of an earlier run")
+        counters = model.counters
+        did["planned"] += counters.planned > 0
+        did["in blocks"] += counters.tiled_groups > 0
+        did["in blocks on threads"] += counters.tiled_groups > 0 and threads > 1
+        did["in scratch memory"] += counters.tile_bytes > 64  # which is there even if nothing lies between operators
+        did["dispatched"] += threads > 1 and model.executable.runs._branches._found is not None
+    return did
+
+
+def test_random_programs_run_in_all_ways() -> None:
+    """Of some 100 programs, always the same, many use threads and blocks: else the tests here would tell little."""
+    did: Counter[str] = Counter()
+
+    @settings(examples(100), derandomize=True, database=None)
+    @given(programs() | pointwise, st.just([]) | cuts, st.sampled_from(FUSING), st.sampled_from(BULKS), st.data())
+    def run(program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject) -> None:
+        with tiny_thresholds():
+            did.update([*+check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)])
+
+    run()
+    assert did["dispatched"] >= 45, did
+    assert did["in blocks"] >= 25, did
+    assert did["in blocks on threads"] >= 20, did
+    assert did["in scratch memory"] >= 10, did
+    assert did["planned"] >= 10, did
 
 
 @examples(40)
-@given(programs(), st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.integers(1, 3))
+@given(programs(), cuts, st.sampled_from(PIPELINES), st.sampled_from(BULKS), st.integers(1, 3), st.booleans())
 def test_one_model_runs_on_several_threads_at_once(
-    program: Program, pipeline: str, bulk: int | None, threads: int
+    program: Program, groups: list[Cut], pipeline: str, bulk: int | None, threads: int, tiny: bool
 ) -> None:
     wanted = expected(program, apart=True)
-    model = compiled(program, pipeline, bulk)
+    model = compiled(program, pipeline, bulk, groups)
 
     def run(_: int) -> list[Any]:
         return list(model.run(feeds_of(program, program.memory()), threads=threads).values())
 
-    with ThreadPoolExecutor(4) as pool:
+    with tiny_thresholds() if tiny else nullcontext(), ThreadPoolExecutor(4) as pool:
         for results in pool.map(run, range(12)):
             check_same(wanted.run.outputs, results, "outputs", wanted.largest)

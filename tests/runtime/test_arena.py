@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 import weakref
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,11 +16,13 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph, parse_module
-from irc.runtime import arena, lowering
+from irc.runtime import arena, lowering, recurring
 from irc.runtime.execution import Counters
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, MemoryPlan, Place, _Buffer, _pack
+from irc.runtime.memory import raw
+from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
+from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.report import Report
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
@@ -622,25 +626,175 @@ def test_groups_end_in_places_too(size: int) -> None:
     assert plan.nbytes <= 4 * size * size * 4
 
 
-def test_plans_are_bounded_and_arenas_shared() -> None:
-    model = model_of(CHAIN.replace("64, 64", "n, n"))
-    sizes = range(16, 16 + 2 * arena.KINDS)
-    for n in (*sizes, *sizes, *sizes):
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[MemoryPlan]:
+    """The memory plans that runs have made."""
+    found: list[MemoryPlan] = []
+    real = Planner.plan
+    monkeypatch.setattr(Planner, "plan", lambda *a, **k: found.append(real(*a, **k)) or found[-1])
+    return found
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that graphs have been lowered to with places."""
+    found: list[Plan] = []
+    real = Lowerer.plan_with
+    monkeypatch.setattr(Lowerer, "plan_with", lambda *a: found.append(real(*a)) or found[-1])
+    return found
+
+
+def in_turn(model: CompiledModel, sizes: Iterable[int]) -> int:
+    """Run CHAIN with matrices of each of ``sizes``; how many of the runs were planned."""
+    planned = 0
+    for n in sizes:
         x, w = f32(n, n), f32(n, n)
         np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
-    assert len(model.executable.runs._kinds) == arena.KINDS
+        planned += model.counters.planned == 4
+        poison(model)
+    return planned
+
+
+def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan], lowered: list[Plan]) -> None:
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    sizes = [*range(16, 56, 2)]
+    rounds = [in_turn(model, sizes) for _ in range(6)]
+    assert rounds == [0, arena.KINDS, 20, 20, 20, 20]
+    assert (len(made), len(lowered)) == (20, 1)  # what is lowered serves them all
+    (memory,) = model.executable.runs._arenas
+    assert len(memory.memory) == max(plan.nbytes for plan in made)
+    for n in sizes:
+        assert model.profile({"x": f32(n, n), "w": f32(n, n)}).allocations == 1  # the output
+
+
+def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]) -> None:
+    """Of more kinds in turn than there is room for, some stay planned, and no plan is made in vain."""
+    monkeypatch.setattr(arena, "ROOM", 0)
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    sizes = [*range(16, 16 + 3 * arena.KINDS)]
+    assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.KINDS] * 11
+    assert len(made) == len(model.executable.runs._kinds) == len(model.executable.runs.plans()) == arena.KINDS
     assert len(model.executable.runs._arenas) == 1
     for n in (20, 20, 20):
-        model.run({"x": f32(n, n), "w": f32(n, n)})
+        in_turn(model, [n])
     assert model.counters.planned == 4
 
 
-def test_kinds_without_an_end_are_not_all_remembered() -> None:
+def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]
+) -> None:
+    monkeypatch.setattr(arena, "ROOM", 200_000)
+    text = CHAIN.replace("%x : Float(64, 64)", "%x : Float(n, 4)").replace("%w : Float(64, 64)", "%w : Float(4, 4)")
+    model = model_of(text.replace("Float(64, 64)", "Float(n, 4)"))
+    w = f32(4, 4)
+    rounds: list[int] = []
+    for _ in range(4):
+        rounds.append(0)
+        for n in range(1, 501):
+            model.run({"x": f32(n, 4), "w": w})
+            rounds[-1] += model.counters.planned == 4
+    runs = model.executable.runs
+    assert rounds[0] == 0 and 30 < rounds[2] == rounds[3] < 100
+    assert len(made) == len(runs._kinds) == rounds[3]
+    assert len(runs._arenas) == 1
+    assert len(runs._arenas[0].memory) == max(plan.nbytes for plan in runs.plans())
+
+
+def test_plans_may_take_as_much_as_the_arena(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "ROOM", 0)
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    for _ in range(3):
+        in_turn(model, [300])
+    sizes = range(16, 16 + 2 * arena.KINDS)
+    assert [in_turn(model, sizes) for _ in range(3)][-1] == 2 * arena.KINDS
+
+
+def test_what_is_lowered_serves_plans_with_places_for_the_same_values(lowered: list[Plan]) -> None:
+    """The output is made over %b if that is as large, else over %c; what it is made over has no place."""
+    model = model_of("""
+    graph(%x : Float(K, N), %w : Float(M, N)):
+      %a : Float(K, N) = onnx::Softmax(%x)
+      %b : Float(K, N) = onnx::Neg(%a)
+      %c : Float(M, N) = onnx::Softmax(%w)
+      %d : Tensor = onnx::Add(%b, %c)
+      return (%d)
+    """)
+    for n in (4, 5, 6) * 4:
+        for k in (1, 3):
+            x, w = f32(k, n), f32(3, n)
+            first, second = (np.exp(v) / np.exp(v).sum(-1, keepdims=True) for v in (x, w))
+            poison(model)
+            np.testing.assert_allclose(model.run({"x": x, "w": w})["d"], second - first, rtol=1e-4, atol=1e-6)
+    assert [sorted(v.name for v in plan.place_slots.values()) for plan in lowered] == [["a", "b"], ["c"]]
+
+
+def test_there_is_no_smaller_arena_while_a_larger_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    def aligned_bytes(nbytes: int) -> Any:
+        assert not any(memory() is not None for memory in made)
+        memory = raw.aligned_bytes(nbytes)
+        made.append(weakref.ref(memory))
+        return memory
+
+    monkeypatch.setattr(arena, "aligned_bytes", aligned_bytes)
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    for _ in range(3):
+        in_turn(model, [8, 16, 32])
+    assert len(made) == 3
+
+
+def test_what_plans_take_is_counted_rightly() -> None:
+    """By bytes that are measured: with 100 plans, what they are counted for is about what they take."""
+    lines = [f"%v{i + 1} : Float(n, n) = onnx::{'MatMul' if i % 3 else 'Mul'}(%v{i}, %v0)" for i in range(60)]
+    text = "\n".join(("graph(%v0 : Float(n, n)):", *lines, "return (%v60)"))
+    model = model_of(text)
+    kinds = model.executable.runs._kinds
+    feeds = [{"v0": np.ones((n, n), np.float32)} for n in range(1, 26)]
+    for _ in range(3):
+        model.run({"v0": np.ones((30, 30), np.float32)})
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0], kinds._spent
+    for _ in range(4):
+        for some in feeds:
+            model.run(some)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] - before[0]
+    tracemalloc.stop()
+    assert len(model.executable.runs.plans()) == 26
+    assert 0.7 * taken < kinds._spent - before[1] < 1.3 * taken
+
+
+def test_kinds_that_come_no_more_make_way(monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]) -> None:
+    monkeypatch.setattr(arena, "ROOM", 0)
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    sizes = range(16, 16 + arena.KINDS)
+    for _ in range(4):
+        in_turn(model, sizes)
+    later = range(40, 40 + arena.KINDS)
+    for _ in range(recurring.PAUSE):
+        in_turn(model, later)
+    assert in_turn(model, later) == arena.KINDS
+    assert len(made) == 2 * arena.KINDS
+
+
+def test_at_random_few_plans_are_thrown_away(monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]) -> None:
+    monkeypatch.setattr(arena, "ROOM", 0)
+    model = model_of(CHAIN.replace("64, 64", "n, n"))
+    sizes = np.random.default_rng(0).integers(1, 40, 1000)
+    planned = in_turn(model, map(int, sizes))
+    assert planned > 1000 * arena.KINDS / 40 / 2
+    assert len(made) <= arena.KINDS + 1000 / recurring.PAUSE
+
+
+def test_kinds_without_an_end_are_not_all_remembered(made: list[MemoryPlan]) -> None:
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     for n in range(1, 200):
         model.run({"x": f32(n, n), "w": f32(n, n)})
-    assert len(model.executable.runs._kinds) <= arena.KINDS and len(model.executable.runs._met) <= 64
-    assert model.executable.runs.plans() == []
+    assert len(model.executable.runs._kinds) <= arena.KINDS
+    assert len(model.executable.runs._kinds._met) <= recurring.MET
+    assert model.executable.runs.plans() == made == []
 
 
 def test_runs_at_once_have_arenas_of_their_own() -> None:
@@ -686,6 +840,32 @@ def test_results_beside_a_donated_place_are_not_written_over_it(size: int) -> No
         got = model.run({"x": x}, donate=["x"])
         np.testing.assert_array_equal(got["y"], y)
         np.testing.assert_allclose(got["t"], t, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "earlier", [0, 3]
+)  # runs that are given nothing: what they are lowered to does not serve others
+def test_a_donated_place_is_not_what_other_results_are_made_over(earlier: int) -> None:
+    model = model_of("""
+    graph(%u : Float(300, 300), %x : Float(300, 300)):
+      %w : Float(300, 300) = onnx::Trilu(%u)
+      %y : Float(300, 300), %z : Float(300, 300) = prim::FusionGroup_0(%w, %x)
+      %t : Float(300, 300) = onnx::MatMul(%z, %z)
+      return (%y, %t)
+    with prim::FusionGroup_0 = graph(%w : Float(300, 300), %x : Float(300, 300)):
+      %a : Float(300, 300) = onnx::Add(%w, %x)
+      %z : Float(300, 300) = onnx::Tanh(%a)
+      %y : Float(300, 300) = onnx::Neg(%a)
+      return (%y, %z)
+    """)
+    for donate in [*[[]] * earlier, *[["x"]] * 3]:
+        u, x = f32(300, 300), f32(300, 300)
+        a = np.triu(u) + x
+        got = model.run({"u": u, "x": x}, donate=donate)
+        np.testing.assert_array_equal(got["y"], -a)
+        np.testing.assert_allclose(got["t"], np.tanh(a) @ np.tanh(a), rtol=1e-3, atol=1e-3)
+        plans = [[place.source for place in plan.places] for plan in model.executable.runs.plans()]
+    assert plans == [[None]] * (earlier > 0) + [[1]]
 
 
 POINTWISE = {"Neg": 1, "Abs": 1, "Relu": 1, "Round": 1, "Add": 2, "Sub": 2, "Max": 2}

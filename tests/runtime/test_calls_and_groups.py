@@ -1,5 +1,6 @@
 """Function calls and fusion groups."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
-from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.ir.ops.pointwise import POINTWISE
+from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
+from irc.runtime.fused import cutting, tiles
 from irc.runtime.fused.tiles import Tail
+from irc.runtime.kernels import registry
+from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32, graph_of, i64, run
 
@@ -271,6 +276,115 @@ def test_what_a_tail_cannot_allocate_is_not_blamed_on_the_operator_before_it(mon
     ) as caught:
         plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(3, np.float32)])
     assert (caught.value.code, caught.value.where) == ("IRC403", "prim::FusionGroup '%y'")
+
+
+STEPS = """
+graph(%x : Float(n, m), %w : Float(m)):
+  %0 : Float(n, m) = test.group::step[number=0](%x, %w)
+  %5 : Float(n, m) = prim::FusionGroup_0(%0, %w)
+  %6 : Float(n, m) = test.group::step[number=6](%5, %w)
+  return (%6)
+with prim::FusionGroup_0 = graph(%x : Float(n, m), %w : Float(m)):
+  %1 : Float(n, m) = test.group::step[number=1](%x, %w)
+  %2 : Float(n, m) = test.group::step[number=2](%1, %w)
+  %3 : Float(n, m) = test.group::wise[number=3](%2, %w)
+  %4 : Float(n, m) = test.group::wise[number=4](%3, %w)
+  %5 : Float(n, m) = test.group::wise[number=5](%4, %w)
+  return (%5)
+"""
+"""A group of two operators before its tail, and three in it; one operator before and one behind the group."""
+
+
+class Members:
+    """Operators that add their operands, and note that they are called: they are the kernels of `STEPS`.
+
+    Attributes:
+        failing: the number of the one that fails.
+        called: the numbers of those that were called, in order.
+        raised: what has been raised.
+    """
+
+    def __init__(self) -> None:
+        self.failing: int | None = None
+        self.called: list[int] = []
+        self.raised: list[Exception] = []
+
+    def bind(self, node: Node) -> Any:
+        number = node.attributes["number"]
+
+        def run(x: Any, y: Any, out: Any = None) -> Any:
+            if x is None or np.size(x) > 1:  # else the group asks for element types
+                self.called.append(number)
+                if number == self.failing:
+                    self.raised.append(ValueError("it fails"))
+                    raise self.raised[-1]
+            return np.add(x, y, out=out)
+
+        return run
+
+
+@pytest.fixture
+def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[Members]:
+    found = Members()
+    for kind in ("test.group::step", "test.group::wise"):
+        monkeypatch.setitem(registry._BINDERS, kind, ([1], [found.bind]))
+    monkeypatch.setattr(tiles, "WORTH", 1000)
+    monkeypatch.setattr(cutting, "TILE_BYTES", 1000)
+    POINTWISE.add("test.group::wise")
+    yield found
+    POINTWISE.discard("test.group::wise")
+
+
+class InBlocks(Watch):
+    in_blocks = True
+
+
+ORDER = {3: [*range(7)], 300: [0, 1, 2, *[3, 4, 5] * 5, 6]}
+"""By rows, in which order operators are called: of so many, the tail runs in five blocks."""
+
+
+@pytest.mark.parametrize("failing", range(7))
+@pytest.mark.parametrize("watch", [None, Watch(), InBlocks()], ids=["alone", "watched", "watched in blocks"])
+@pytest.mark.parametrize("rows", [3, 300], ids=["one by one", "in blocks"])
+def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int, watch: Watch | None, rows: int):
+    plan = lower(graph_of(STEPS, verify=False))
+    x, w = np.ones((rows, 4), np.float32), f32(1, 2, 3, 4)
+    order = ORDER[rows if watch is None or watch.in_blocks else 3]
+    kind = "wise" if failing in (3, 4, 5) else "step"
+    for _ in range(2):
+        members.failing, members.called, members.raised = failing, [], []
+        with pytest.raises(Error, match="it fails") as caught:
+            plan.call([x, w], Run(Counters(), watch, threads=1))
+        assert members.called == order[: order.index(failing) + 1]
+        assert members.raised == [caught.value.__cause__]
+        assert (caught.value.code, caught.value.where) == ("IRC401", f"test.group::{kind} '%{failing}'")
+        assert caught.value.message.endswith(f"; inputs: float32[{rows}, 4], float32[4]")
+        assert caught.value.message.count("inputs:") == 1
+        members.failing, members.called, counters = None, [], Counters()
+        (y,) = plan.call([x, w], Run(counters, watch, threads=1))
+        np.testing.assert_array_equal(y, x + 7 * w)
+        assert members.called == order
+        assert counters.kernels == 7
+
+
+@pytest.mark.parametrize("failing", range(7))
+@pytest.mark.parametrize("rows", [3, 300], ids=["one by one", "in blocks"])
+def test_a_model_in_which_a_group_fails_can_be_run_again(members: Members, failing: int, rows: int):
+    """Before it is planned, while it is, and in planned memory."""
+    more = "%s : Float(m) = onnx::Softmax(%w)\n  %y : Float(n, m) = onnx::Add(%6, %s)\n  return (%y)"
+    model = CompiledModel(graph_of(STEPS.replace("return (%6)", more), verify=False))
+    x, w = np.ones((rows, 4), np.float32), f32(1, 2, 3, 4)
+    feeds, y = {"x": x, "w": w}, x + 7 * w + np.exp(w) / np.exp(w).sum()
+    planned: list[int] = []
+    for _ in range(4):
+        members.failing = failing
+        with pytest.raises(Error, match="it fails"):
+            model.run(feeds, threads=1)
+        members.failing, members.called = None, []
+        np.testing.assert_allclose(model.run(feeds, threads=1)["y"], y, rtol=1e-6)
+        assert members.called == ORDER[rows if planned else 3]  # the first run is watched for shapes
+        planned.append(model.counters.planned)
+    assert planned == [0, 1, 1, 1]
 
 
 RETURNS = """

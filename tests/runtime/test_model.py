@@ -11,7 +11,7 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
-from irc.runtime import arena, boundary
+from irc.runtime import arena, boundary, recurring
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
@@ -631,7 +631,7 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
     rng = np.random.default_rng(0)
     ours, others = ({v.name: rng.standard_normal(v.type.shape).astype(np.float32) for v in graph.inputs} for _ in "12")
     expected, expected_others = (CompiledModel(graph).run(feeds)["y"] for feeds in (ours, others))
-    for file in ("arena.py", "convolution.py", "scratch.py", "plan.py"):
+    for file, least in (("arena.py", 3), ("recurring.py", 1), ("convolution.py", 3), ("scratch.py", 3), ("plan.py", 3)):
         for at in range(1, 1000):
             model, found = CompiledModel(graph), []
             for _ in range(runs):
@@ -645,11 +645,16 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
             if not stopped:
                 break
             np.testing.assert_array_equal(found[0], expected_others)
-        assert 3 < at < 999
+        assert least < at < 999
 
 
+@pytest.mark.parametrize(("file", "least"), [("arena.py", 5), ("recurring.py", 1)])
 @pytest.mark.parametrize("met", [0, 1, 2, 3])
-def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(met: int) -> None:
+def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(
+    met: int, file: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arena, "ROOM", 0)
+    monkeypatch.setattr(recurring, "PAUSE", 0)
     graph = graph_of("""
     graph(%x : Float(N)):
       %a : Float(N) = onnx::Neg(%x)
@@ -670,11 +675,11 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
         stopped = interrupted(
             lambda: np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"])),  # noqa: B023
             at,
-            "arena.py",
+            file,
             run_others,
         )
         assert len(model.executable.runs._kinds) <= arena.KINDS
         np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"]))
         if not stopped:
             break
-    assert 5 < at < 999
+    assert least < at < 999

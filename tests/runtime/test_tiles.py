@@ -212,7 +212,7 @@ def test_two_threads_take_blocks(monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
     expected = run_plan(plan, x, x, threads=2)[0][0]
-    (tiling,) = _tilings(plan)
+    (tiling,) = _tail(plan)._tilings.made()
     barrier, met = Barrier(2, timeout=WAIT), set[int]()
     operations = list(tiling.operations)
     kernel = operations[2].kernel
@@ -234,7 +234,7 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
     expected = run_plan(plan, x, x, threads=threads)[0][0]
-    (tiling,) = [t for t in _tilings(plan) if t is not None]
+    (tiling,) = [t for t in _tail(plan)._tilings.made() if t is not None]
     calls: list[int] = []
     number, known = count(1), Event()
     kernel, fail = tiling.operations[2].kernel, workers.Crew.fail
@@ -268,8 +268,8 @@ def _fails_in_the_fifth_block(plan: Plan, x: np.ndarray, threads: int, calls: li
     assert len(calls) < 5 + threads  # the others were not begun any more
 
 
-def _tilings(plan: Plan) -> list[Any]:
-    """The tilings that the only group of ``plan`` has found, through the closures of its step."""
+def _tail(plan: Plan) -> tiles.Tail:
+    """The tail of the only group of ``plan``, through the closures of its step."""
     tails: set[tiles.Tail] = set()
     pending: list[Any] = list(plan.code.steps)
     while pending:
@@ -279,14 +279,40 @@ def _tilings(plan: Plan) -> list[Any]:
                 tails.add(cell.cell_contents)
             elif callable(cell.cell_contents):
                 pending.append(cell.cell_contents)
-    return [tiling for tail in tails for tiling in tail._tilings.values()]
+    (tail,) = tails
+    return tail
 
 
-def test_tilings_are_kept_for_few_kinds_of_inputs():
+def test_tilings_are_kept_for_few_kinds_of_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "ROOM", 0)
     plan = group(CHAIN)
     for n in range(100, 100 + 3 * tiles.KEPT):
         assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
-    assert len(_tilings(plan)) == tiles.KEPT
+    assert len(_tail(plan)._tilings) == tiles.KEPT
+
+
+def test_tilings_have_as_many_blocks_as_there_is_room_for() -> None:
+    plan = group(CHAIN)
+    kept = _tail(plan)._tilings
+    for n in range(10_000, 10_200):  # some 160 blocks
+        assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
+    assert tiles.KEPT < len(kept) < 30
+    blocks = [len(tiling.blocks) for tiling in kept.made() if tiling is not None]
+    assert sum(blocks) <= tiles.ROOM
+
+
+def test_of_kinds_that_come_in_turn_those_that_are_kept_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "ROOM", 0)
+    found: list[int] = []
+    real = cutting.find_tiling
+    monkeypatch.setattr(cutting, "find_tiling", lambda *a: found.append(a[1][0].size) or real(*a))
+    plan = group(CHAIN)
+    sizes = range(100, 104 + tiles.KEPT)
+    for turn in range(5):
+        found.clear()
+        for n in sizes:
+            run_plan(plan, np.ones(n, np.float32), f32(1))
+        assert len(found) == (4 if turn else len(sizes))
 
 
 # -- memory of operands ----------------------------------------------------------

@@ -14,9 +14,7 @@ is done, once for each kind of inputs (`Tiling`).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ import numpy as np
 from irc.runtime.execution import Frame, Run, Slots
 from irc.runtime.fused import cutting
 from irc.runtime.fused.blocks import Operation, Tiling
+from irc.runtime.recurring import Recurring
 from irc.runtime.threads import workers
 from irc.runtime.values import is_array
 
@@ -38,7 +37,13 @@ PARAMETERS = (bool, int, float, complex, str)
 """What operators of TorchScript take beside tensors: numbers, and the names of ways to compute."""
 
 KEPT = 16
-"""Tilings kept for a group, for as many kinds of inputs."""
+"""There is room for so many tilings of a group, for as many kinds of inputs, however many blocks they have."""
+
+ROOM = 1 << 12
+"""Blocks of all tilings that are kept for a group: less than 2 MiB."""
+
+_TILING = 16
+"""What else belongs to a tiling takes as much as so many blocks."""
 
 
 class Tail:
@@ -66,8 +71,7 @@ class Tail:
         self.spare = spare
         self.places = places or {}
         self.size = len(slots) + len(operations)
-        self._tilings: OrderedDict[Any, Tiling | None] = OrderedDict()
-        self._lock = RLock()
+        self._tilings: Recurring[Tiling | None] = Recurring(ROOM, KEPT)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The results, or None, with nothing done, if these inputs are not to be run in blocks."""
@@ -85,11 +89,11 @@ class Tail:
         threads = run.threads or min(workers.usable_processors(), THREADS)
         kinds = self._kinds(inputs, threads)
         try:
-            found = self._tilings[kinds]
+            found = self._tilings.find(kinds)
         except KeyError:
             found = cutting.find_tiling(self, inputs, threads)
-            with self._lock:  # threads that run one model share it
-                self._keep(kinds, found)
+            if self._tilings.is_worth_it(kinds):
+                self._tilings.keep(kinds, found, _TILING + (len(found.blocks) if found else 0))
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:
@@ -109,11 +113,6 @@ class Tail:
                 if operation.out in whole:
                     run.watch.end_parts(operation.node, operation.out in over)
         return results
-
-    def _keep(self, kinds: Any, found: Tiling | None) -> None:
-        self._tilings[kinds] = found
-        while len(self._tilings) > KEPT:
-            self._tilings.popitem(last=False)
 
     def _kinds(self, inputs: Sequence[Any], threads: int) -> Any:
         """All that a tiling depends on."""

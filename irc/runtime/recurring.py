@@ -1,0 +1,110 @@
+"""What is made for kinds of runs, and kept because they may come again.
+
+The oldest does not simply make way: of more kinds than there is room for, which come in turn, each would be thrown out
+just before it comes again, and everything made anew for ever.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import RLock
+from typing import Generic, TypeVar
+
+Made = TypeVar("Made")
+
+MET = 1 << 10
+"""Kinds without anything that are remembered to have come, by their hashes."""
+
+PAUSE = 64
+"""Once there is no more room, a kind takes the place of another at most once in so many runs. To plan memory takes as
+long as 4 to 13 runs on small arrays: where kinds come at random, that must not be most of the work."""
+
+
+class _Entry(Generic[Made]):
+    __slots__ = ("cost", "last", "made")
+
+    def __init__(self, made: Made, cost: int, last: int) -> None:
+        self.made = made
+        self.cost = cost
+        self.last = last  # when the kind came last
+
+
+class Recurring(Generic[Made]):
+    """What was made for kinds that may come again. Several threads may use it at once.
+
+    When there is no more room, a kind takes the place of the one that has not come for longest, if it has come twice
+    since then: of kinds that come in turn some stay, and those that come no more do not.
+
+    Args:
+        room: what all that is kept may cost; the last to find room may exceed it.
+        least: for how many kinds there is room in any case.
+
+    Attributes:
+        room: as given; it may be changed.
+    """
+
+    def __init__(self, room: int, least: int) -> None:
+        self.room = room
+        self._least = least
+        self._kept: OrderedDict[Hashable, _Entry[Made]] = OrderedDict()
+        self._met: OrderedDict[int, int] = OrderedDict()  # when kinds for which nothing is kept came last
+        self._spent = 0
+        self._now = 0
+        self._resume = 0
+        self._lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def made(self) -> list[Made]:
+        """All that is kept; that of the kind that came last is the last."""
+        return [entry.made for entry in list(self._kept.values())]
+
+    def find(self, kind: Hashable) -> Made:
+        """What is kept for ``kind``, which comes now; KeyError if nothing is."""
+        with self._lock:
+            self._now += 1
+            entry = self._kept[kind]
+            entry.last = self._now
+            self._kept.move_to_end(kind)  # KeyError too: at any line, a signal handler may make runs that throw it out
+            return entry.made
+
+    def is_worth_it(self, kind: Hashable, new: bool = True) -> bool:
+        """Whether to make something for ``kind``, which has come now and for which nothing is kept.
+
+        Args:
+            kind: the kind.
+            new: whether to do so where there is room, even if it has not come before.
+        """
+        with self._lock:
+            before = self._met.pop(hash(kind), 0)
+            if self._is_full():
+                found = before > 0 and self._now >= self._resume and before > self._oldest().last
+            else:
+                found = new or before > 0
+            if not found:
+                self._met[hash(kind)] = self._now
+                while len(self._met) > MET:
+                    self._met.popitem(last=False)
+            return found
+
+    def keep(self, kind: Hashable, made: Made, cost: int) -> None:
+        """Keep ``made`` for ``kind``, which has come now, and of the others those that there is room for."""
+        with self._lock:
+            self._kept.pop(kind, None)  # to the end
+            self._kept[kind] = _Entry(made, cost, self._now)
+            self._count()
+            while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.room:
+                self._kept.popitem(last=False)
+                self._count()
+                self._resume = self._now + PAUSE
+
+    def _count(self) -> None:
+        self._spent = sum([entry.cost for entry in list(self._kept.values())])
+
+    def _is_full(self) -> bool:
+        return len(self._kept) >= self._least and self._spent >= self.room
+
+    def _oldest(self) -> _Entry[Made]:
+        return list(self._kept.values())[0]  # noqa: RUF015  a signal handler may come while others iterate
