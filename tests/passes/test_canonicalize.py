@@ -283,6 +283,20 @@ def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
     assert kinds(graph) == ["Abs"]
 
 
+def test_what_a_removed_node_stated_is_used_where_its_operand_is() -> None:
+    graph = parse_graph("""
+graph(%x : Tensor, %z : Float(2, 3)):
+  %a : Tensor = onnx::Squeeze(%x)
+  %b : Tensor = onnx::Add(%z, %a)
+  %c : Float(3) = onnx::Identity(%a)
+  %d : Float(3) = onnx::Neg(%c)
+  return (%b, %d)
+""")
+    run_passes(graph, "canonicalize")  # once more, it changes nothing
+    a, b, d = (node.output for node in graph.nodes)
+    assert [str(value.type) for value in (a, b, d)] == ["Float(3)", "Float(2, 3)", "Float(3)"]
+
+
 # -- sizes ---------------------------------------------------------------------
 
 

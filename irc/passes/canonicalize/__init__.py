@@ -59,7 +59,7 @@ class Canonicalize:
                 value = rule(match)
                 if value is None:
                     continue
-                affected = node.outputs[0].users
+                affected, type = node.outputs[0].users, value.type
                 if not rewriter.replace(node.outputs[0], value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
@@ -68,6 +68,8 @@ class Canonicalize:
                 changed = True
                 ctx.stats[f"{self.name}.{rule.__name__}"] += 1
                 work.add(match.created)
+                if value.type != type:  # the replaced one stated more, which is news to others too
+                    affected += value.users
                 users.update(dict.fromkeys(affected))
                 if not any(v.has_uses for v in node.outputs):
                     rewriter.erase(node)
