@@ -28,6 +28,8 @@ def analyze(
     module: Module | None = None,
     noalias: Iterable[Value | str] = (),
     functions: Functions | None = None,
+    *,
+    loops_apart: bool = False,
 ) -> AliasDb:
     """Analyse ``graph``.
 
@@ -36,6 +38,8 @@ def analyze(
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing, such as donated ones.
         functions: summaries of the module's functions, to be shared by analyses of several graphs that call them.
+        loops_apart: whether to take each parameter and result of a loop for fresh memory. Unsound alone: the caller
+            must relate them to what the loop is given, as `irc.runtime.memory.carried` does.
 
     Returns:
         The database that answers queries, and that updates keep right while the graph changes.
@@ -49,7 +53,7 @@ def analyze(
         hint = "; give module.main" if isinstance(graph, Module) else ""
         raise TypeError(f"a Graph is analysed, not a {type(graph).__name__}{hint}")
     with no_collection():
-        builder = AliasDbBuilder(graph, module, noalias, functions)
+        builder = AliasDbBuilder(graph, module, noalias, functions, loops_apart=loops_apart)
         try:
             builder.record()
             return builder.freeze()

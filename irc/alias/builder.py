@@ -29,8 +29,7 @@ class AliasDbBuilder(Noting):
         module: where called functions are found; the graph's own module by default.
         noalias: inputs (values or names) that are known to share memory with nothing.
         functions: what is known of the functions of ``module``, if something is.
-        loops_apart: whether to take parameters and results of loops for memory of their own: whoever asks knows, and
-            accounts for, what loops carry.
+        loops_apart: see `irc.alias.analyze`.
     """
 
     def __init__(

@@ -110,7 +110,7 @@ class Recorder(Attributes):
     Attributes:
         writes: where writes are noted.
         functions: the summaries of functions that nodes may call.
-        loops_apart: see `AliasDbBuilder`.
+        loops_apart: see `irc.alias.analyze`.
     """
 
     def __init__(self, facts: Facts, writes: WriteLog, functions: Functions) -> None:

@@ -186,7 +186,10 @@ class Lowering:
         given: Mapping[Value, int],
         end: Node | None = None,
     ) -> Code:
-        """Lower a block's nodes, and make the values in ``given`` in those slots; parameters have an ``end``, too."""
+        """Lower nodes, and make the values in ``given`` in those slots.
+
+        ``end`` is the block's return node, which the step that empties unused parameters is reported as.
+        """
         code = Code()
         code.params = params
         own = set(params)

@@ -11,7 +11,7 @@ import numpy as np
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
-from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
@@ -162,9 +162,13 @@ class Lowerer:
 
     def _analyzed(self) -> tuple[Storage, Writes, list[int]]:
         """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
-        db = analyze(self.graph, noalias=self.graph.inputs if self.guarded else (), functions=self._known)
+        noalias = self.graph.inputs if self.guarded else ()
+        db = analyze(self.graph, noalias=noalias, functions=self._known)
+        apart = None
+        if self.guarded and any(node.kind in LOOPS for node in self.graph.walk()):
+            apart = analyze(self.graph, noalias=noalias, functions=self._known, loops_apart=True)
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
-        return Storage(db, self._known if self.guarded else None), Writes(db), known
+        return Storage(db, apart), Writes(db), known
 
     def plan_with(self, placed: Collection[Value], lent: Iterable[Value] = ()) -> Plan:
         """A plan in which the values ``placed`` are made in memory that the run is given.

@@ -94,17 +94,18 @@ class Recurring(Generic[Made]):
         with self._lock:
             self._kept.pop(kind, None)  # to the end
             self._kept[kind] = _Entry(made, cost, self._now)
-            self._count()
+            # Added up anew, as an interrupt may have come between a kind and its cost.
+            self._spent = sum([entry.cost for entry in list(self._kept.values())])
             while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.room:
-                self._kept.popitem(last=False)
-                self._count()
+                self._spent -= self._kept.popitem(last=False)[1].cost
                 self._resume = self._now + PAUSE
-
-    def _count(self) -> None:
-        self._spent = sum([entry.cost for entry in list(self._kept.values())])
 
     def _is_full(self) -> bool:
         return len(self._kept) >= self._least and self._spent >= self.room
 
     def _oldest(self) -> _Entry[Made]:
-        return list(self._kept.values())[0]  # noqa: RUF015  a signal handler may come while others iterate
+        while True:
+            try:
+                return next(iter(self._kept.values()))
+            except RuntimeError:  # a signal handler has made runs between these two calls
+                continue

@@ -10,7 +10,6 @@ import pytest
 
 import irc.runtime.lowering
 from irc.alias import analyze
-from irc.alias.summaries import Functions
 from irc.ir import Node
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import kernel
@@ -510,8 +509,8 @@ graph f(%n : int, %x : Float(4)):
 def test_a_result_shows_what_the_loop_began_with_but_is_no_part_of_it():
     main = module_of(graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h, %first)"), {"k": WEIGHT}).main
     db = analyze(main, noalias=main.inputs)
-    functions = Functions(main.module)
-    storage, joined = Storage(db, functions), Storage(db)
+    apart = analyze(main, noalias=main.inputs, loops_apart=True)
+    storage, joined = Storage(db, apart), Storage(db)
     first, result = main.value("first"), main.value("y_h")
     assert joined.of(first) == joined.of(result)
     assert storage.of(first) != storage.of(result)

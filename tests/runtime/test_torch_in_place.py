@@ -27,7 +27,7 @@ SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "n
 @pytest.fixture(autouse=True)
 def small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even the smallest array is worth it."""
-    monkeypatch.setattr(reuse, "WORTH", 0)
+    monkeypatch.setattr(reuse, "MIN_ELEMENTS", 0)
 
 
 def of_copies(name: str, count: int) -> Graph:

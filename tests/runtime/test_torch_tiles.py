@@ -129,6 +129,8 @@ graph(%x : Tensor, %n : int):
     model = irc.compile(parse_graph(text))
     x = np.arange(200).reshape(20, 10)
     model.run({"x": x, "n": 7})
+    with pytest.raises(Error, match="divided by zero"):  # of this, nothing is kept
+        model.run({"x": x, "n": 0}, threads=1)
     for threads in (1, 2):
         (good,) = model.run({"x": x, "n": 7}, threads=threads).values()
         assert model.counters.tiled_groups == 1

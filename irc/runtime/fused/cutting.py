@@ -31,8 +31,16 @@ sleeps, and waking up takes 15 to 38 µs. Measured on two threads, operands of 1
 takes a twentieth to an eighth longer, a quarter a third to a half; twice as much makes no difference."""
 
 
+class KernelError(Exception):
+    """A kernel refuses the operands, numbers among them: others of their kinds, it may take."""
+
+
 def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | None:
-    """How to run ``tail`` on ``inputs`` and others of their kinds; None if it cannot, or need not, run in blocks."""
+    """How to run ``tail`` on ``inputs`` and others of their kinds; None if it cannot, or need not, run in blocks.
+
+    Raises:
+        KernelError: this cannot be said of these inputs, on which running the operators will fail.
+    """
     values = _kinds_of_values(tail, inputs)
     if values is None or not _lie_in_order(tail, values, inputs):
         return None
@@ -85,7 +93,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     """For each register an array of the shape and type that it will have, or None for an input that is no array.
 
     Types are found by calling the kernels on ones. None if something is not a number, or the shapes do not fit
-    together: running the operators on whole arrays will then raise the error.
+    together: running the operators on whole arrays will then raise the error. `KernelError` if a kernel raises.
     """
     if any(is_array(x) and x.dtype.hasobject for x in inputs):
         return None  # strings
@@ -93,13 +101,15 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) if is_array(x) else x for x in inputs]
     shapes: list[Any] = [x.shape if is_array(x) else None for x in inputs]
     for operation in tail.operations:
-        given = [shapes[r] for r in operation.ins]
         try:
             ones.append(operation.kernel(*[ones[r] for r in operation.ins]))
-            shapes.append(_result_shape(operation.node.kind, given))
         except Exception as error:
             if interrupts(error, operation.node):
                 raise
+            raise KernelError from error
+        try:
+            shapes.append(_result_shape(operation.node.kind, [shapes[r] for r in operation.ins]))
+        except ValueError:
             return None
         if not is_array(ones[-1]) or ones[-1].dtype.hasobject:
             return None

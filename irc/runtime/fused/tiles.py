@@ -91,7 +91,10 @@ class Tail:
         try:
             found = self._tilings.find(kinds)
         except KeyError:
-            found = cutting.find_tiling(self, inputs, threads)
+            try:
+                found = cutting.find_tiling(self, inputs, threads)
+            except cutting.KernelError:
+                return None
             if self._tilings.is_worth_it(kinds):
                 self._tilings.keep(kinds, found, _TILING + (len(found.blocks) if found else 0))
         if found is None:

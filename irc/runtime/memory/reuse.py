@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
-WORTH = 1 << 12
-"""Elements of the smallest array that TorchScript's operators write over: finding out takes 2 microseconds."""
+MIN_ELEMENTS = 1 << 12
+"""Of an array that TorchScript's operators write over: finding out whether they may takes 2 microseconds."""
 
 
 def reusing_step(
@@ -51,17 +51,21 @@ def reusing_step(
     if not own:
         return None
     like, scatters = RESULT_LIKE.get(node.kind, 0), node.kind in SCATTERING
+    shaping = 1 if scatters else len(ins)
+
+    def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
+        return fits(x, inputs[:shaping], like) and (x.flags.carray or _has_place(x))
 
     def fill_in(dead: Slots) -> Step:
         gone = frozenset(dead)
         candidates = tuple(i for i in own if ins[i] in gone)
+        otherwise = kernel_step(kernel, ins, outs, dead)
         if not candidates:
-            return kernel_step(kernel, ins, outs, dead)
-        if of_torch:
-            return _of_torch(kernel, ins, outs[0], dead, candidates)
-        step = _any_arity(kernel, ins, outs[0], dead, candidates, like, 1 if scatters else len(ins))
+            return otherwise
+        may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
+        step = _any_arity(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
         is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-        if like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
+        if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
             return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
 
@@ -105,38 +109,22 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
 
 
 def _any_arity(
-    kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...], like: int | None, shaping: int
+    kernel: Kernel,
+    ins: Slots,
+    out: int,
+    dead: Slots,
+    candidates: tuple[int, ...],
+    has_form_of_result: Callable[[Array, Sequence[Any]], bool],
+    otherwise: Step,
 ) -> Step:
-    """A step that writes over the first candidate that fits; the first ``shaping`` inputs decide the result's shape."""
-
-    def step(frame: Frame) -> None:
-        inputs = [frame[s] for s in ins]
-        for i in candidates:
-            x = inputs[i]
-            if fits(x, inputs[:shaping], like) and (x.flags.carray or _has_place(x)):
-                frame[out] = kernel(*inputs, out=x)
-                frame[0].counters.in_place += 1
-                break
-        else:
-            frame[out] = kernel(*inputs)
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _of_torch(kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tuple[int, ...]) -> Step:
-    """As `_any_arity`, for an operator of TorchScript: of floats of one type, and numbers, all in order in memory.
-
-    Then the result is of that type and in order, too; else several rules decide what it is, and how it lies.
-    """
-    otherwise = kernel_step(kernel, ins, (out,), dead)
+    """A step that writes over the first candidate that has the form of the result; ``otherwise`` if none has."""
     given = tuple([ins[i] for i in candidates])
 
     def step(frame: Frame) -> None:
+        inputs = [frame[s] for s in ins]
         for s in given:
             x = frame[s]
-            if is_array(x) and x.size >= WORTH and _may_be_result(x, inputs := [frame[s] for s in ins]):
+            if has_form_of_result(x, inputs):
                 frame[out] = kernel(*inputs, out=x)
                 frame[0].counters.in_place += 1
                 for s in dead:
@@ -147,8 +135,14 @@ def _of_torch(kernel: Kernel, ins: Slots, out: int, dead: Slots, candidates: tup
     return step
 
 
-def _may_be_result(x: Array, inputs: Sequence[Any]) -> bool:
-    """Whether a result of ``inputs`` may be written over ``x``, which is one of them: it is of the same form."""
+def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:
+    """Whether a result of an operator of TorchScript has the form of ``x``, which is one of its ``inputs``.
+
+    If all are floats of one type, and numbers, and lie in order, it has: else several rules decide what type it is of,
+    and how it lies.
+    """
+    if not is_array(x) or x.size < MIN_ELEMENTS:
+        return False
     if x.dtype.kind != "f" or not x.ndim or not x.flags.carray or not lies_as_new(x):
         return False
     for y in inputs:

@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from irc.alias import AliasDbBuilder, Kind, analyze
+from irc.alias import Kind, analyze
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.sets import BigSet
-from irc.ir.bulk import no_collection
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
@@ -23,7 +22,6 @@ from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.alias.summaries import Functions
     from irc.ir import Block, Node, Value
 
 _OURS = frozenset([Kind.TEMPORARY, Kind.CONSTANT, Kind.DONATED])
@@ -36,27 +34,22 @@ class Storage:
     Args:
         db: the analysis of the graph, which must not change afterwards; it is not kept. Inputs that it knows to share
             with nothing hold what is read-only unless it is the run's to overwrite; others are foreign.
-        functions: summaries of the functions that the graph calls. If they are given, what loops carry is of classes of
-            its own, as far as can be (`irc.runtime.memory.carried`): only the graph itself may then write its results.
+        apart: an analysis of the graph with ``loops_apart``. If it is given, what loops carry is of classes of its own,
+            as far as can be (`irc.runtime.memory.carried`): only the graph itself may then write its results.
 
     Attributes:
         written: the values whose memory, or that of what they hold, some node may write.
         lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepared`).
     """
 
-    def __init__(self, db: AliasDb, functions: Functions | None = None) -> None:
+    def __init__(self, db: AliasDb, apart: AliasDb | None = None) -> None:
         self.written = set(_written(db))
         self.lasting = lasting_nodes(db)
         self._classes = MemoryClasses(_OURS)
         self._groups: set[Graph] = set()
-        loops = [node for node in db.graph.walk() if node.kind in LOOPS] if functions is not None else []
-        if loops:
-            with no_collection():
-                builder = AliasDbBuilder(db.graph, noalias=db.noalias, functions=functions, loops_apart=True)
-                builder.record()
-                db = builder.freeze()
-        self._add(db)
-        self._shown = Shown(loops, self._classes, _written(db))
+        self._add(apart or db)
+        loops = [node for node in apart.graph.walk() if node.kind in LOOPS] if apart else []
+        self._shown = Shown(loops, self._classes, _written(apart or db))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes.values():
             self._find_captors(value)
