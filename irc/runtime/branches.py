@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.alias import analyze
 from irc.ir.kinds import GROUP
-from irc.runtime.fused.halves import place_to_cut
+from irc.runtime.fused.split import split_point
 from irc.runtime.plan import SPECIAL
 from irc.runtime.threads.dispatch import UnitPlan
 from irc.runtime.threads.needs import find_needs
@@ -64,11 +64,11 @@ def find_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan] | None:
 def in_units(lowerer: Lowerer) -> tuple[Plan, UnitPlan]:
     """The graph of ``lowerer`` lowered for units, and these, whatever they are worth."""
     graph = lowerer.graph
-    cuts = {node: cut for node in graph.nodes if node.kind == GROUP and (cut := place_to_cut(node))}
-    plan, lowering = lowerer.lower_again(cuts)
+    split_at = {node: at for node in graph.nodes if node.kind == GROUP and (at := split_point(node))}
+    plan, lowering = lowerer.lower_again(split_at)
     code = plan.code
     nodes = [node for node, _, _ in code.nodes]
-    # Of a group in two halves, the first is what takes long.
+    # Of a group that is two steps, the first is the one that takes long.
     heavy = [is_heavy(node) and node is not before for before, node in zip([None, *nodes], nodes)]
     db = analyze(graph, noalias=graph.inputs if lowerer.guarded else ())
     needs = find_needs(

@@ -23,8 +23,8 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.fused.halves import halves
 from irc.runtime.fused.rows import rows_step
+from irc.runtime.fused.split import split
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
@@ -104,7 +104,7 @@ class Lowering:
         placed: values that are made in memory that the run is given.
         lent: values whose memory is some of that: donated inputs that results are made over.
         bulk: how many operators may be dispatched as one unit; None for any number.
-        cuts: fusion groups that become two steps, and how many operators the first one has.
+        split_at: fusion groups that become two steps, and how many operators the first one has.
 
     Attributes:
         bound: as given.
@@ -124,7 +124,7 @@ class Lowering:
         placed: Collection[Value] = (),
         lent: Iterable[Value] = (),
         bulk: int | None = None,
-        cuts: Mapping[Node, int] | None = None,
+        split_at: Mapping[Node, int] | None = None,
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
@@ -133,7 +133,7 @@ class Lowering:
         self.overwritten: list[frozenset[int]] = []
         self._free: set[int] = set()
         self._bulk = bulk
-        self._cuts = cuts or {}
+        self._split_at = split_at or {}
         self.bound = bound
         self._placed = placed
         self._placed_storages = frozenset(map(storage.of, (*placed, *lent)))
@@ -205,9 +205,9 @@ class Lowering:
         live.update(code.returns)
         self._live.append(live)
         for node in reversed(nodes):
-            if node in self._cuts:
-                for half in reversed(halves(self, node, self._cuts[node])):
-                    self._lower(node, *half, code)
+            if node in self._split_at:
+                for made, lower in reversed(split(self, node, self._split_at[node])):
+                    self._lower(node, (), made, lower, code)  # what it reads, it captures
             elif node.kind != CONSTANT:
                 lower = self._specials.get(node.kind)
                 self._lower(node, self.slots(node.inputs), self.slots(node.outputs), lower, code)

@@ -182,10 +182,10 @@ class Lowerer:
         self._finish()
         return plan
 
-    def lower_again(self, cuts: Mapping[Node, int] | None = None) -> tuple[Plan, Lowering]:
-        """Another plan of the graph, with ``cuts`` as in `Lowering`, and the lowering that made it."""
+    def lower_again(self, split_at: Mapping[Node, int] | None = None) -> tuple[Plan, Lowering]:
+        """Another plan of the graph, with ``split_at`` as in `Lowering`, and the lowering that made it."""
         plan = Plan(self.graph.name, self.bound)
-        lowering = self._fill(plan, self.graph, self.storage, cuts=cuts)
+        lowering = self._fill(plan, self.graph, self.storage, split_at=split_at)
         self._finish()
         return plan, lowering
 
@@ -200,10 +200,10 @@ class Lowerer:
         storage: Storage,
         placed: Collection[Value] = (),
         lent: Iterable[Value] = (),
-        cuts: Mapping[Node, int] | None = None,
+        split_at: Mapping[Node, int] | None = None,
     ) -> Lowering:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, placed, lent, self.bulk, cuts)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, placed, lent, self.bulk, split_at)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:

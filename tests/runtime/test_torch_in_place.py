@@ -10,6 +10,7 @@ import pytest
 
 from irc.ir import Graph, parse_graph
 from irc.ir.ops.resolution import resolve
+from irc.ir.ops.torch_pointwise import OTHER_FLOATS
 from irc.runtime.layouts import lies_as_new
 from irc.runtime.memory import reuse
 from irc.runtime.plan import lower
@@ -18,9 +19,6 @@ from tests.runtime.helpers import run_plan
 from tests.runtime.test_torch_tiles import NAMES
 
 SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((3, 4), ()), ((), (3, 4)), ((3, 1), (1, 4)), ((), ())]
-OTHER = {"complex", "polar", "float_power"}
-"""Their results are of other types than their operands."""
-
 SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "neg", "maximum", "lerp"}
 
 
@@ -70,7 +68,7 @@ def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
                 continue
             (found,), counters = run_plan(plan, *operands)
             assert seen(found) == seen(wanted), operands
-            may = name not in OTHER and any(fits(x, wanted, operands) for x in operands)
+            may = f"aten::{name}" not in OTHER_FLOATS and any(fits(x, wanted, operands) for x in operands)
             assert counters.in_place == may, operands
             over += may
     assert over or name not in SOME
@@ -113,3 +111,10 @@ def test_what_lies_as_new_arrays_do() -> None:
     turned = x.transpose(0, 3, 1, 2)
     assert turned.flags.c_contiguous and not lies_as_new(turned)
     assert not lies_as_new(x[:, ::2]) and not lies_as_new(np.asfortranarray(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("size", [reuse.MIN_ELEMENTS - 1, reuse.MIN_ELEMENTS])
+def test_small_arrays_are_not_worth_a_look(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    _, counters = run_plan(lower(parse_graph(CHAIN)), np.ones(size, np.float32), 0.5)
+    assert counters.in_place == (2 if size == reuse.MIN_ELEMENTS else 0)

@@ -26,7 +26,7 @@ from irc.runtime import branches
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.fused import cutting, tiles
 from irc.runtime.fused.groups import subgraph_of
-from irc.runtime.fused.halves import place_to_cut
+from irc.runtime.fused.split import split_point
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
@@ -382,7 +382,7 @@ with prim::FusionGroup_0 = graph(%x, %o, %k):
   return (%y)
 """)
     (group,) = [node for node in graph.nodes if node.kind == "prim::FusionGroup"]
-    assert place_to_cut(group) == cut
+    assert split_point(group) == cut
 
 
 CUT = """
@@ -408,7 +408,7 @@ with prim::FusionGroup_0 = graph(%x : Float(2, 2), %o : Float(2, 2), %p : bool):
 
 def test_what_is_left_of_a_group_that_is_cut_is_not_worth_a_thread():
     lowerer = Lowerer(parse_graph(CUT))
-    assert [place_to_cut(node) for node in lowerer.graph.nodes if node.kind == "prim::FusionGroup"] == [2]
+    assert [split_point(node) for node in lowerer.graph.nodes if node.kind == "prim::FusionGroup"] == [2]
     assert branches.find_units(lowerer) is None
     plan, found = branches.in_units(lowerer)
     assert not found.is_parallel
@@ -639,7 +639,7 @@ def test_random_programs_on_threads(
     lowerer = Lowerer(program.graph, guarded=True, bulk=bulk)
     wanted = expected(program, apart=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branches, "place_to_cut", lambda group: place % (len(list(subgraph_of(group).nodes)) + 1))
+        patch.setattr(branches, "split_point", lambda group: place % (len(list(subgraph_of(group).nodes)) + 1))
         plan, unit_plan = branches.in_units(lowerer)
     plain = dispatch.execute
 

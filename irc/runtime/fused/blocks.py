@@ -110,7 +110,8 @@ class Tiling:
                 registers[result] = np.empty(self.shape, self.values[result].dtype)
         shared = registers.copy()
         for register in self.scalars:
-            shared[register] = registers[register].reshape((1,) * min(1, registers[register].ndim))
+            x = registers[register]  # with an axis or without: PyTorch's types depend on it
+            shared[register] = x.reshape((1,) * min(1, x.ndim))
         for register, once, shape, _ in self.cut:
             x = registers[register]
             shared[register] = (np.broadcast_to(x, self.shape) if once is None else x[once]).reshape(shape)

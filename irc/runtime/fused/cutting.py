@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST, is_pointwise
+from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
+from irc.ir.ops.torch_pointwise import is_torch_pointwise
 from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
@@ -42,7 +43,7 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
         KernelError: this cannot be said of these inputs, on which running the operators will fail.
     """
     values = _kinds_of_values(tail, inputs)
-    if values is None or not _lie_in_order(tail, values, inputs):
+    if values is None or not _lie_in_order(tail, inputs):
         return None
     shape = max((values[o.out].shape for o in tail.operations), key=math.prod)
     widest = max(x.itemsize for x in values if x is not None)
@@ -118,11 +119,11 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     return [np.broadcast_to(np.empty((), x.dtype), s) if is_array(x) else None for x, s in zip(ones, shapes)]
 
 
-def _lie_in_order(tail: Tail, values: Sequence[Any], inputs: Sequence[Any]) -> bool:
+def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:
     """Whether results may be in C order: PyTorch's lie as their operands do, which views of them show."""
-    if all(is_pointwise(operation.node) for operation in tail.operations):
+    if not any(is_torch_pointwise(operation.node) for operation in tail.operations):
         return True
-    return all(x is None or x.size == 1 or y.flags.c_contiguous for x, y in zip(values, inputs))
+    return all(x.flags.c_contiguous for x in inputs if is_array(x))
 
 
 def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:

@@ -1,7 +1,7 @@
 """Fusion groups as two steps, so that what takes long need not wait for what only the end of the group reads.
 
 ``Add(Relu(Conv(x)), Tanh(Conv(x)))`` is fused into a group of one convolution and all that follows it, which reads the
-other one. For several threads the group is cut behind its convolution: the two of them run side by side.
+other one. For several threads the group is split behind its convolution: the two of them run side by side.
 """
 
 from __future__ import annotations
@@ -13,38 +13,39 @@ from irc.runtime.fused.groups import lower_part, slots_of, subgraph_of
 from irc.runtime.threads.units import is_heavy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from irc.ir import Node, Value
     from irc.runtime.execution import Slots
     from irc.runtime.lowering import FillIn, Lowering, Special
 
 
-def place_to_cut(group: Node) -> int:
+def split_point(group: Node) -> int:
     """How many operators of ``group`` come up to its last heavy one; 0 if the others wait for nothing else."""
     graph = subgraph_of(group)
     operators = [node for node in graph.nodes if node.kind != CONSTANT]
-    cut = max((i + 1 for i, node in enumerate(operators) if is_heavy(node)), default=0)
-    late = set(_reads(operators[cut:])).difference(_reads(operators[:cut]))
+    at = max((i + 1 for i, node in enumerate(operators) if is_heavy(node)), default=0)
+    late = set(_reads(operators[at:])).difference(_reads(operators[:at]))
     waits = any(
         inner in late and outer.node is not None and outer.node.kind != CONSTANT
         for inner, outer in zip(graph.inputs, group.inputs)
     )
-    return cut if waits else 0
+    return at if waits else 0
 
 
-def halves(lowering: Lowering, group: Node, cut: int) -> list[tuple[Slots, Slots, Special]]:
-    """``group`` as two steps, the first of its first ``cut`` operators.
+def split(lowering: Lowering, group: Node, at: int) -> list[tuple[Slots, Special]]:
+    """``group`` as two steps, the first of its first ``at`` operators.
 
     Returns:
-        For each step the slots that it reads and makes, and what lowers it. The second one must be lowered first: it
-        puts the constants of both into the frame.
+        For each step the slots that it makes, and what lowers it. The second one must be lowered first: it puts the
+        constants of both into the frame.
     """
     graph = subgraph_of(group)
     outs = lowering.slots(group.outputs)
     given = slots_of(graph, lowering.slots(group.inputs), outs)
-    head = [node for node in graph.nodes if node.kind != CONSTANT][:cut]
-    rest = [node for node in graph.nodes if node not in head]
+    head = [node for node in graph.nodes if node.kind != CONSTANT][:at]
+    early = set(head)
+    rest = [node for node in graph.nodes if node not in early]
     read_later = set(_reads(rest))
     handed = [value for node in head for value in node.outputs if value in given or value in read_later]
     between = [value for value in handed if value not in given]
@@ -59,19 +60,10 @@ def halves(lowering: Lowering, group: Node, cut: int) -> list[tuple[Slots, Slots
     def lower_rest(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
         return lower_part(lowering, node, rest, returns, given, outs)
 
-    return [
-        (_slots_read(head, given, made), made, lower_head),
-        (_slots_read(rest, given, remaining), remaining, lower_rest),
-    ]
+    return [(made, lower_head), (remaining, lower_rest)]
 
 
 def _reads(nodes: Iterable[Node]) -> Iterator[Value]:
     for node in nodes:
         yield from node.inputs
         yield from node.captures()
-
-
-def _slots_read(nodes: Iterable[Node], given: Mapping[Value, int], made: Slots) -> Slots:
-    """The slots in ``given`` that ``nodes`` read and do not make."""
-    slots = dict.fromkeys(given[value] for value in _reads(nodes) if value in given)
-    return tuple([slot for slot in slots if slot not in made])
