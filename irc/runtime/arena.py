@@ -34,7 +34,7 @@ KINDS = 8
 """So many kinds of runs are watched when they come for the first time; more, if these do not come again, only when they
 come the second time. There is room for so many plans, however large."""
 
-ROOM = 1 << 23
+BUDGET = 1 << 23
 """Bytes that all plans of a graph may take. They may take as much as its arena, too."""
 
 _KIND_BYTES = 1 << 10
@@ -106,7 +106,7 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self._lowerer = lowerer
-        self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(ROOM, KINDS)
+        self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._lowered: WeakValueDictionary[Any, Plan] = WeakValueDictionary()
         self._arenas: list[_Arena] = []
@@ -187,7 +187,7 @@ class PlannedRuns:
             if plan is None:
                 plan = self._lowered[key] = self._lowerer.plan_with(memory.place_of, lent)
             planned = _Planned(memory, plan)
-            self._kinds.room = max(self._kinds.room, memory.nbytes)
+            self._kinds.budget = max(self._kinds.budget, memory.nbytes)
         self._keep(kind, planned, nbytes)
         return planned
 

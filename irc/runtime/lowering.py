@@ -317,7 +317,7 @@ class Lowering:
         self._free.update([storages[i] for i in free])
         return tuple(free)
 
-    def lent(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
+    def borrowed(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
         """The positions of what a loop is given that something else needs too, so that no trip may write it.
 
         Args:

@@ -37,15 +37,15 @@ class Recurring(Generic[Made]):
     since then: of kinds that come in turn some stay, and those that come no more do not.
 
     Args:
-        room: what all that is kept may cost; the last to find room may exceed it.
+        budget: what all that is kept may cost; the last to find room may exceed it.
         least: for how many kinds there is room in any case.
 
     Attributes:
-        room: as given; it may be changed.
+        budget: as given; it may be changed.
     """
 
-    def __init__(self, room: int, least: int) -> None:
-        self.room = room
+    def __init__(self, budget: int, least: int) -> None:
+        self.budget = budget
         self._least = least
         self._kept: OrderedDict[Hashable, _Entry[Made]] = OrderedDict()
         self._met: OrderedDict[int, int] = OrderedDict()  # when kinds for which nothing is kept came last
@@ -96,12 +96,12 @@ class Recurring(Generic[Made]):
             self._kept[kind] = _Entry(made, cost, self._now)
             # Added up anew, as an interrupt may have come between a kind and its cost.
             self._spent = sum([entry.cost for entry in list(self._kept.values())])
-            while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.room:
+            while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.budget:
                 self._spent -= self._kept.popitem(last=False)[1].cost
                 self._resume = self._now + PAUSE
 
     def _is_full(self) -> bool:
-        return len(self._kept) >= self._least and self._spent >= self.room
+        return len(self._kept) >= self._least and self._spent >= self.budget
 
     def _oldest(self) -> _Entry[Made]:
         while True:

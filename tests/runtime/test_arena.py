@@ -669,7 +669,7 @@ def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan], lowered:
 
 def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]) -> None:
     """Of more kinds in turn than there is room for, some stay planned, and no plan is made in vain."""
-    monkeypatch.setattr(arena, "ROOM", 0)
+    monkeypatch.setattr(arena, "BUDGET", 0)
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     sizes = [*range(16, 16 + 3 * arena.KINDS)]
     assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.KINDS] * 11
@@ -683,7 +683,7 @@ def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, ma
 def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]
 ) -> None:
-    monkeypatch.setattr(arena, "ROOM", 200_000)
+    monkeypatch.setattr(arena, "BUDGET", 200_000)
     text = CHAIN.replace("%x : Float(64, 64)", "%x : Float(n, 4)").replace("%w : Float(64, 64)", "%w : Float(4, 4)")
     model = model_of(text.replace("Float(64, 64)", "Float(n, 4)"))
     w = f32(4, 4)
@@ -701,7 +701,7 @@ def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
 
 
 def test_plans_may_take_as_much_as_the_arena(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "ROOM", 0)
+    monkeypatch.setattr(arena, "BUDGET", 0)
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     for _ in range(3):
         in_turn(model, [300])

@@ -653,7 +653,7 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
 def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(
     met: int, file: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arena, "ROOM", 0)
+    monkeypatch.setattr(arena, "BUDGET", 0)
     monkeypatch.setattr(recurring, "PAUSE", 0)
     graph = graph_of("""
     graph(%x : Float(N)):

@@ -284,7 +284,7 @@ def _tail(plan: Plan) -> tiles.Tail:
 
 
 def test_tilings_are_kept_for_few_kinds_of_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "ROOM", 0)
+    monkeypatch.setattr(tiles, "BUDGET", 0)
     plan = group(CHAIN)
     for n in range(100, 100 + 3 * tiles.KEPT):
         assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
@@ -298,11 +298,11 @@ def test_tilings_have_as_many_blocks_as_there_is_room_for() -> None:
         assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
     assert tiles.KEPT < len(kept) < 30
     blocks = [len(tiling.blocks) for tiling in kept.made() if tiling is not None]
-    assert sum(blocks) <= tiles.ROOM
+    assert sum(blocks) <= tiles.BUDGET
 
 
 def test_of_kinds_that_come_in_turn_those_that_are_kept_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "ROOM", 0)
+    monkeypatch.setattr(tiles, "BUDGET", 0)
     found: list[int] = []
     real = cutting.find_tiling
     monkeypatch.setattr(cutting, "find_tiling", lambda *a: found.append(a[1][0].size) or real(*a))

@@ -73,7 +73,7 @@ def _lower_loop(
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[at.input :]
     params = body.params
-    lent_first, lent_later = lent(lowering, node, body, initial, outs)
+    borrowed_first, borrowed_later = borrowed(lowering, node, body, initial, outs)
     scanned = scanned_rows(node)
 
     def fill_in(dead: Slots) -> Step:
@@ -84,7 +84,7 @@ def _lower_loop(
             limit = None if limit_slot is None else trip_count(frame[limit_slot])
             go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
             values = [frame[s] for s in initial]
-            lend(values, lent_first)
+            make_read_only(values, borrowed_first)
             for s in handed_over:
                 frame[s] = None
             stacks = [Stack(row, limit) for row in scanned]
@@ -94,7 +94,7 @@ def _lower_loop(
                     put(frame, params, [*(make(i) for make in leading), *values])
                     values.clear()  # whatever is still needed is in the frame
                     go_on, values = _run_trip(body, frame, at.many, stacks)
-                    lend(values, lent_later)
+                    make_read_only(values, borrowed_later)
                     i += 1
             except Exception as error:
                 if is_located(error):
@@ -116,8 +116,8 @@ def _run_trip(body: Code, frame: Frame, many: int, stacks: Sequence[Stack]) -> t
     return truth(condition), values[:many]
 
 
-def lent(lowering: Lowering, node: Node, body: Code, initial: Slots, outs: Slots) -> tuple[Slots, Slots]:
-    """The positions of what is lent to a loop: of ``initial`` values, and of what its body returns.
+def borrowed(lowering: Lowering, node: Node, body: Code, initial: Slots, outs: Slots) -> tuple[Slots, Slots]:
+    """The positions of what a loop borrows: of ``initial`` values, and of what its body returns.
 
     ``irc.runtime.memory.carried`` says what that means.
     """
@@ -125,10 +125,10 @@ def lent(lowering: Lowering, node: Node, body: Code, initial: Slots, outs: Slots
     takers = [(param, *outs[i : i + 1]) for i, param in enumerate(body.params[at.param :][: at.many])]
     returned = body.returns[at.returned :][: at.many]
     (block,) = node.blocks
-    return lowering.lent(block, initial, takers), lowering.lent(block, returned, takers)
+    return lowering.borrowed(block, initial, takers), lowering.borrowed(block, returned, takers)
 
 
-def lend(values: list[Any], positions: Slots) -> None:
+def make_read_only(values: list[Any], positions: Slots) -> None:
     """Make what is at ``positions`` of ``values`` read-only."""
     for i in positions:
         if is_array(values[i]):

@@ -14,7 +14,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.ops.loops import carried, is_batched, scanned_rows
-from irc.runtime.control.control_flow import lend, lent, only_block
+from irc.runtime.control.control_flow import borrowed, make_read_only, only_block
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.kernels.support import axis_in
@@ -34,7 +34,7 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
     block = only_block(node, params=inputs, returns=at.many)
     body = lowering.region(block)
     scan = _Scan(body, at.many, len(block.returns) - at.many, node)
-    scan.lent = lent(lowering, node, body, ins[at.input :][: at.many], outs)
+    scan.borrowed = borrowed(lowering, node, body, ins[at.input :][: at.many], outs)
     run = scan.run_batches if is_batched(node) else scan.run
 
     def fill_in(dead: Slots) -> Step:
@@ -69,7 +69,7 @@ class _Scan:
         self.out_backwards = directions("scan_output_directions", yields)
         self.out_axes = option("scan_output_axes", yields)
         self.rows = scanned_rows(node)
-        self.lent: tuple[Slots, Slots] = (), ()
+        self.borrowed: tuple[Slots, Slots] = (), ()
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""
@@ -110,15 +110,15 @@ class _Scan:
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
         stacks = [Stack(row, trips) for row in self.rows]
-        lent_first, lent_later = self.lent
-        lend(states, lent_first)
+        borrowed_first, borrowed_later = self.borrowed
+        make_read_only(states, borrowed_first)
         for t in range(trips):
             put(frame, body.params, [*states, *(sequence[t, ...] for sequence in sequences)])
             states.clear()  # whatever is still needed is in the frame
             execute(body, frame)
             values = body.take_returns(frame)
             states = values[:count]
-            lend(states, lent_later)
+            make_read_only(states, borrowed_later)
             for stack, value in zip(stacks, values[count:]):
                 stack.append(value)
         return states, stacks

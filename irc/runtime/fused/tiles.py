@@ -39,7 +39,7 @@ PARAMETERS = (bool, int, float, complex, str)
 KEPT = 16
 """There is room for so many tilings of a group, for as many kinds of inputs, however many blocks they have."""
 
-ROOM = 1 << 12
+BUDGET = 1 << 12
 """Blocks of all tilings that are kept for a group: less than 2 MiB."""
 
 _TILING = 16
@@ -71,7 +71,7 @@ class Tail:
         self.spare = spare
         self.places = places or {}
         self.size = len(slots) + len(operations)
-        self._tilings: Recurring[Tiling | None] = Recurring(ROOM, KEPT)
+        self._tilings: Recurring[Tiling | None] = Recurring(BUDGET, KEPT)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The results, or None, with nothing done, if these inputs are not to be run in blocks."""

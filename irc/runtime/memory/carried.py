@@ -1,9 +1,9 @@
 """What loops carry, kept apart from what they are given, which may be needed elsewhere.
 
 What a loop is given, at its beginning or by the trip before, is *handed over* if nothing else needs it. Else it is
-*lent*: it enters as a read-only view, and so, like inputs and weights, is never overwritten, nor are views of it, in
-whatever trip. Hence what a parameter or a result of a loop holds is its own wherever it may be written, and of a class
-of its own. This class *shows* those of what the loop was given, which are in use as long as it is.
+*borrowed*: it enters as a read-only view, and so, like inputs and weights, is never overwritten, nor are views of it,
+in whatever trip. Hence what a parameter or a result of a loop holds is its own wherever it may be written, and of a
+class of its own. This class *shows* those of what the loop was given, which are in use as long as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST = 32
 """How many classes a value may show, roughly: those of one loop after the other, each given what one before gave."""
 
 
-class _Carried(NamedTuple):
+class _Column(NamedTuple):
     """What a loop carries in one place.
 
     Attributes:
@@ -40,8 +40,8 @@ class _Carried(NamedTuple):
         return self.takers + self.given
 
 
-class Shown:
-    """Which classes of memory the values of a class may show beside their own.
+class Visible:
+    """Which classes of memory the values of a class may show.
 
     Args:
         loops: those whose parameters and results are apart from all else in ``classes``.
@@ -52,10 +52,10 @@ class Shown:
     def __init__(self, loops: Iterable[Node], classes: MemoryClasses, written: Collection[Value]) -> None:
         self._found: dict[int, frozenset[int]] = {}
         left = [one for node in loops for one in _carried(node)]
-        while True:
+        while True:  # what is joined may make others reach what is written, or too many classes
             self._shows = _edges(left, classes.of)
             changed = {FOREIGN, *map(classes.of, written)}
-            joined = {one for one in left if self._is_one(one, classes.of, changed)}
+            joined = {one for one in left if self._must_be_joined(one, classes.of, changed)}
             if not joined:
                 return
             for one in joined:
@@ -63,15 +63,15 @@ class Shown:
                     classes.join(one.values[0], value)
             left = [one for one in left if one not in joined]
 
-    def by(self, storage: int) -> frozenset[int]:
+    def of(self, storage: int) -> frozenset[int]:
         """The class ``storage``, and those that its values may show."""
         found = self._found.get(storage)
         if found is None:
             found = self._found[storage] = frozenset(self._reached(storage, None))
         return found
 
-    def _is_one(self, one: _Carried, of: Callable[[Value], int], changed: Collection[int]) -> bool:
-        """Whether memory of ``one`` cannot be lent, or is of too many classes to tell them apart."""
+    def _must_be_joined(self, one: _Column, of: Callable[[Value], int], changed: Collection[int]) -> bool:
+        """Whether memory of ``one`` cannot be borrowed, or is of too many classes to tell them apart."""
         return (
             any(may_hold(value.type) for value in one.values)  # what a container holds is not read-only if that is
             or any(of(value) in changed for value in one.takers)
@@ -87,7 +87,7 @@ class Shown:
         return found
 
 
-def _carried(loop: Node) -> Iterator[_Carried]:
+def _carried(loop: Node) -> Iterator[_Column]:
     """What ``loop`` carries that has memory."""
     at = carried(loop)
     for block in loop.blocks:
@@ -101,10 +101,10 @@ def _carried(loop: Node) -> Iterator[_Carried]:
             param, output, initial, returned = (v if v is not None and has_memory(v.type) else None for v in column)
             takers, given = (tuple(v for v in pair if v is not None) for pair in ((param, output), (initial, returned)))
             if takers and given:
-                yield _Carried(takers, given)
+                yield _Column(takers, given)
 
 
-def _edges(apart: Collection[_Carried], of: Callable[[Value], int]) -> dict[int, set[int]]:
+def _edges(apart: Collection[_Column], of: Callable[[Value], int]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for one in apart:
         for taker in map(of, one.takers):

@@ -17,7 +17,7 @@ from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.ops.loops import carried, is_batched
-from irc.runtime.memory.carried import Shown
+from irc.runtime.memory.carried import Visible
 from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Storage:
         self._groups: set[Graph] = set()
         self._add(apart or db)
         loops = [node for node in apart.graph.walk() if node.kind in LOOPS] if apart else []
-        self._shown = Shown(loops, self._classes, _written(apart or db))
+        self._visible = Visible(loops, self._classes, _written(apart or db))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes.values():
             self._find_captors(value)
@@ -60,7 +60,7 @@ class Storage:
 
     def shown(self, value: Value) -> frozenset[int]:
         """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
-        return self._shown.by(self.of(value))
+        return self._visible.of(self.of(value))
 
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of class ``storage`` again in every trip."""
