@@ -10,10 +10,10 @@ share with each other. And results keep alive little more memory than they take,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def copy(value: Any, counters: Counters) -> Any:
     Arrays lie in memory as they did: whether flattening gives a view, through which a program then writes, depends on
     that.
     """
-    return rebuild(value, lambda array: _copied(array, counters, "K"))
+    return rebuild(value, lambda array: _copied(array, counters, copy_as_it_lies))
 
 
 class Exit:
@@ -150,9 +150,9 @@ class Exit:
         check_bytes(self._made + size)
         self._made += size
 
-    def _copied(self, array: Array, order: Literal["C", "K"] = "C") -> Array:
+    def _copied(self, array: Array) -> Array:
         self._count(array.nbytes)
-        return _copied(array, self._counters, order)
+        return _copied(array, self._counters, _without_gaps)
 
     def _release(self, array: Array) -> Array:
         # A result with several elements in one place would change in all of them when its owner writes to one.
@@ -164,7 +164,7 @@ class Exit:
                 array = array.view()
             elif _keeps_much(array.nbytes, owner) and _keeps_much(self._shown.get(id(owner), 0), owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
-                    return self._copied(array, "K")
+                    return self._copied(array)
         # Bounds are enough: interleaved views of one array are rare, and a copy is always right.
         if not self._left.setdefault(id(owner), _Ranges()).take(array):
             return self._copied(array)
@@ -215,10 +215,15 @@ def overlaps(array: Array, others: Any) -> bool:
     return any(np.may_share_memory(array, other) for other in arrays_once([others]))
 
 
-def _copied(array: Array, counters: Counters, order: Literal["C", "K"] = "C") -> Array:
+def _without_gaps(array: Array) -> Array:
+    """A copy whose axes are in the order of those of ``array``, where that order is told by its strides."""
+    return array.copy("C" if overlaps_itself(array) else "K")
+
+
+def _copied(array: Array, counters: Counters, duplicate: Callable[[Array], Array]) -> Array:
     check_size(array.shape, array.dtype)
     try:
-        copied = copy_as_it_lies(array) if order == "K" else array.copy(order)
+        copied = duplicate(array)
     except MemoryError as error:  # few bytes may be a view of any size, and a graph of views may return it
         raise Error("IRC403", f"out of memory: {error}") from None
     counters.copies += 1

@@ -86,3 +86,30 @@ def test_kept_and_donated_inputs_give_the_same(text: str, name: str, passes: str
     offset = array.__array_interface__["data"][0] - BIG.__array_interface__["data"][0]
     donated = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
     np.testing.assert_array_equal(kept, model.run({"x": donated}, donate=["x"])["x"])
+
+
+def test_results_lie_as_they_did_in_the_run() -> None:
+    """Whether they are copied, because something else shows their memory, or leave as they are."""
+    text = """
+graph(%x : Tensor, %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::neg(%x)
+  %z : Tensor = prim::Loop(%n, %true, %y)
+    block0(%i : int, %carried : Tensor):
+      %next : Tensor = aten::relu(%carried)
+      -> (%true, %next)
+  %t : Tensor = aten::transpose(%x, %zero, %one)
+  return (%x, %y, %z, %t)
+"""
+    model = irc.compile(parse_module(text))
+    for x in (BIG, np.asfortranarray(BIG), BIG.transpose(2, 0, 1)):
+        for trips in (0, 1, 2):
+            *same, turned = model.run({"x": x, "n": trips}).values()
+            assert [result.strides for result in same] == [x.strides] * 3
+            assert turned.strides == x.swapaxes(0, 1).strides
+    (gaps, *_) = model.run({"x": BIG[:, ::2].swapaxes(1, 2), "n": 0}).values()
+    assert gaps.swapaxes(1, 2).flags.c_contiguous
+    (repeated, *_) = model.run({"x": LAYOUTS["repeated"], "n": 0}).values()
+    assert repeated.flags.c_contiguous
