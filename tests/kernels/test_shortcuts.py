@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irc.errors import Error
 from irc.ir import Builder, Graph
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TENSOR
@@ -103,3 +104,9 @@ def test_most_calls_go_the_short_way(name: str, monkeypatch: pytest.MonkeyPatch)
             assert kernel(*[x.astype(dtype), y.astype(dtype) if isinstance(y, np.ndarray) else y][:count]).dtype
     with pytest.raises(TypeError, match="not callable"):
         kernel(*[x.T, x.T][:count])
+
+
+def test_overloads_that_are_not_known_are_refused_on_the_short_way_too() -> None:
+    x = np.ones(3, np.float32)
+    with pytest.raises(Error, match="does not know the overload of aten::add that has 4 arguments"):
+        kernel_of("add", 4)(x, x, 1, x)
