@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -30,16 +32,21 @@ def copy_as_it_lies(array: Array) -> Array:
     return copy
 
 
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """The strides of an array in C order, in bytes."""
+    strides: list[int] = []
+    step = itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
 def lies_as_new(array: Array) -> bool:
     """Whether ``array`` lies as new arrays do: in C order, with the strides of that also along axes of one element."""
     if not array.flags.c_contiguous or 1 not in array.shape:
         return array.flags.c_contiguous
-    step = array.itemsize
-    for stride, size in zip(array.strides[::-1], array.shape[::-1]):
-        if stride != step:
-            return False
-        step *= size
-    return True
+    return array.strides == c_strides(array.shape, array.itemsize)
 
 
 def overlaps_itself(array: Array) -> bool:

@@ -16,7 +16,7 @@ from irc.runtime.fused import geometry
 from irc.runtime.fused.blocks import Block, Cut, Operation, Tiling
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.layouts import lies_as_new
+from irc.runtime.layouts import c_strides, lies_as_new
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def find_tiling(tail: Tail, inputs: Sequence[Any], threads: int) -> Tiling | Non
     if any(r in full for o in before for r in o.ins):
         return None
     strides = [x.strides if is_array(x) else () for x in inputs]
-    strides += [geometry.c_strides(x.shape, x.itemsize) for x in values[len(inputs) :]]
+    strides += [c_strides(x.shape, x.itemsize) for x in values[len(inputs) :]]
     if not all(_may_be_cut(o, values, strides, shape) for o in within):
         return None
     read = [r for r in dict.fromkeys(r for o in within for r in o.ins) if r not in full and values[r] is not None]

@@ -28,16 +28,6 @@ def layout(shape: Shape, strides: Shape, itemsize: int, space: Shape) -> Layout:
     return Layout((*(0,) * missing, *found), itemsize)
 
 
-def c_strides(shape: Shape, itemsize: int) -> Shape:
-    """The strides of an array in C order."""
-    strides: list[int] = []
-    step = itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
-
-
 def merge_axes(space: Shape, operands: Sequence[Layout]) -> tuple[Shape, list[Shape]] | None:
     """Merge neighbouring axes where every operand allows it.
 

@@ -20,6 +20,7 @@ from irc.runtime.bounds import pace
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
+from irc.runtime.layouts import c_strides
 
 PACE_ELEMENTS = 1 << 23
 """Of more columns than this, those of each tap are copied by themselves: a run under limits looks at the clock between
@@ -105,9 +106,9 @@ def storage(axes: Axes, start: int, count: int, channels: int, itemsize: int) ->
     is_padded = any(f.stop - f.start < s.size for of_phase in filled for (f, _), s in zip(of_phase, sides))
     if is_padded or any(side.pitch > 1 for side in sides):
         shape, base = (len(phases), channels, *[side.size for side in sides]), 0
-        by_phase, *strides = _strides(shape, itemsize)
+        by_phase, *strides = c_strides(shape, itemsize)
     else:
-        shape, by_phase, strides = None, 0, _strides((channels, *[a.size for a in axes]), itemsize)
+        shape, by_phase, strides = None, 0, [*c_strides((channels, *[a.size for a in axes]), itemsize)]
         base = sum([side.begin * s for side, s in zip(sides, strides[1:])])
     by_position = strides[1:]
     steps = [side.step for side in sides]
@@ -171,8 +172,3 @@ def _taps(axis: Axis, pitch: int) -> list[_Taps]:
         first, phase = divmod(tap * axis.dilation, pitch)
         found.append(_Taps(phase, which, first, axis.dilation // common, len(range(axis.kernel)[which])))
     return found
-
-
-def _strides(shape: Sizes, itemsize: int) -> list[int]:
-    """The strides of an array of ``shape`` in C order, in bytes."""
-    return [itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -17,7 +17,6 @@ from irc.ir.types import TensorType
 from irc.runtime.binding import fits
 from irc.runtime.execution import Frame, Slots, Step
 from irc.runtime.kernels.registry import takes_out
-from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.layouts import lies_as_new, overlaps_itself
 from irc.runtime.steps import kernel_step
 from irc.runtime.values import is_array
@@ -145,17 +144,9 @@ def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:
         return False
     if x.dtype.kind != "f" or not x.ndim or not x.flags.carray or not lies_as_new(x):
         return False
-    for y in inputs:
-        if is_array(y):
-            if y is not x and not (y.dtype == x.dtype and y.flags.c_contiguous and _spreads_to(y.shape, x.shape)):
-                return False
-        elif isinstance(y, complex):
-            return False
-    return True
-
-
-def _spreads_to(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    try:
-        return shape == whole or broadcast_shape(shape, whole) == whole
-    except ValueError:  # the kernel says so
-        return False
+    arrays = [y for y in inputs if is_array(y)]
+    return (
+        all(y.dtype == x.dtype and y.flags.c_contiguous for y in arrays)
+        and not any(isinstance(y, complex) for y in inputs)
+        and fits(x, arrays, 0)
+    )
