@@ -48,6 +48,9 @@ ROTATE_HALF = "irc::rotate_half"
 MASKED_SOFTMAX = "irc::masked_softmax"
 """What exporters of attention with masks spell out."""
 
+MATMUL = "onnx::MatMul"
+"""A product of matrices, or of a batch of them."""
+
 PRIM_LOOP, ONNX_LOOP, SCAN = "prim::Loop", "onnx::Loop", "onnx::Scan"
 
 LOOPS = frozenset([PRIM_LOOP, ONNX_LOOP, SCAN])

@@ -19,7 +19,7 @@ import numpy as np
 from irc.ir.bulk import no_collection
 from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
-from irc.runtime.fused.groups import may_be_tiled
+from irc.runtime.fused.parts import spans_in_blocks
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.recurring import Recurring
@@ -195,7 +195,7 @@ class PlannedRuns:
     def _planner(self) -> Planner:
         lowerer = self._lowerer
         bound = lowerer.bound
-        return Planner(lowerer.graph, lowerer.storage, bound.takes_out, partial(may_be_tiled, bound))
+        return Planner(lowerer.graph, lowerer.storage, bound.takes_out, partial(spans_in_blocks, bound))
 
     def _take(self, nbytes: int) -> _Arena:
         """An arena of at least ``nbytes`` that no other run uses."""

@@ -274,11 +274,12 @@ def _tail(plan: Plan) -> tiles.Tail:
     pending: list[Any] = list(plan.code.steps)
     while pending:
         function = pending.pop()
-        for cell in getattr(function, "__closure__", None) or ():
-            if isinstance(cell.cell_contents, tiles.Tail):
-                tails.add(cell.cell_contents)
-            elif callable(cell.cell_contents):
-                pending.append(cell.cell_contents)
+        if isinstance(function, tiles.Tail):
+            tails.add(function)
+        elif isinstance(function, list | tuple):
+            pending.extend(function)
+        else:
+            pending.extend(cell.cell_contents for cell in getattr(function, "__closure__", None) or ())
     (tail,) = tails
     return tail
 

@@ -109,7 +109,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
                 raise
             raise KernelError from error
         try:
-            shapes.append(_result_shape(operation.node.kind, [shapes[r] for r in operation.ins]))
+            shapes.append(result_shape(operation.node.kind, [shapes[r] for r in operation.ins]))
         except ValueError:
             return None
         if not is_array(ones[-1]) or ones[-1].dtype.hasobject:
@@ -126,7 +126,7 @@ def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:
     return all(x.flags.c_contiguous for x in inputs if is_array(x))
 
 
-def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
+def result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
     """The shape of the result of a pointwise operator; ValueError if there is none."""
     if kind not in SHAPED_LIKE_FIRST:
         return broadcast_shape(*[s for s in shapes if s is not None])
@@ -171,7 +171,7 @@ def _cut(
     whole: set[int] = set()
     for o in operations:
         given = [None if values[r] is None else form_of.get(r, ()) for r in o.ins]
-        if _result_shape(o.node.kind, given) != space:
+        if result_shape(o.node.kind, given) != space:
             whole.update(o.ins)
     places: dict[Shape, int] = {}
     cut: list[Cut] = []

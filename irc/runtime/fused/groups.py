@@ -1,4 +1,4 @@
-"""``prim::FusionGroup``: a subgraph that runs as one unit, its pointwise tail block by block where that pays."""
+"""``prim::FusionGroup``: a subgraph that runs as one unit, block by block where that pays."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.torch_pointwise import is_elementwise
-from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, label, put
-from irc.runtime.foreign import on_blocks
-from irc.runtime.fused.blocks import Operation
-from irc.runtime.fused.tiles import Tail
-from irc.runtime.kernels.registry import takes_out
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.fused.parts import parts_of, run_in_parts
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Reversible, Sequence
 
     from irc.ir import Graph, Node, Value
-    from irc.runtime.lowering import Bound, FillIn, Lowering
+    from irc.runtime.lowering import FillIn, Lowering
     from irc.runtime.prepared import Kept
 
 
@@ -61,11 +57,10 @@ def lower_part(
     code = lowering.inline(nodes, returns, given)
     code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
     run = _run_whole(code)
-    start = tail_start(lowering.bound, code)
-    if start < len(code.steps):
-        tail = find_tail(lowering, code, start)
-        run = _run_in_tiles(node, code, start, tail, tuple(set(lowering.dead(tail.slots)).difference(code.returns)))
-        if code.in_place:  # none of them in the tail, which has no in-place forms
+    parts = parts_of(lowering, code)
+    if any(part.blocks for part in parts):
+        run = run_in_parts(node, code, parts)
+        if code.in_place:  # none of them in blocks, which have no in-place forms
             run, code.in_place = _counting(run, code.in_place), 0
     moved = [(out, result) for out, result in zip(outs, code.returns) if out != result]
     kept = lowering.bound.prepared.group(node)
@@ -120,86 +115,3 @@ def _counting(run: Step, in_place: int) -> Step:
 
 def _run_whole(code: Code) -> Step:
     return lambda frame: execute(code, frame)
-
-
-def _run_in_tiles(node: Node, code: Code, start: int, tail: Tail, dead: Slots) -> Step:
-    """Run the steps of ``code``, those from ``start`` on as ``tail`` if possible, which then empties ``dead``."""
-    head, rest = _part(code, 0, start), _part(code, start, len(code.steps))
-    rest.kernels = len(rest.steps)
-    head.kernels = code.kernels - rest.kernels
-    results = tuple([code.nodes[start + r - len(tail.slots)][2][0] for r in tail.outputs])
-
-    def watched(frame: Frame, watch: Watch) -> None:
-        if not watch.in_blocks:
-            execute(code, frame)
-            return
-        if head.steps:
-            execute(head, frame)
-        found = tail.run(frame)
-        if found is None:
-            execute(rest, frame)
-        else:
-            put(frame, results, found, dead)
-
-    def step(frame: Frame) -> None:
-        run: Run = frame[0]
-        kernels, member = code.kernels, None
-        try:  # as `execute` would, without calls of it: small groups are half as fast with them
-            if run.watch is not None:
-                watched(frame, run.watch)
-                return
-            for member in head.steps:
-                member(frame)
-            member = None
-            found = tail.run(frame)
-            if found is None:
-                for member in rest.steps:
-                    member(frame)
-            else:
-                put(frame, results, found, dead)
-                kernels = head.kernels  # the others are counted
-        except Exception as error:
-            if is_located(error):
-                raise
-            if member is None:  # what the group has read before is gone
-                fail(error, node, [frame[s] for s in tail.slots])
-            code.fail(error, member, frame)
-        run.counters.kernels += kernels
-
-    return step
-
-
-def _part(code: Code, start: int, end: int) -> Code:
-    part = Code()
-    part.steps, part.nodes = code.steps[start:end], code.nodes[start:end]
-    return part
-
-
-def tail_start(bound: Bound, code: Code) -> int:
-    """The index of the first of the pointwise operators that the steps of ``code`` end with."""
-    start = len(code.nodes)
-    while start and may_be_tiled(bound, code.nodes[start - 1][0]):
-        start -= 1
-    return start
-
-
-def may_be_tiled(bound: Bound, node: Node) -> bool:
-    """Whether ``node``, at the end of a group, may run block by block with what follows it."""
-    return is_elementwise(node) and takes_out(bound.kernel(node))
-
-
-def find_tail(lowering: Lowering, code: Code, start: int) -> Tail:
-    """The operators of ``code`` from ``start`` on, whose results become registers."""
-    made = dict.fromkeys(outs[0] for _, _, outs in code.nodes[start:])
-    slots = tuple(dict.fromkeys(s for _, ins, _ in code.nodes[start:] for s in ins if s not in made))
-    register = {slot: number for number, slot in enumerate((*slots, *made))}
-    operations = [
-        Operation(node, on_blocks(lowering.bound.kernel(node)), tuple([register[s] for s in ins]), register[outs[0]])
-        for node, ins, outs in code.nodes[start:]
-    ]
-    outputs = tuple(dict.fromkeys(register[s] for s in code.returns if s in made))
-    kept = tuple([s for s in code.returns if s not in made])
-    spare = lowering.free(slots + kept, len(slots))
-    made_in = {r: code.nodes[start + r - len(slots)][2][0] for r in outputs}
-    places = {r: slot for r, slot in made_in.items() if slot in lowering.place_slots}
-    return Tail(slots, operations, outputs, spare, places)

@@ -14,7 +14,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -218,17 +218,21 @@ class Planner:
         graph: the graph.
         storage: which of its values are one memory.
         takes_out: whether the kernel of a node can be given the array for its result.
-        is_tail: whether a node may be among the operators at a group's end that run block by block: they are one
+        spans: where, among the nodes of a group, those stand that may run block by block: those of a span are one
             turn, because inputs of theirs are still read when results are written.
     """
 
     def __init__(
-        self, graph: Graph, storage: Storage, takes_out: Callable[[Node], bool], is_tail: Callable[[Node], bool]
+        self,
+        graph: Graph,
+        storage: Storage,
+        takes_out: Callable[[Node], bool],
+        spans: Callable[[Sequence[Node]], Iterable[tuple[int, int]]],
     ) -> None:
         self._storage = storage
         self._inputs = graph.inputs
         self._takes_out = takes_out
-        self._is_tail = is_tail
+        self._spans = spans
         self._groups = own_groups(graph)
         self._fixed = fixed_shapes(graph, self._groups, storage.written)
         self._turns = list(self._run(graph))
@@ -301,14 +305,11 @@ class Planner:
             group = self._groups.get(node)
             if group is not None:
                 inner = [n for n in group.block.nodes if n.kind != CONSTANT]
-                head = len(inner)
-                while head and self._is_tail(inner[head - 1]):
-                    head -= 1
-                for n in inner[:head]:
-                    yield _Turn(n, turn := turn + 1, False)
-                turn += 1
-                for n in inner[head:]:
-                    yield _Turn(n, turn, True)
+                together = {i: start for start, end in self._spans(inner) for i in range(start, end)}
+                for i, n in enumerate(inner):
+                    if together.get(i, i) == i:
+                        turn += 1
+                    yield _Turn(n, turn, i in together)
             yield _Turn(node, turn := turn + 1, False)
 
     def _touched(self, node: Node) -> Iterator[Value]:
