@@ -20,7 +20,7 @@ from irc.fuser.policy import ANCHORS, Policy, fault
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, RESHAPE
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
@@ -101,7 +101,7 @@ class Fuser:
         self.refused[block] = []
         merged = False
         for node in reversed(block.nodes):
-            if self.fuses(node) and any(value.has_uses for value in node.outputs):
+            if self.fuses(node) and not is_private_view(node) and any(value.has_uses for value in node.outputs):
                 merged |= self.grow(node, block)
         return merged
 
@@ -121,7 +121,12 @@ class Fuser:
         return self.fuses(node) or (node.kind in ANCHORS and self.may_be_grouped(node))
 
     def may_be_grouped(self, node: Node) -> bool:
-        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
+        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory.
+
+        A view can be, too, where only one operator of the group knows it.
+        """
+        if is_private_view(node):
+            return True
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
             return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not graphs_of(node)
@@ -213,6 +218,11 @@ class Fuser:
         """Note what the last scan of each block refused, and why."""
         for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
             self.ctx.note(producer, f"{NO_MERGER} %{consumer.outputs[0].name}: {reason}")
+
+
+def is_private_view(node: Node) -> bool:
+    """Whether ``node`` makes a view that has one use: it never is the result of a group."""
+    return node.kind == RESHAPE and node.output.is_used_once
 
 
 _ORDER = attrgetter("order")

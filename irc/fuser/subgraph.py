@@ -37,7 +37,7 @@ def is_group(node: Node) -> bool:
 def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     """Put ``nodes``, adjacent ones of one block in their order, into a new group, which takes their place.
 
-    They write nothing, and their results are fresh memory: so are those of the group.
+    They write nothing, and what is used outside of the group is fresh memory: so are the results of the group.
     """
     outer = nodes[0].graph
     graph = Graph("fused", outer.weights, outer.module)

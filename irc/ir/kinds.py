@@ -51,6 +51,9 @@ MASKED_SOFTMAX = "irc::masked_softmax"
 MATMUL = "onnx::MatMul"
 """A product of matrices, or of a batch of them."""
 
+RESHAPE = "onnx::Reshape"
+"""The same elements, in the same order, as another shape."""
+
 PRIM_LOOP, ONNX_LOOP, SCAN = "prim::Loop", "onnx::Loop", "onnx::Scan"
 
 LOOPS = frozenset([PRIM_LOOP, ONNX_LOOP, SCAN])

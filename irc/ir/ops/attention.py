@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.ir.constants import is_constant
-from irc.ir.kinds import MASKED_SOFTMAX, MATMUL
+from irc.ir.kinds import MASKED_SOFTMAX, MATMUL, RESHAPE
 from irc.ir.ops.pointwise import is_pointwise
 
 if TYPE_CHECKING:
@@ -25,27 +25,33 @@ def attention(last: Node) -> list[Node] | None:
     """The operators of ``softmax(f(q @ k)) @ v`` of which ``last`` is the last one, in order; None if it is not.
 
     Each but the last makes a value that the next one alone uses, so that all of them can be computed row by row of the
-    scores ``q @ k``. Operators around the softmax, which goes along the rows, are pointwise. It is not known whether
-    these keep the shape of the scores.
+    scores ``q @ k``. Operators around the softmax, which goes along the rows, are pointwise; it is not known whether
+    they keep the shape of the scores. Next to the products there may be a Reshape: where heads share keys, their
+    queries are the rows of one product.
     """
     if not _is_of_computed(last):
         return None
-    found = _up_to(last.inputs[0], last.block, past_softmax=False, longest=_LONGEST)
+    reshape = _maker(last.inputs[0], last.block, RESHAPE)
+    found = _up_to(reshape.inputs[0] if reshape else last.inputs[0], last.block, past_softmax=False, longest=_LONGEST)
     if found is None:
         return None
+    members = [*found, reshape, last] if reshape else [*found, last]
     matrices = {found[0].inputs[1], last.inputs[1]}  # they are not cut into rows
-    if found[0].inputs[0] in matrices or any(not matrices.isdisjoint(node.inputs) for node in found[1:]):
+    if found[0].inputs[0] in matrices or any(not matrices.isdisjoint(node.inputs) for node in members[1:-1]):
         return None
-    return [*found, last]
+    return members
 
 
 def _up_to(value: Value, block: Block | None, past_softmax: bool, longest: int) -> list[Node] | None:
     """The operators that make ``value`` of a product; on the way back to it, a softmax may have been passed."""
-    node = value.node
-    if node is None or node.block is not block or not longest or not value.is_used_once:
+    if past_softmax:
+        reshape = _maker(value, block, RESHAPE)
+        product = _maker(reshape.inputs[0] if reshape else value, block, MATMUL)
+        if product is not None and _is_of_computed(product):
+            return [product, reshape] if reshape else [product]
+    node = _maker(value, block)
+    if node is None or not longest:
         return None
-    if node.kind == MATMUL:
-        return [node] if past_softmax and _is_of_computed(node) else None
     operands = _operands(node, past_softmax)
     past_softmax |= node.kind in _SOFTMAX
     for operand in operands:
@@ -53,6 +59,12 @@ def _up_to(value: Value, block: Block | None, past_softmax: bool, longest: int) 
         if found is not None:
             return [*found, node]
     return None
+
+
+def _maker(value: Value, block: Block | None, kind: str = "") -> Node | None:
+    """What makes ``value`` in ``block``, of that ``kind`` if one is given; None if it has other uses, too."""
+    node = value.made_by(kind) if kind else value.node
+    return node if node is not None and node.block is block and value.is_used_once else None
 
 
 def _is_of_computed(product: Node) -> bool:

@@ -6,6 +6,9 @@ Several threads may take blocks: each then multiplies on its own, so that the so
 
 Rows are cut in the same way however many threads there are. A product of some rows may add its terms in another order
 than one of all rows, so that last digits differ from those of the operators one by one.
+
+Where heads share keys and values, their queries are the rows of one product. A Reshape then gives each head rows of
+its own, and another one takes them together again. In blocks, there is an axis for these heads instead.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from irc.ir.kinds import RESHAPE
 from irc.runtime.binding import interrupts
-from irc.runtime.execution import Frame, Run, Slots, fail
+from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import cutting, geometry
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
@@ -31,10 +35,11 @@ from irc.runtime.values import Array, is_array
 THREADS = 16
 """No more threads than this by default: between products, they meet at the GIL."""
 
-_BYTE = np.dtype(np.uint8)
-
 _PARTS = 4
 """Into about so many blocks scores are cut at least, if these are not too small for it."""
+
+_BYTE = np.dtype(np.uint8)
+_NOTHING = np.dtype("V0")  # arrays of it have a shape, and take no memory
 
 
 class Attention:
@@ -52,31 +57,33 @@ class Attention:
         self._place = place
         self._queries, self._keys = operations[0].ins
         self._values = operations[-1].ins[1]
+        # With an axis more, the last one has another number. (Without an axis, the last one is meant here.)
+        self._counts_axes = any(node.attributes.get("axis", -1) != -1 for node, *_ in operations)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
         x, y = frame[self.slots[self._queries]], frame[self.slots[self._keys]]
         if not is_array(x) or not is_array(y) or min(x.ndim, y.ndim) < 2:
             return None
-        rows = x.size * y.shape[-1]  # not by a function: decoders ask at each step
-        if rows * max(x.itemsize, 4) <= cutting.TILE_BYTES * x.shape[-1]:
+        size = x.size * y.shape[-1]  # not by a function: decoders ask at each step
+        if size * max(x.itemsize, 4) <= cutting.TILE_BYTES * x.shape[-1]:
             return None
         return self._run(frame)
 
     def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
-        inputs = [frame[s] for s in self.slots]
-        cut = self._cut(inputs)
+        cut = self._cut([frame[s] for s in self.slots])
         if cut is None:
             return None
-        threads = min(run.threads or min(workers.usable_processors(), THREADS), len(cut.blocks))
         if self._place is None:
             check_size(cut.shape, cut.dtypes[-1])
             result = np.empty(cut.shape, cut.dtypes[-1])
         else:
             result = frame[self._place]
+        target = result.reshape(*cut.scores[:-1], cut.shape[-1])
+        threads = min(run.threads or min(workers.usable_processors(), THREADS), len(cut.blocks))
         with blas.at_most(1) if threads > 1 else nullcontext():
-            workers.share(lambda: self._piece(run, inputs, cut, result), len(cut.blocks), threads)
+            workers.share(lambda: self._piece(cut, target, run.watch), len(cut.blocks), threads)
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.tiled_groups += 1
@@ -90,66 +97,102 @@ class Attention:
         """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
         if not all(is_array(x) and not x.dtype.hasobject for x in inputs):
             return None
-        scores = self._scores([x.shape for x in inputs])
-        dtypes = None if scores is None else self._dtypes(inputs)
-        if scores is None or dtypes is None:
+        try:
+            shapes = self._shapes(inputs)
+            dtypes = self._dtypes(inputs)
+        except Exception as error:
+            if any(interrupts(error, operation.node) for operation in self.operations):
+                raise
             return None
-        *lead, rows, columns = scores
-        row = columns * max(dtype.itemsize for dtype in dtypes)
-        whole = math.prod(lead) * rows * row
+        if shapes is None:
+            return None
+        product, scores = shapes
+        heads = None if scores == product else _heads(product, scores)
+        if heads is not None and self._counts_axes:
+            return None
+        views = inputs if heads is None else self._apart(inputs, heads, scores[-2])
+        space = scores if heads is None else (*scores[:-3], *heads, *scores[-2:])
+        row = space[-1] * max([dtype.itemsize for dtype in dtypes])
+        whole = math.prod(space[:-1]) * row
         if whole <= cutting.TILE_BYTES:
             return None
         most = max(cutting.TILE_BYTES, min(cutting.SHARED_TILE_BYTES, whole // _PARTS))
-        blocks = geometry.blocks((*lead, rows), max(1, most // row))
-        return _Cut(blocks, scores, (*lead, rows, inputs[self._values].shape[-1]), dtypes)
+        blocks = geometry.blocks(space[:-1], max(1, most // row))
+        return _Cut(blocks, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes, views)
 
-    def _scores(self, shapes: Sequence[Shape]) -> Shape | None:
-        """The shape of the scores, which all operators up to the last one keep; None if they do not."""
-        left, right, values = shapes[self._queries], shapes[self._keys], shapes[self._values]
-        if min(len(left), len(right), len(values)) < 2 or left[-1] != right[-2] or values[-2] != right[-1]:
-            return None
-        try:
-            lead = broadcast_shape(left[:-2], right[:-2])
-            scores = (*lead, left[-2], right[-1])
-            known = [*shapes, scores]
-            for operation in self.operations[1:-1]:
-                known.append(cutting.result_shape(operation.node.kind, [known[r] for r in operation.ins]))
-            kept = all(shape == scores for shape in known[len(shapes) :])
-            return scores if kept and broadcast_shape(lead, values[:-2]) == lead else None
-        except ValueError:
-            return None
+    def _shapes(self, inputs: Sequence[Array]) -> tuple[Shape, Shape] | None:
+        """The shape of the first product, and that of the scores: another one if heads share keys.
 
-    def _dtypes(self, inputs: Sequence[Array]) -> list[np.dtype[Any]] | None:
-        """The element types of all results, found by calling the kernels on ones; None if one of them refuses."""
+        None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
+        """
+        queries, keys, values = (inputs[r].shape for r in (self._queries, self._keys, self._values))
+        if len(values) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
+            return None
+        lead = broadcast_shape(queries[:-2], keys[:-2])
+        shape = product = (*lead, queries[-2], keys[-1])
+        seen: set[Shape] = set()  # by operators to which it matters
+        for node, kernel, ins, _ in self.operations[1:-1]:
+            others = [inputs[r] for r in ins if r < len(inputs)]
+            if node.kind == RESHAPE:
+                shape = kernel(np.empty(shape, _NOTHING), *others).shape
+                if shape != product:
+                    if _heads(product, shape) is None:
+                        return None
+                    seen.add(shape)
+            else:
+                known = [inputs[r].shape if r < len(inputs) else shape for r in ins]
+                if cutting.result_shape(node.kind, known) != shape:
+                    return None
+                if any(x.size != 1 for x in others):
+                    seen.add(shape)
+        if shape != product or len(seen) > 1 or broadcast_shape(lead, values[:-2]) != lead:
+            return None
+        return product, seen.pop() if seen else product
+
+    def _dtypes(self, inputs: Sequence[Array]) -> list[np.dtype[Any]]:
+        """The element types of all results, found by calling the kernels on ones."""
         ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) for x in inputs]
         for operation in self.operations:
-            try:
-                ones.append(operation.kernel(*[ones[r] for r in operation.ins]))
-            except Exception as error:
-                if interrupts(error, operation.node):
-                    raise
-                return None
+            operands = [ones[r] for r in operation.ins]
+            ones.append(operands[0] if operation.node.kind == RESHAPE else operation.kernel(*operands))
         return [x.dtype for x in ones[len(inputs) :]]
 
-    def _piece(self, run: Run, inputs: Sequence[Array], cut: _Cut, result: Array) -> workers.Piece:
+    def _apart(self, inputs: Sequence[Array], heads: tuple[int, int], rows: int) -> list[Array]:
+        """The inputs with two axes for ``heads``: those that are shared, and those that share one, each of ``rows``."""
+
+        def apart(register: int, x: Array) -> Array:
+            if register == self._queries:
+                return x.reshape(*x.shape[:-2], heads[1], rows, x.shape[-1])
+            if x.ndim < 3:
+                return x
+            if register in (self._keys, self._values):
+                return x[..., None, :, :]
+            return x.reshape(*x.shape[:-3], *((1, 1) if x.shape[-3] == 1 else heads), *x.shape[-2:])
+
+        return [apart(register, x) for register, x in enumerate(inputs)]
+
+    def _piece(self, cut: _Cut, target: Array, watch: Watch | None) -> workers.Piece:
         memory = [scratch(f"attention {i}", (size,), _BYTE) for i, size in enumerate(cut.buffers)]
-        buffer_of, last = cut.buffer_of, len(self.operations) - 1
+        last = len(self.operations) - 1
 
         def piece(number: int) -> None:
             block = cut.blocks[number]
             shape = (*geometry.extents(block), cut.scores[-1])
-            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(inputs)]
+            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(cut.views)]
             for i, operation in enumerate(self.operations):
-                out = result[block] if i == last else np.ndarray(shape, cut.dtypes[i], memory[buffer_of[i]])
-                if run.watch is not None:
-                    run.watch.begin_part(operation.node)
+                if operation.node.kind == RESHAPE:
+                    values.append(values[-1])
+                    continue
+                out = target[block] if i == last else np.ndarray(shape, cut.dtypes[i], memory[cut.buffer_of[i]])
+                if watch is not None:
+                    watch.begin_part(operation.node)
                 try:
                     operation.kernel(*[values[r] for r in operation.ins], out=out)
                 except Exception as error:
-                    whole = [*inputs, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
+                    whole = [*cut.views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
                     fail(error, operation.node, [whole[r] for r in operation.ins])
-                if run.watch is not None:
-                    run.watch.end_part(operation.node)
+                if watch is not None:
+                    watch.end_part(operation.node)
                 values.append(out)
 
         return piece
@@ -172,16 +215,25 @@ class _Cut:
         scores: the shape of the scores.
         shape: that of the result.
         dtypes: the element types of all operators' results.
+        views: the inputs as they are read for scores of that shape.
         buffer_of: of all operators but the last, the scratch buffer that each writes to: over its operand, or to the
             other one where it changes the element type.
         buffers: the bytes of the buffers.
     """
 
-    def __init__(self, blocks: list[Index], scores: Shape, shape: Shape, dtypes: list[np.dtype[Any]]) -> None:
+    def __init__(
+        self,
+        blocks: list[Index],
+        scores: Shape,
+        shape: Shape,
+        dtypes: list[np.dtype[Any]],
+        views: Sequence[Array],
+    ) -> None:
         self.blocks = blocks
         self.scores = scores
         self.shape = shape
         self.dtypes = dtypes
+        self.views = views
         inner = dtypes[:-1]
         self.buffer_of = [changes % 2 for changes in accumulate((a != b for a, b in pairwise(inner)), initial=0)]
         size = max(math.prod(geometry.extents(block)) for block in blocks) * scores[-1]
@@ -189,3 +241,16 @@ class _Cut:
             size * max([dtype.itemsize for dtype, used in zip(inner, self.buffer_of) if used == buffer])
             for buffer in sorted(set(self.buffer_of))
         ]
+
+
+def _heads(product: Shape, scores: Shape) -> tuple[int, int] | None:
+    """How many heads there are that others share, and how many share each; None if ``scores`` mean anything else.
+
+    The ``product`` has the rows of all that share one; the scores have them apart.
+    """
+    if not len(product) == len(scores) > 2 or (product[:-3], product[-1]) != (scores[:-3], scores[-1]):
+        return None
+    shared, heads = product[-3], scores[-3]
+    group = heads // shared if shared else 0
+    fits = shared * group == heads and group * scores[-2] == product[-2]
+    return (shared, group) if fits else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from irc.ir.kinds import RESHAPE
 from irc.ir.ops.attention import attention
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, put
@@ -44,12 +45,16 @@ def spans_in_blocks(bound: Bound, nodes: Sequence[Node]) -> list[tuple[int, int]
     The operators of a span take one turn: one reads its operands while another writes results.
     """
     spans: list[tuple[int, int]] = []
+
+    def fits(node: Node) -> bool:
+        return takes_out(bound.kernel(node))
+
     for end, node in enumerate(nodes, 1):
         found = attention(node)
-        if found and [*nodes[end - len(found) : end]] == found and all(takes_out(bound.kernel(n)) for n in found):
+        if found and [*nodes[end - len(found) : end]] == found and all(n.kind == RESHAPE or fits(n) for n in found):
             spans.append((end - len(found), end))
     start = len(nodes)
-    while start and is_elementwise(nodes[start - 1]) and takes_out(bound.kernel(nodes[start - 1])):
+    while start and is_elementwise(nodes[start - 1]) and fits(nodes[start - 1]):
         start -= 1
     return [*spans, (start, len(nodes))] if start < len(nodes) else spans
 
