@@ -67,9 +67,10 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
 - TreeEnsembleClassifier, a class of which has no votes in a row: its score of 0 counts for irc, as for onnx.reference,
   so it is the likeliest if all others are negative. ONNX Runtime takes the best of the others; of two classes, it takes
   the votes of the first for votes of the second if that has none.
-- Products of unsigned bytes with signed ones: irc adds them exactly. On processors without VNNI, ONNX Runtime adds them
-  in pairs with 16 bits, which saturate unless the signed ones have seven bits; `--check` may call such models different
-  there.
+- Products of unsigned bytes with signed ones (MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, QGemm,
+  DynamicQuantizeMatMul, MatMulIntegerToFloat, QAttention): irc adds them exactly. On processors without VNNI, ONNX
+  Runtime adds them in pairs with 16 bits, which saturate; so `--check` makes the signed ones unsigned there, and their
+  zero points, which changes no product, and which ONNX Runtime adds exactly everywhere.
 - Clip from version 11 on without a bound: irc keeps an infinity there, as onnx.reference does. ONNX Runtime makes it
   the largest number, as the specification says and irc does from version 6 to 10.
 - Concat of operands whose other sizes differ: both take those of size 0 along the axis, such as the dummy of shape

@@ -18,6 +18,7 @@ from irc.check.peer_faults import (
     nodes_of,
     opset_of,
 )
+from irc.check.peer_products import with_unsigned_products
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -95,10 +96,13 @@ def onnxruntime(proto: ModelProto, folder: str) -> Runner:
 
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
-    """ONNX Runtime, on the processor, node by node: its fusions of quantised models change the results of nodes."""
+    """ONNX Runtime, on the processor, node by node: its fusions of quantised models change the results of nodes.
+
+    Its products of bytes are exact whatever the processor.
+    """
     if fault := fault_in(proto, ROUGH_IN_ONNXRUNTIME):
         raise Unable(f"it rounds in the midst of {fault}")
-    return _onnxruntime(proto, folder, optimised=False)
+    return _onnxruntime(_foreign(lambda: with_unsigned_products(proto)), folder, optimised=False)
 
 
 def _onnxruntime(proto: ModelProto, folder: str, optimised: bool) -> Runner:

@@ -14,7 +14,7 @@ import irc
 from irc.check.peers import exact_onnxruntime
 from tests.frontend.contrib import Arrays, check, contrib
 from tests.frontend.helpers import refused
-from tests.frontend.test_contrib_quantized import numbers, weights
+from tests.frontend.test_contrib_quantized import numbers
 
 TYPES = [np.uint8, np.int8]
 
@@ -75,9 +75,9 @@ def test_softmax_of_old_and_new(opset: int, axis: int, dtype: Any) -> None:
 
 
 def convolution(dtype: Any, *shape: int) -> dict[str, np.ndarray]:
-    parts = {"w": numbers(1, 4, 4, 3, 3, dtype=dtype), "ws": real(0.01, 0.02, 0.03, 0.01), "wz": np.zeros(4, dtype)}
+    weights = {"w": numbers(1, 4, 4, 3, 3, dtype=dtype), "ws": real(0.01, 0.02, 0.03, 0.01), "wz": np.zeros(4, dtype)}
     rest = {"c": real(2.1), "d": np.array(7, dtype), "bias": np.arange(-200, 200, 100, dtype=np.int32)}
-    return {"x": numbers(0, *shape, dtype=dtype), "a": real(0.05), "b": np.array(3, dtype), **parts, **rest}
+    return {"x": numbers(0, *shape, dtype=dtype), "a": real(0.05), "b": np.array(3, dtype), **weights, **rest}
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -120,7 +120,7 @@ def test_several_operands(dtype: Any) -> None:
 @pytest.mark.parametrize("is_quantized", [False, True])
 def test_products(is_quantized: bool, has_bias: bool, columns: bool, dtype: Any) -> None:
     for left, right in ((0, 0), (1, 1)):
-        a, b = numbers(0, 3, 7, dtype=dtype), weights(1, 7, 5)
+        a, b = numbers(0, 3, 7, dtype=dtype), numbers(1, 7, 5, dtype=np.int8)
         arrays: dict[str, np.ndarray | None] = {
             "a": a.T.copy() if left else a,
             "p": real(0.1),
