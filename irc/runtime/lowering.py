@@ -23,6 +23,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
+from irc.runtime.fused.heads import heads_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.fused.split import split
 from irc.runtime.kernels.registry import takes_out
@@ -293,7 +294,7 @@ class Lowering:
             directly = all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
             return step or (lambda dead: placed_step(kernel, ins, outs[0], dead, directly))
         step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
-        step = step or rows_step(node, kernel, ins, outs)
+        step = step or rows_step(node, kernel, ins, outs) or heads_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
     def dead(self, slots: Iterable[int]) -> list[int]:

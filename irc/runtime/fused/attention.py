@@ -14,7 +14,7 @@ its own, and another one takes them together again. In blocks, there is an axis 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import accumulate, pairwise
 from typing import Any
@@ -40,6 +40,23 @@ _PARTS = 4
 
 _BYTE = np.dtype(np.uint8)
 _NOTHING = np.dtype("V0")  # arrays of it have a shape, and take no memory
+
+
+def blocks_of(rows: Shape, row: int) -> list[Index] | None:
+    """The blocks of the ``rows`` of scores, each of them of ``row`` bytes; None if they are too small to be cut."""
+    whole = math.prod(rows) * row
+    if whole <= cutting.TILE_BYTES:
+        return None
+    most = max(cutting.TILE_BYTES, min(cutting.SHARED_TILE_BYTES, whole // _PARTS))
+    return geometry.blocks(rows, max(1, most // row))
+
+
+def share(run: Run, start: Callable[[], workers.Piece], blocks: int) -> None:
+    """Compute so many ``blocks``, with matrix products in them, on the threads of ``run``, as `workers.share` does."""
+    run.counters.tiles += blocks
+    threads = min(run.threads or min(workers.usable_processors(), THREADS), blocks)
+    with blas.at_most(1) if threads > 1 else nullcontext():
+        workers.share(start, blocks, threads)
 
 
 class Attention:
@@ -81,13 +98,10 @@ class Attention:
         else:
             result = frame[self._place]
         target = result.reshape(*cut.scores[:-1], cut.shape[-1])
-        threads = min(run.threads or min(workers.usable_processors(), THREADS), len(cut.blocks))
-        with blas.at_most(1) if threads > 1 else nullcontext():
-            workers.share(lambda: self._piece(cut, target, run.watch), len(cut.blocks), threads)
+        share(run, lambda: self._piece(cut, target, run.watch), len(cut.blocks))
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.tiled_groups += 1
-        counters.tiles += len(cut.blocks)
         counters.tile_bytes = max(counters.tile_bytes, sum(cut.buffers))
         if run.watch is not None:
             run.watch.end_parts(self.operations[-1].node, False)
@@ -112,12 +126,9 @@ class Attention:
             return None
         views = inputs if heads is None else self._apart(inputs, heads, scores[-2])
         space = scores if heads is None else (*scores[:-3], *heads, *scores[-2:])
-        row = space[-1] * max([dtype.itemsize for dtype in dtypes])
-        whole = math.prod(space[:-1]) * row
-        if whole <= cutting.TILE_BYTES:
+        blocks = blocks_of(space[:-1], space[-1] * max([dtype.itemsize for dtype in dtypes]))
+        if blocks is None:
             return None
-        most = max(cutting.TILE_BYTES, min(cutting.SHARED_TILE_BYTES, whole // _PARTS))
-        blocks = geometry.blocks(space[:-1], max(1, most // row))
         return _Cut(blocks, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes, views)
 
     def _shapes(self, inputs: Sequence[Array]) -> tuple[Shape, Shape] | None:

@@ -54,7 +54,7 @@ def attention(
     scores = np.asarray(matrix_product(q * dtype.type(factor), np.swapaxes(k, -1, -2)))
     if is_causal:
         rows, columns = scores.shape[-2:]
-        scores[..., np.greater(counting(columns), counting(rows)[:, None])] = -np.inf
+        np.copyto(scores, -np.inf, where=np.greater(counting(columns), counting(rows)[:, None]))
     if mask is not None:
         added: Array = np.where(mask, 0, -np.inf).astype(dtype) if mask.dtype.kind == "b" else mask.astype(dtype)
         try:
@@ -63,7 +63,7 @@ def attention(
             raise Error("IRC421", f"a mask of shape {list(mask.shape)} for scores of {list(scores.shape)}") from None
     weights: Array = softmax(scores, -1)
     if mask is not None:
-        weights[np.isneginf(scores).all(-1)] = 0
+        np.copyto(weights, 0, where=np.isneginf(np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)))
     if dropout_p:
         weights *= factors(weights, dropout_p)
     return matrix_product(weights, v).astype(query.dtype, copy=False)

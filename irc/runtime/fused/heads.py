@@ -1,0 +1,93 @@
+"""``aten::scaled_dot_product_attention`` on large operands: some rows of some heads after the other.
+
+Its kernel makes all scores at once. Called for some rows at a time, on several threads, it makes small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.runtime.execution import Frame, Run, Slots, Step, put
+from irc.runtime.fused import geometry
+from irc.runtime.fused.attention import blocks_of, share
+from irc.runtime.fused.geometry import Shape
+from irc.runtime.kernels.support import check_size, counting
+from irc.runtime.steps import kernel_step
+from irc.runtime.values import Array, is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.runtime.kernels.registry import Kernel
+
+KIND = "aten::scaled_dot_product_attention"
+
+_DEFAULTS = (None, 0.0, False, None)
+"""Of the arguments behind query, key and value."""
+
+_LEAST = 4
+"""Bytes of a score: narrower ones are made as float32."""
+
+
+def heads_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callable[[Slots], Step] | None:
+    """A maker of a step that calls ``kernel`` on blocks of rows where there are many; None for other operators."""
+    if node.kind != KIND:
+        return None
+
+    def fill_in(dead: Slots) -> Step:
+        whole = kernel_step(kernel, ins, outs, dead)
+
+        def step(frame: Frame) -> None:
+            result = _in_blocks(frame[0], kernel, [frame[s] for s in ins])
+            if result is None:
+                whole(frame)
+            else:
+                put(frame, outs, [result], dead)
+
+        return step
+
+    return fill_in
+
+
+def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
+    """The result, or None, with nothing done, if the rows are too few, or cannot be cut."""
+    given: list[Any] = [*inputs, *_DEFAULTS[len(inputs) - 3 :]]
+    query, key, value, mask, dropout, is_causal, scale = given[:7]
+    matrices = query, key, value
+    if dropout or not all(is_array(x) and x.ndim > 2 and x.shape[:-2] == query.shape[:-2] for x in matrices):
+        return None
+    *lead, rows, _ = query.shape
+    row = key.shape[-2] * max(query.itemsize, _LEAST)
+    scores = (*lead, rows, key.shape[-2])
+    if mask is not None and (is_causal or not _broadcasts(mask, scores)):
+        return None
+    blocks = blocks_of(scores[:-1], row)
+    if blocks is None or key.shape[-2] != value.shape[-2]:
+        return None
+    places = counting(max(rows, key.shape[-2]))
+    shape = (*lead, rows, value.shape[-1])
+    check_size(shape, query.dtype)
+    result = np.empty(shape, query.dtype)
+
+    def piece(number: int) -> None:
+        block = blocks[number]
+        heads = block[: len(lead)]
+        if is_causal:  # some rows do not know how many are before them; each of them sees a key at least
+            part = np.less_equal(places[: key.shape[-2]], places[block[-1], None])
+        else:
+            part = None if mask is None else mask[geometry.within(block[len(block) - mask.ndim + 1 :], mask.shape[:-1])]
+        result[block] = kernel(query[block], key[heads], value[heads], part, 0.0, False, scale)
+
+    share(run, lambda: piece, len(blocks))
+    return result
+
+
+def _broadcasts(mask: Any, scores: Shape) -> bool:
+    """Whether ``mask`` has an element for each of the ``scores``, and no more."""
+    return (
+        is_array(mask)
+        and 1 < mask.ndim <= len(scores)
+        and all(n in (1, size) for n, size in zip(mask.shape[::-1], scores[::-1]))
+    )
