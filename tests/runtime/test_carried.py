@@ -421,6 +421,29 @@ def test_what_is_written_after_the_loop_may_be_the_initial_value(trips: int):
 
 
 @pytest.mark.parametrize("trips", TRIPS)
+def test_what_a_loop_in_a_group_writes_is_what_the_group_is_given(trips: int):
+    """The loop before may give back what it began with, which therefore cannot be borrowed."""
+    after = "prim::FusionGroup_0(%two, %go, %y_h)\nreturn (%y_h, %first)"
+    text = graph("", "h=first", STEP + "-> (%go, %d)", after)
+    text += """
+with prim::FusionGroup_0 = graph group(%n : Long(), %go : Bool(), %x : Float(1, 4)):
+  %y : Float(1, 4) = prim::Loop(%n, %go, %x)
+    block0(%i : int, %h : Float(1, 4)):
+      %d : Float(1, 4) = onnx::Add_(%h, %h)
+      -> (%go, %d)
+  return ()
+"""
+    first = y = X / (1 + np.abs(X))
+    for _ in range(trips):
+        y = np.maximum(y - X, 0)
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run(feeds_of(trips))
+        np.testing.assert_array_equal(results["y_h"], 4 * y)
+        np.testing.assert_array_equal(results["first"], first if trips else 4 * first)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
 def test_in_place_forms_of_what_a_trip_makes_count_as_before(trips: int):
     """The pass writes Relu over what Add made; nothing writes what the loop carries but Add, of itself."""
     text = graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h, %first)")
