@@ -61,7 +61,7 @@ class Storage:
 
     def shown(self, value: Value) -> frozenset[int]:
         """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
-        return self._visible.of(self.of(value))
+        return self._visible.of(value)
 
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of class ``storage`` again in every trip."""
