@@ -8,7 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irc.alias import analyze
+from irc.alias.sets import intersects
 from irc.runtime.execution import Counters
+from irc.runtime.memory.storage import Storage
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from tests.programs.generator import Program, dense, programs
@@ -73,3 +76,19 @@ def test_results_share_with_nothing_and_inputs_are_kept(program: Program, writea
     for x in arrays(list(first.values())):
         x.fill(1)  # the caller's to change
     check_same(again, list(model.run(feeds).values()))
+
+
+@examples(100)
+@given(programs() | dense, st.just([]) | cuts)
+def test_values_that_may_share_memory_show_a_class_in_common(program: Program, groups: list[Cut]) -> None:
+    """Though what loops carry is of classes of its own."""
+    regroup(program.module, groups)
+    graph = program.graph
+    db = analyze(graph, noalias=graph.inputs)
+    storage = Storage(db, analyze(graph, noalias=graph.inputs, loops_apart=True))
+    values = list(db.values_in_order())
+    for i, value in enumerate(values):
+        assert storage.of(value) in storage.shown(value)
+        for other in values[:i]:
+            if intersects(db.reach_set(value), db.reach_set(other)):
+                assert storage.shown(value) & storage.shown(other), f"{value} and {other}"

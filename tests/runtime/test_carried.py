@@ -276,6 +276,21 @@ def test_a_capture_that_is_returned_is_not_overwritten_by_the_next_trip(trips: i
     check(graph("", "h=first", body, "return (%y_h, %first)"), trips)
 
 
+@pytest.mark.parametrize("trips", TRIPS)
+def test_a_view_of_the_result_in_a_group_shows_the_initial_value(trips: int):
+    """Without a trip it is that, and the group must not write over it before it has read the view."""
+    after = "%z : Float(1, 4), %e : Float(4) = prim::FusionGroup_0(%y_h, %first, %flat)\nreturn (%z, %e)"
+    text = graph("", "h=first", STEP + "-> (%go, %d)", after)
+    text += """
+with prim::FusionGroup_0 = graph group(%y : Float(1, 4), %first : Float(1, 4), %flat : Long(1)):
+  %v : Float(4) = onnx::Reshape(%y, %flat)
+  %z : Float(1, 4) = onnx::Neg(%first)
+  %e : Float(4) = onnx::Softmax(%v)
+  return (%z, %e)
+"""
+    check(text, trips)
+
+
 NESTED = """%p : Float(1, 4) = prim::Loop(%n, %go, {initial})
   block0(%j : int, %a : Float(1, 4)):
     %b : Float(1, 4) = onnx::Add(%w, %a)
@@ -398,6 +413,124 @@ def test_states_of_a_scan_that_are_one_value():
             np.testing.assert_array_equal(results[name], value)
 
 
+# -- in one container with something else -----------------------------------------
+
+
+def copied_bytes(text: str, trips: int) -> list[int]:
+    """How many bytes of results were copied in each run, because something else has them too."""
+    model = model_of(text)
+    found: list[int] = []
+    for _ in range(RUNS):
+        model.run(feeds_of(trips))
+        found.append(model.counters.copied_bytes)
+    return found
+
+
+TUPLE = "%t : (Tensor, Tensor) = prim::TupleConstruct(%{}, %{})\n"
+UNPACKED = "%p : Float(1, 4), %q : Float(1, 4) = prim::TupleUnpack(%t)\n"
+TOGETHER = {
+    "a tuple": TUPLE,
+    "a list": "%t : Tensor[] = prim::ListConstruct(%{}, %{})\n",
+    "a list in a tuple": "%l : Tensor[] = prim::ListConstruct(%{}, %{})\n"
+    "%t : (Tensor[], Tensor[]) = prim::TupleConstruct(%l, %l)\n",
+    "a tuple of a branch": "%t : (Tensor, Tensor) = prim::If(%c)\n  block0():\n"
+    "    %u : (Tensor, Tensor) = prim::TupleConstruct(%{0}, %{1})\n    -> (%u)\n  block1():\n"
+    "    %v : (Tensor, Tensor) = prim::TupleConstruct(%{1}, %{0})\n    -> (%v)\n",
+}
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("first", ["first", "x", "k"])
+@pytest.mark.parametrize("container", TOGETHER)
+def test_what_was_made_before_the_loop_is_no_reason_to_copy(container: str, first: str, loop: str, trips: int):
+    """Only of a loop that made no trip, what it began with is returned, and is copied unless it is the run's own."""
+    after = TOGETHER[container].format("y_h", "w") + "return (%t)"
+    text = graph("", f"h={first}", STEP + "-> (%go, %d)", after, loop)
+    assert copied_bytes(text, trips) == [0 if trips or first == "first" else X.nbytes] * RUNS
+    assert check(text, trips) == [max(0, 2 * trips - (first != "first"))] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("members", [("y_h", "first"), ("first", "y_h")])
+def test_the_initial_value_is_returned_in_one_tuple_with_the_result(members: tuple[str, str], loop: str, trips: int):
+    """Two results never share memory, so there is one copy if the two are one; the first trip must not write."""
+    text = graph("", "h=first", STEP + "-> (%go, %d)", TUPLE.format(*members) + "return (%t)", loop)
+    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
+    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_results_that_are_joined_are_made_in_place(trips: int):
+    after = "%l : Tensor[] = prim::ListConstruct(%y_h, %w)\n%axis : int = prim::Constant[value=0]()\n"
+    after += "%z : Float(2, 4) = aten::cat(%l, %axis)\nreturn (%z)"
+    text = graph("", "h=x", STEP + "-> (%go, %d)", after)
+    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("first", ["first", "w", "p"])
+def test_a_tuple_that_each_trip_reads_keeps_the_initial_value(first: str, loop: str, trips: int):
+    """In the first trip nothing is written over what the tuple holds, in later ones over what the last has made."""
+    body = (
+        "%u : Float(1, 4), %v : Float(1, 4) = prim::TupleUnpack(%t)\n%a : Float(1, 4) = onnx::Add(%v, %h)\n"
+        "%b : Float(1, 4) = onnx::Sub(%a, %u)\n-> (%go, %b)"
+    )
+    text = graph(TUPLE.format("first", "w") + UNPACKED, f"h={first}", body, "return (%y_h)", loop)
+    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("first", ["first", "w", "x"])
+@pytest.mark.parametrize("returned", ["%h", "%p", "%q", "%e"])
+def test_a_tuple_of_what_is_carried_is_read_in_the_trip(returned: str, first: str, loop: str, trips: int):
+    body = TUPLE.format("h", "w") + STEP + UNPACKED + "%a : Float(1, 4) = onnx::Sub(%d, %p)\n"
+    body += f"%e : Float(1, 4) = onnx::Mul(%a, %q)\n-> (%go, {returned})"
+    check(graph("", f"h={first}", body, f"return (%y_h, %{first})", loop), trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("later", ["y_h", "p", "q", "first"])
+def test_a_tuple_that_is_returned_keeps_what_a_later_loop_begins_with(later: str, loop: str, trips: int):
+    after = TUPLE.format("y_h", "w") + UNPACKED
+    after += f"""%z : Float(1, 4) = {loop}(%n, %go, %{later})
+  block0({"%j : Long(), %on : Bool()" if loop == "onnx::Loop" else "%j : int"}, %g : Float(1, 4)):
+    %r : Float(1, 4) = onnx::Add(%g, %g)
+    %s : Float(1, 4) = onnx::Neg(%r)
+    -> (%go, %s)
+return (%t, %z)"""
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), trips)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("written", ["p", "q"])
+def test_what_is_written_through_the_tuple_is_what_it_holds(written: str, trips: int):
+    """Of a loop that made no trip, that is the initial value, which therefore cannot be borrowed."""
+    after = TUPLE.format("y_h", "w") + UNPACKED + f"%z : Float(1, 4) = onnx::Neg_(%{written})\nreturn (%t, %first)"
+    text = graph("", "h=first", STEP + "-> (%go, %d)", after)
+    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
+    first = y = X / (1 + np.abs(X))
+    for _ in range(trips):
+        y = np.maximum(y - X, 0)
+    w = -X
+    if written == "q":
+        w = -w
+    else:
+        y = -y
+        first = first if trips else y
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run(feeds_of(trips))
+        np.testing.assert_array_equal(results["t"][0], y)
+        np.testing.assert_array_equal(results["t"][1], w)
+        np.testing.assert_array_equal(results["first"], first)
+
+
 # -- what may not be read-only ----------------------------------------------------
 
 
@@ -418,6 +551,29 @@ def test_what_is_written_after_the_loop_may_be_the_initial_value(trips: int):
     results = model.run(feeds_of(trips))
     first = X / (1 + np.abs(X))
     np.testing.assert_array_equal(results["first"], first if trips else -first)
+
+
+@pytest.mark.parametrize("trips", TRIPS)
+def test_what_a_loop_in_a_group_writes_is_what_the_group_is_given(trips: int):
+    """The loop before may give back what it began with, which therefore cannot be borrowed."""
+    after = "prim::FusionGroup_0(%two, %go, %y_h)\nreturn (%y_h, %first)"
+    text = graph("", "h=first", STEP + "-> (%go, %d)", after)
+    text += """
+with prim::FusionGroup_0 = graph group(%n : Long(), %go : Bool(), %x : Float(1, 4)):
+  %y : Float(1, 4) = prim::Loop(%n, %go, %x)
+    block0(%i : int, %h : Float(1, 4)):
+      %d : Float(1, 4) = onnx::Add_(%h, %h)
+      -> (%go, %d)
+  return ()
+"""
+    first = y = X / (1 + np.abs(X))
+    for _ in range(trips):
+        y = np.maximum(y - X, 0)
+    model = model_of(text)
+    for _ in range(RUNS):
+        results = model.run(feeds_of(trips))
+        np.testing.assert_array_equal(results["y_h"], 4 * y)
+        np.testing.assert_array_equal(results["first"], first if trips else 4 * first)
 
 
 @pytest.mark.parametrize("trips", TRIPS)
@@ -519,3 +675,15 @@ def test_a_result_shows_what_the_loop_began_with_but_is_no_part_of_it():
     lowerer = Lowerer(main, guarded=True)
     _, lowering = lowerer.lower_again()
     assert lowerer.storage.of(first) in lowering.storages(lowering.slots([result])), "branches wait for its readers"
+
+
+def test_what_is_in_one_tuple_with_a_result_shows_nothing_of_the_loop():
+    text = graph("", "h=first", STEP + "-> (%go, %d)", TUPLE.format("y_h", "w") + UNPACKED + "return (%t, %q)")
+    main = module_of(text, {"k": WEIGHT}).main
+    storage = Lowerer(main, guarded=True).storage
+    made = {storage.of(main.value(name)) for name in ("first", "d")}
+    assert storage.of(main.value("w")) == storage.of(main.value("y_h"))
+    for name in ("w", "q"):
+        assert storage.shown(main.value(name)) == {storage.of(main.value("w"))}
+    for name in ("y_h", "p", "t"):
+        assert storage.shown(main.value(name)) == {storage.of(main.value("w")), *made}

@@ -3,7 +3,10 @@
 What a loop is given, at its beginning or by the trip before, is *handed over* if nothing else needs it. Else it is
 *borrowed*: it enters as a read-only view, and so, like inputs and weights, is never overwritten, nor are views of it,
 in whatever trip. Hence what a parameter or a result of a loop holds is its own wherever it may be written, and of a
-class of its own. This class *shows* those of what the loop was given, which are in use as long as it is.
+class of its own. Such a value *shows* the classes of what the loop was given, which are in use as long as it is.
+
+So does what holds it, but not all else of its class. What is in one tuple with a loop's result is of one class with it,
+and may have been made before the loop; if it showed what the loop makes, each trip would borrow from the one before.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from irc.ir import Node, Value
 
 _MOST = 32
-"""How many classes a value may show, roughly: those of one loop after the other, each given what one before gave."""
+"""How many locations a value may show, roughly: those of one loop after the other, each given what one before gave."""
 
 
 class _Column(NamedTuple):
@@ -41,7 +44,7 @@ class _Column(NamedTuple):
 
 
 class Visible:
-    """Which classes of memory the values of a class may show.
+    """Which classes of memory the values of a graph may show.
 
     Args:
         loops: those whose parameters and results are apart from all else in ``classes``.
@@ -50,12 +53,13 @@ class Visible:
     """
 
     def __init__(self, loops: Iterable[Node], classes: MemoryClasses, written: Collection[Value]) -> None:
-        self._found: dict[int, frozenset[int]] = {}
+        self._classes = classes
+        self._found: dict[frozenset[int], frozenset[int]] = {}
         left = [one for node in loops for one in _carried(node)]
-        while True:  # what is joined may make others reach what is written, or too many classes
-            self._shows = _edges(left, classes.of)
+        while True:  # what is joined may make others reach what is written, or too many locations
+            self._shows = _edges(left, classes.locations)
             changed = {FOREIGN, *map(classes.of, written)}
-            joined = {one for one in left if self._must_be_joined(one, classes.of, changed)}
+            joined = {one for one in left if self._must_be_joined(one, changed)}
             if not joined:
                 return
             for one in joined:
@@ -63,23 +67,25 @@ class Visible:
                     classes.join(one.values[0], value)
             left = [one for one in left if one not in joined]
 
-    def of(self, storage: int) -> frozenset[int]:
-        """The class ``storage``, and those that its values may show."""
-        found = self._found.get(storage)
+    def of(self, value: Value) -> frozenset[int]:
+        """The class of ``value``, and those that it, or what it holds, may show."""
+        locations = self._classes.locations(value)
+        found = self._found.get(locations)
         if found is None:
-            found = self._found[storage] = frozenset(self._reached(storage, None))
+            reached = self._reached(locations, None)
+            found = self._found[locations] = frozenset(map(self._classes.class_at, reached))
         return found
 
-    def _must_be_joined(self, one: _Column, of: Callable[[Value], int], changed: Collection[int]) -> bool:
-        """Whether memory of ``one`` cannot be borrowed, or is of too many classes to tell them apart."""
+    def _must_be_joined(self, one: _Column, changed: Collection[int]) -> bool:
+        """Whether memory of ``one`` cannot be borrowed, or is at too many locations to tell them apart."""
         return (
             any(may_hold(value.type) for value in one.values)  # what a container holds is not read-only if that is
-            or any(of(value) in changed for value in one.takers)
-            or any(len(self._reached(of(value), _MOST)) > _MOST for value in one.takers)
+            or any(self._classes.of(value) in changed for value in one.takers)
+            or any(len(self._reached(self._classes.locations(value), _MOST)) > _MOST for value in one.takers)
         )
 
-    def _reached(self, storage: int, most: int | None) -> set[int]:
-        found, pending = {storage}, [storage]
+    def _reached(self, locations: Iterable[int], most: int | None) -> set[int]:
+        found, pending = set(locations), list(locations)
         while pending and (most is None or len(found) <= most):
             further = self._shows.get(pending.pop(), set()) - found
             found |= further
@@ -104,9 +110,12 @@ def _carried(loop: Node) -> Iterator[_Column]:
                 yield _Column(takers, given)
 
 
-def _edges(apart: Collection[_Column], of: Callable[[Value], int]) -> dict[int, set[int]]:
+def _edges(apart: Collection[_Column], locations: Callable[[Value], Collection[int]]) -> dict[int, set[int]]:
+    """Which locations what is at a location may show directly."""
     found: dict[int, set[int]] = {}
     for one in apart:
-        for taker in map(of, one.takers):
-            found.setdefault(taker, set()).update(map(of, one.given))
+        given = {location for value in one.given for location in locations(value)}
+        for taker in one.takers:
+            for location in locations(taker):
+                found.setdefault(location, set()).update(given)
     return found

@@ -43,13 +43,14 @@ class Storage:
     """
 
     def __init__(self, db: AliasDb, apart: AliasDb | None = None) -> None:
-        self.written = set(_written(db))
+        self.written: set[Value] = set()
         self.lasting = lasting_nodes(db)
         self._classes = MemoryClasses(_OURS)
         self._groups: set[Graph] = set()
         self._add(apart or db)
         loops = [node for node in apart.graph.walk() if node.kind in LOOPS] if apart else []
-        self._visible = Visible(loops, self._classes, _written(apart or db))
+        self._visible = Visible(loops, self._classes, self.written)
+        self.written.update(_written(db))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes.values():
             self._find_captors(value)
@@ -60,7 +61,7 @@ class Storage:
 
     def shown(self, value: Value) -> frozenset[int]:
         """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
-        return self._visible.of(self.of(value))
+        return self._visible.of(value)
 
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of class ``storage`` again in every trip."""
@@ -68,14 +69,13 @@ class Storage:
 
     def _add(self, db: AliasDb) -> None:
         self._classes.add(db)
+        self.written.update(_written(db))
         for node in db.graph.walk():
             group = inner_graph(node)
             if group is not None:
                 if group not in self._groups:  # one graph may serve several groups
                     self._groups.add(group)
-                    inner = analyze(group, noalias=group.inputs)
-                    self.written.update(_written(inner))
-                    self._add(inner)
+                    self._add(analyze(group, noalias=group.inputs))
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self._classes.join(outer, inner)
 
