@@ -32,6 +32,10 @@ sleeps, and waking up takes 15 to 38 µs. Measured on two threads, operands of 1
 takes a twentieth to an eighth longer, a quarter a third to a half; twice as much makes no difference."""
 
 
+_POWERS = frozenset(["aten::float_power", "aten::ldexp", "aten::pow", "onnx::Pow"])
+"""Operators whose second operand is an exponent."""
+
+
 class KernelError(Exception):
     """A kernel refuses the operands, numbers among them: others of their kinds, it may take."""
 
@@ -138,13 +142,16 @@ def _result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
 def _may_be_cut(operation: Operation, values: Sequence[Any], strides: Sequence[Shape], shape: Shape) -> bool:
     """Whether the kernel does the same on a block as on the whole.
 
-    Pow's kernel treats an exponent of one element in a way of its own: cutting must not make such exponents.
+    Pow's kernels, and NumPy's function in them, treat an exponent of one element in ways of their own: cutting must not
+    make such exponents. Numbers, of which there are no arrays, stay what they are.
     """
-    if operation.node.kind != "onnx::Pow":
+    if operation.node.kind not in _POWERS:
         return True
     base, exponent = (values[r] for r in operation.ins)
+    if exponent is None:
+        return True
     if exponent.size == 1:
-        return exponent.ndim <= base.ndim
+        return base is None or exponent.ndim <= base.ndim
     return exponent.shape == shape and 0 not in strides[operation.ins[1]]
 
 
