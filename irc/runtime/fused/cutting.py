@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
-from irc.ir.ops.torch_pointwise import is_torch_pointwise
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
@@ -125,7 +125,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
 
 def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:
     """Whether results may be in C order: PyTorch's lie as their operands do, which views of them show."""
-    if not any(is_torch_pointwise(operation.node) for operation in tail.operations):
+    if not any(operation.node.kind in TORCH_POINTWISE for operation in tail.operations):
         return True
     return all(x.flags.c_contiguous for x in inputs if is_array(x))
 
