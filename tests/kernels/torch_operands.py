@@ -18,10 +18,12 @@ Shape = tuple[int, int]
 
 
 def elements(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> np.ndarray:
-    """Numbers around 0, of floats also some that are special."""
+    """Numbers around 0, of floats also some that are special; of truth values, both."""
     values = np.random.default_rng(seed).normal(0, 3, shape)
     if dtype.kind in "fVc" and values.size > 5:
         values.flat[:5] = np.nan, np.inf, -np.inf, -0.0, 1
+    if dtype.kind == "b":
+        return np.asarray(values > 0)
     with np.errstate(invalid="ignore"):
         return np.asarray(values * (1 + 0.5j) if dtype.kind == "c" else values).astype(dtype)
 
