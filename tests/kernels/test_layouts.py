@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,7 @@ from irc.errors import Error
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType
 from irc.runtime.kernels import half_ufuncs, halves, numerics, pointwise, support
-from tests.kernels.test_out import single_nodes
+from tests.kernels.conftest import Cases
 
 Array = np.ndarray[Any, Any]
 
@@ -53,11 +54,11 @@ def permuted(x: Array) -> Iterator[Array]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_operands_of_the_node_suite_however_they_lie(dtype: type[np.floating[Any]]) -> None:
+def test_operands_of_the_node_suite_however_they_lie(dtype: type[np.floating[Any]], single_nodes: Cases) -> None:
     seen: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     with np.errstate(all="ignore"):
-        for node, kernel, given in single_nodes():
+        for node, kernel, given in chain(*single_nodes.values()):
             seen[node.kind] += 1
             if effects_of(node) & Effects.RANDOM or seen[node.kind] > MOST_CASES:
                 continue

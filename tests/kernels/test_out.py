@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -10,47 +9,50 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.frontend.onnx import import_model
 from irc.ir import Node
-from irc.ir.ops.shape_operands import shape_operands
-from irc.runtime.binding import bind
-from irc.runtime.kernels import means
+from irc.ir.ops.aten import TAGS
+from irc.ir.ops.pointwise import POINTWISE
+from irc.ir.ops.shape_operands import SHAPE_OPERANDS, shape_operands
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.values import is_array
-from tests.kernels.test_shortcuts import DTYPES, NAMES, elements, kernel_of, operand_counts
-from tests.suites import suite, value
+from tests.kernels import torch_operands
+from tests.kernels.conftest import Cases
+from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
+from tests.kernels.torch_operands import copies, operands_of
+
+KINDS = sorted(kind for kind in SHAPE_OPERANDS.keys() | POINTWISE if kind.startswith("onnx::") and kind[-1] != "_")
+WRITING = {kind for kind in KINDS if kind in POINTWISE} | {
+    f"onnx::{name}"
+    for name in """
+        AveragePool BatchNormalization Concat Conv DeformConv Einsum Gemm GlobalAveragePool GlobalMaxPool Hardmax LRN
+        LogSoftmax MatMul MaxPool Scatter ScatterElements ScatterND Softmax TensorScatter
+    """.split()
+}
+"""Operators whose kernels take ``out=``."""
+
+NOT_SEEN = {f"onnx::{name}" for name in "Attention CenterCropPad GlobalLpPool MaxRoiPool RoiAlign".split()}
+"""Operators whose operands cannot be changed in the suite's cases, or that have none of one node."""
 
 
-def single_nodes() -> Iterator[tuple[Node, Kernel, list[Any]]]:
-    """The cases of ONNX's node suite that are one operator with a kernel, and its inputs."""
-    for case in suite("node"):
-        try:
-            module = import_model(case.model)
-        except Error:
-            continue
-        nodes = [n for n in module.main.nodes if n.kind != "prim::Constant"]
-        if len(nodes) != 1 or nodes[0].blocks or means(nodes[0]) is None:
-            continue
-        (node,) = nodes
-        given = {v: value(x) for v, x in zip(module.main.inputs, case.data_sets[0][0])}
-        if all(v in given or v.node is not None for v in node.inputs):
-            inputs = [given[v] if v in given else v.node.attributes.get("value") for v in node.inputs]
-            yield node, bind(node), [x.numpy() if hasattr(x, "numpy") else x for x in inputs]
-
-
-def test_kernels_write_out_and_operands_decide_shapes_as_the_table_says() -> None:
-    rng = np.random.default_rng(0)
-    written: set[str] = set()
-    decided: set[str] = set()
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernels_write_out(kind: str, single_nodes: Cases) -> None:
     with np.errstate(all="ignore"):
-        for node, kernel, inputs in single_nodes():
-            if takes_out(kernel) and writes_out(node, kernel, inputs):
-                written.add(node.kind)
-            if shape_operands(node.kind) is not None and decides_as_it_should(node, kernel, inputs, rng):
-                decided.add(node.kind)
-    assert {"onnx::Conv", "onnx::MatMul", "onnx::Gemm", "onnx::Concat", "onnx::Relu", "onnx::Where"} <= written
-    assert len(written) > 60
-    assert len(decided) > 120
+        written = [writes_out(*case) for case in single_nodes[kind] if takes_out(case[1])]
+    assert any(written) == (kind in WRITING)
+
+
+def test_no_other_kernels_take_out(single_nodes: Cases) -> None:
+    others = [case for kind, cases in single_nodes.items() if kind not in KINDS for case in cases]
+    assert others
+    assert not any(takes_out(kernel) for _, kernel, _ in others)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operands_decide_shapes_as_the_table_says(kind: str, single_nodes: Cases) -> None:
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        decided = [decides_as_it_should(*case, rng) for case in single_nodes[kind]]
+    assert any(decided) == (kind not in NOT_SEEN)
 
 
 def writes_out(node: Node, kernel: Kernel, inputs: list[Any]) -> bool:
@@ -88,20 +90,34 @@ def other_contents(x: Any, rng: np.random.Generator) -> Any:
     return rng.integers(0, 2, x.shape).astype(x.dtype)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"complex", "glu", "polar", "prelu"}))
+@pytest.mark.parametrize("name", sorted(set(TAGS.pointwise) - {"complex", "polar"}))
 def test_kernels_of_torch_write_over_any_operand(name: str) -> None:
-    """They write what they give else, to the last bit. (Four others are not pointwise, or of other types.)"""
+    """They write what they give else, to the last bit. (Results of two others are of other types.)"""
     compared = 0
     for count, dtype, shape in product(operand_counts(name), DTYPES, [(3, 4), (4,), (3, 1), ()]):
         kernel = kernel_of(name, count)
         whole, rest = elements((3, 4), dtype, 1), [elements(shape, dtype, i) for i in range(2, count + 1)]
         for operands in ([whole, *rest], [*rest, whole], [whole, *[2] * len(rest)]):
-            compared += writes_over_each(kernel, operands)
+            compared += writes_over_each(kernel, as_taken(name, operands))
     assert compared or not operand_counts(name) or name == "gelu"  # whose further argument is a word
 
 
+@pytest.mark.parametrize("dtype", torch_operands.DTYPES, ids=str)
+@pytest.mark.parametrize("name", torch_operands.NAMES)
+def test_selections_and_powers_write_over_any_operand(name: str, dtype: np.dtype[Any]) -> None:
+    """Of all types, layouts and sizes; some operands are there twice."""
+    kernel, compared = kernel_of(name, 2 if name == "pow" else 3), 0
+    few, many = (3, 4), (90, 50)  # of many, elements are chosen by bits
+    for other in torch_operands.DTYPES:
+        for operands in operands_of(name, few, dtype, other):
+            compared += writes_over_each(kernel, operands)
+    for operands in operands_of(name, many, dtype, dtype):
+        compared += writes_over_each(kernel, operands)
+    assert compared or (name, dtype.kind) == ("pow", "b")
+
+
 def writes_over_each(kernel: Kernel, operands: list[Any]) -> int:
-    """Fail if a result written over an operand is another one; of how many operands that was seen."""
+    """Fail if a result written over an operand, or anywhere, is another one; of how many operands that was seen."""
     with np.errstate(all="ignore"):
         try:
             wanted = kernel(*copies(operands))
@@ -110,12 +126,11 @@ def writes_over_each(kernel: Kernel, operands: list[Any]) -> int:
         fitting = [
             i for i, x in enumerate(operands) if is_array(x) and (x.shape, x.dtype) == (wanted.shape, wanted.dtype)
         ]
+        out = np.empty_like(wanted, order="F")
+        assert kernel(*copies(operands), out=out) is out
+        assert out.tobytes() == wanted.tobytes(), operands
         for i in fitting:
             given = copies(operands)
             assert kernel(*given, out=given[i]) is given[i]
             assert given[i].tobytes() == wanted.tobytes(), (i, operands)
     return len(fitting)
-
-
-def copies(operands: list[Any]) -> list[Any]:
-    return [x.copy() if is_array(x) else x for x in operands]

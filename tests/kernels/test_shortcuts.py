@@ -11,7 +11,7 @@ import pytest
 from irc.errors import Error
 from irc.ir import Builder, Graph
 from irc.ir.ops.registry import schemas
-from irc.ir.types import TENSOR
+from irc.ir.types import TENSOR, ListType
 from irc.runtime.kernels.aten import pointwise, shortcuts
 from irc.runtime.kernels.registry import Kernel, find_binder
 
@@ -65,8 +65,20 @@ def elements(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> np.ndar
     return values.astype(dtype)
 
 
+MASKS = {"where": 0, "masked_fill": 1}
+"""Which operand has truth values, whatever the others are."""
+
+
+def as_taken(name: str, operands: list[Any]) -> list[Any]:
+    """``operands``, that which is a mask as truth values."""
+    mask = MASKS.get(name)
+    return [np.asarray(x > 0) if i == mask and isinstance(x, np.ndarray) else x for i, x in enumerate(operands)]
+
+
 def operand_counts(name: str) -> set[int]:
-    return {len([a for a in row.arguments if a.name != "out"]) for row in schemas(f"aten::{name}")} & {1, 2, 3}
+    """How many arguments, of up to three, the overloads take that give no lists."""
+    rows = [row for row in schemas(f"aten::{name}") if not isinstance(row.returns[0].type, ListType)]
+    return {len([a for a in row.arguments if a.name != "out"]) for row in rows} & {1, 2, 3}
 
 
 @pytest.mark.parametrize("name", NAMES)

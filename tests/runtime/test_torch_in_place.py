@@ -14,7 +14,7 @@ from irc.ir.ops.torch_pointwise import OTHER_FLOATS
 from irc.runtime.layouts import lies_as_new
 from irc.runtime.memory import reuse
 from irc.runtime.plan import lower
-from tests.kernels.test_shortcuts import DTYPES, elements, kernel_of, operand_counts
+from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
 from tests.runtime.helpers import run_plan
 from tests.runtime.test_torch_tiles import NAMES
 
@@ -60,7 +60,7 @@ def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
         plan, kernel = lower(graph), kernel_of(name, count)
         for number, ((first, second), a, b) in enumerate(product(SHAPES, DTYPES, DTYPES)):
             shapes, dtypes = [first, second, second], [a, b, b]
-            operands = [elements(shapes[i], dtypes[i], number + i) for i in range(count)]
+            operands = as_taken(name, [elements(shapes[i], dtypes[i], number + i) for i in range(count)])
             try:
                 with np.errstate(all="ignore"):
                     wanted = kernel(*[x.copy() for x in operands])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from irc.ir.ops.aten import TAGS
 from irc.runtime.fused import cutting, tiles
-from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
-from tests.kernels.test_shortcuts import DTYPES, elements, operand_counts
+from tests.kernels import torch_operands
+from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, operand_counts
+from tests.kernels.torch_operands import operands_of
 
-NAMES = sorted(ELEMENTWISE - {"glu", "prelu"})  # these two are not pointwise as PyTorch defines them
+NAMES = sorted(TAGS.pointwise)
 SHAPES = [((12, 8), (12, 8)), ((12, 8), (8,)), ((12, 1), (1, 8)), ((12, 8), (1, 1)), ((12, 8), ()), ((), (12, 8))]
 PAIRS = [tuple(map(np.dtype, pair)) for pair in (("f", "f"), ("f", "d"), ("e", "f"), ("i8", "e"), ("?", "i8"))]
 NUMBERS = (2, 0.5, True)
@@ -84,15 +87,36 @@ def test_blocks_give_what_the_operator_gives(name: str) -> None:
             cases.append([elements((12, 8), a, 7), y, 1])
         x = elements((12, 8), DTYPES[0], 3)
         cases += [[x.T, x.T, 1], [np.asfortranarray(x), x, 1]]
-        models: dict[Any, CompiledModel] = {}
-        for case in cases:
-            arguments = case[:count]
-            feeds, key = feeds_of(arguments), str([x for x in arguments if not isinstance(x, np.ndarray)])
-            model = models[key] = models.get(key) or of_one_operator(name, arguments)
-            wanted = one_by_one(model, feeds)
-            assert outcome(model, feeds, 2) == wanted, arguments
-            tiled += len(wanted) > 2 and model.counters.tiled_groups
+        tiled += compared(name, [as_taken(name, case[:count]) for case in cases])
     assert tiled or not operand_counts(name) or name == "gelu"  # whose further argument is a word
+
+
+@pytest.mark.parametrize(("a", "b"), [*PAIRS, *(tuple(map(np.dtype, pair)) for pair in ("f?", "FF", "fD"))], ids=str)
+@pytest.mark.parametrize("name", torch_operands.NAMES)
+def test_selections_and_powers_in_blocks(name: str, a: np.dtype[Any], b: np.dtype[Any]) -> None:
+    assert compared(name, operands_of(name, (12, 8), a, b))
+
+
+@pytest.mark.parametrize("name", ["pow", "float_power", "ldexp"])
+@pytest.mark.parametrize("exponent", [3.0, 0.5, -1.0])
+def test_blocks_make_no_exponents_of_one_element(name: str, exponent: float) -> None:
+    """Kernels cube for an exponent that is 3: of several, each of which would be one in a block, they do not."""
+    x = elements((12, 8), np.dtype("d"), 1)
+    shapes = [(12, 1), (8,), (1, 1), ()]
+    assert compared(name, ([x, np.full(s, exponent)] for s in shapes)) == 2
+
+
+def compared(name: str, cases: Iterable[list[Any]]) -> int:
+    """Fail if blocks give another result than the operator for one of the ``cases``; how many ran in blocks."""
+    models: dict[Any, CompiledModel] = {}
+    tiled = 0
+    for arguments in cases:
+        feeds, key = feeds_of(arguments), str([x for x in arguments if not isinstance(x, np.ndarray)])
+        model = models[key] = models.get(key) or of_one_operator(name, arguments)
+        wanted = one_by_one(model, feeds)
+        assert outcome(model, feeds, 2) == wanted, arguments
+        tiled += len(wanted) > 2 and model.counters.tiled_groups
+    return tiled
 
 
 CHAIN = """
@@ -118,6 +142,44 @@ def test_a_chain_runs_in_blocks_and_numbers_may_change() -> None:
         assert fused.counters.tiled_groups == 1 and fused.counters.tiles > 10
         for got, want in zip(found.values(), wanted.values(), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+MIDDLES = {
+    "where": "aten::where(%m, %a, %x)",
+    "where of a number": "aten::where(%m, %a, %k)",
+    "masked_fill": "aten::masked_fill(%a, %m, %k)",
+    "pow": "aten::pow(%a, %k)",
+    "pow of tensors": "aten::pow(%a, %x)",
+    "log_sigmoid": "aten::log_sigmoid(%a)",
+}
+
+
+@pytest.mark.parametrize("middle", MIDDLES)
+@pytest.mark.parametrize("dtype", ["f", "e"])
+def test_a_group_with_one_in_its_middle_runs_in_blocks(middle: str, dtype: str) -> None:
+    """Of one operator after it alone, one thread would make no blocks. The last result takes the donated memory."""
+    text = f"""
+graph(%x : Tensor, %y : Tensor, %k : float):
+  %a : Tensor = aten::mul(%x, %y)
+  %m : Tensor = aten::lt(%a, %x)
+  %b : Tensor = {MIDDLES[middle]}
+  %c : Tensor = aten::mul(%b, %y)
+  return (%c)
+"""
+    fused, plain = irc.compile(parse_graph(text)), irc.compile(parse_graph(text), "none")
+    x, y = elements((40, 30), np.dtype(dtype), 1), elements((30,), np.dtype(dtype), 2)
+    for k in (0.5, -2.0, 3.0):
+        feeds = {"x": x, "y": y, "k": k}
+        (wanted,) = plain.run(feeds, threads=1).values()
+        for threads in (1, 2):
+            for _ in range(2):  # the first run is watched for shapes, operator by operator
+                given = x.copy()
+                (got,) = fused.run({**feeds, "x": given}, threads=threads, donate=["x"]).values()
+            assert fused.counters.tiled_groups == 1
+            assert fused.counters.tiles > 10
+            assert fused.counters.in_place == 1
+            assert np.shares_memory(got, given)
+            assert got.tobytes() == wanted.tobytes()
 
 
 def test_a_result_lies_as_pytorch_lays_it() -> None:

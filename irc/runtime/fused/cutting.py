@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
-from irc.ir.ops.torch_pointwise import is_torch_pointwise
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
@@ -30,6 +30,10 @@ SHARED_TILE_BYTES = 1 << 20
 """The same at most where several threads take blocks: whenever one returns from NumPy while another holds the GIL, it
 sleeps, and waking up takes 15 to 38 µs. Measured on two threads, operands of 1 to 16 MiB, chains of 4, 12 and 40: half
 takes a twentieth to an eighth longer, a quarter a third to a half; twice as much makes no difference."""
+
+
+_POWERS = frozenset(["aten::float_power", "aten::ldexp", "aten::pow", "onnx::Pow"])
+"""Operators whose second operand is an exponent."""
 
 
 class KernelError(Exception):
@@ -121,7 +125,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
 
 def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:
     """Whether results may be in C order: PyTorch's lie as their operands do, which views of them show."""
-    if not any(is_torch_pointwise(operation.node) for operation in tail.operations):
+    if not any(operation.node.kind in TORCH_POINTWISE for operation in tail.operations):
         return True
     return all(x.flags.c_contiguous for x in inputs if is_array(x))
 
@@ -138,13 +142,16 @@ def result_shape(kind: str, shapes: Sequence[Shape | None]) -> Shape:
 def _may_be_cut(operation: Operation, values: Sequence[Any], strides: Sequence[Shape], shape: Shape) -> bool:
     """Whether the kernel does the same on a block as on the whole.
 
-    Pow's kernel treats an exponent of one element in a way of its own: cutting must not make such exponents.
+    Pow's kernels, and NumPy's function in them, treat an exponent of one element in ways of their own: cutting must not
+    make such exponents. Numbers, of which there are no arrays, stay what they are.
     """
-    if operation.node.kind != "onnx::Pow":
+    if operation.node.kind not in _POWERS:
         return True
     base, exponent = (values[r] for r in operation.ins)
+    if exponent is None:
+        return True
     if exponent.size == 1:
-        return exponent.ndim <= base.ndim
+        return base is None or exponent.ndim <= base.ndim
     return exponent.shape == shape and 0 not in strides[operation.ins[1]]
 
 

@@ -139,11 +139,11 @@ def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Arr
     if x.dtype != y.dtype:
         raise Error("IRC421", f"what to select from differs in type: {describe(x)} and {describe(y)}")
     try:
-        result = chosen(condition, x, y)
+        result = chosen(condition, x, y, out)
     except ValueError as error:
         shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
         raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None
-    return c_order(result) if out is None else copy(result, out)
+    return c_order(result) if out is None else out
 
 
 def mean(*inputs: Array, out: Array | None = None) -> Array:

@@ -48,7 +48,7 @@ def of_halves(ufunc: Callable[..., Any]) -> Callable[..., Array] | None:
             ]
             if select is not None:
                 x, y = numbers
-                np.copyto(result, chosen(select(x, y) | (x != x), *given))
+                chosen(select(x, y) | (x != x), *given, out=result)
             elif dtype == HALF:
                 narrowed(ufunc(*numbers, scratch("a half", result.shape, FLOAT)), HALF, result)  # over an operand
             else:

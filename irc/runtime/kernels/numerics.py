@@ -219,7 +219,7 @@ def thresholded_relu(alpha: float) -> Function:
     threshold = constant(alpha)
 
     def function(x: Array, out: Array) -> None:
-        np.copyto(out, chosen(np.greater(x, threshold), x, np.zeros((), x.dtype)))
+        chosen(np.greater(x, threshold), x, np.zeros((), x.dtype), out)
 
     return function
 

@@ -133,20 +133,25 @@ def fresh(array: Array, *inputs: Array) -> Array:
     return np.asarray(array, order="C")
 
 
-def chosen(condition: Array, x: Array, y: Array) -> Array:
+def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
     """``np.where`` of two arrays of one type; by bits if there are many, for on an irregular mask it guesses wrong.
 
-    So it takes a number a clock, whatever the mask: `np.where` takes from one to eight.
+    So it takes a number a clock, whatever the mask: `np.where` takes from one to eight. ``out`` may be the memory of
+    any of them: it is written last, at once.
     """
     bits = _BITS.get(x.dtype.itemsize)
     if bits is None or condition.dtype != np.bool_ or condition.size < _BY_BITS or x.dtype.hasobject:
-        return np.where(condition, x, y)
+        selected = np.where(condition, x, y)
+        if out is None:
+            return selected
+        np.copyto(out, selected)
+        return out
     mask = condition.view(np.int8).astype(bits)
     np.negative(mask, out=mask)
     first, second = x.view(bits), y.view(bits)
     found: Array = mask & (first ^ second)
-    found ^= second
-    return found.view(x.dtype)
+    np.bitwise_xor(found, second, out=found if out is None else out.view(bits))
+    return found.view(x.dtype) if out is None else out
 
 
 _BY_BITS = 4096

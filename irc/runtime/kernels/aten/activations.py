@@ -141,9 +141,9 @@ _log_sigmoid_floats = of_function(_log_sigmoid)
 
 
 @aten("log_sigmoid")
-def log_sigmoid(x: Array) -> Array:
+def log_sigmoid(x: Array, *, out: Array | None = None) -> Array:
     """``log(sigmoid(x))``, which lies in order, however ``x`` lies."""
-    return _log_sigmoid_floats(x)
+    return _log_sigmoid_floats(x, out)
 
 
 def _hardshrink(x: Array, limit: Any = 0.5) -> Computation:

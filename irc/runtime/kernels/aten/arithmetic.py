@@ -390,8 +390,8 @@ def _power_python(result: Any) -> Kernel:
 def power(node: Node) -> Kernel:
     python = _power_python(getattr(next(iter(node.outputs), None), "type", None))
 
-    def run(x: Operand, y: Operand) -> Any:
-        return pointwise.run(_power(x, y)) if is_array(x) or is_array(y) else python(x, y)
+    def run(x: Operand, y: Operand, *, out: Array | None = None) -> Any:
+        return pointwise.run(_power(x, y), into=out) if is_array(x) or is_array(y) else python(x, y)
 
     return run
 

@@ -24,7 +24,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, chosen, is_half
 from irc.runtime.values import is_array
 
 
@@ -89,7 +89,7 @@ def all_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_
 # -- selection -----------------------------------------------------------------
 
 
-def _choose(condition: Array, *branches: Operand) -> Any:
+def _choose(condition: Array, *branches: Operand, out: Array | None = None) -> Any:
     """``where(condition, x, y)``, or the indices of what is true."""
     if not branches:
         return [np.array(i) for i in np.nonzero(np.atleast_1d(condition))]
@@ -103,10 +103,13 @@ def _choose(condition: Array, *branches: Operand) -> Any:
     except ValueError:
         shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
         raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other") from None
-    out = layout.empty(shape, dtype, (condition, *branches))
-    np.copyto(out, y)
-    np.copyto(out, x, where=condition.astype(bool, copy=False))
-    return out
+    mask = condition.astype(bool, copy=False)
+    if out is not None:  # which may be any of the operands
+        return chosen(mask, x, y, out)
+    made = layout.empty(shape, dtype, (condition, *branches))
+    np.copyto(made, y)
+    np.copyto(made, x, where=mask)
+    return made
 
 
 def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
@@ -143,8 +146,11 @@ def _misfit(x: Array, mask: Array) -> Error:
     return Error("IRC421", f"a mask of shape {list(mask.shape)} does not fit {list(x.shape)}")
 
 
-def _filled_where(x: Array, mask: Array, value: Operand) -> Array:
-    return _fill_where(np.array(_spread(x, mask), order="C"), mask, value)
+def _filled_where(x: Array, mask: Array, value: Operand, *, out: Array | None = None) -> Array:
+    spread = _spread(x, mask)
+    if out is not None:  # which may be any of the operands
+        return chosen(mask, single(value, x.dtype), spread, out)
+    return _fill_where(np.array(spread, order="C"), mask, value)
 
 
 def _masked_select(x: Array, mask: Array) -> Array:
