@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 from benchmarks import peers, results
 from benchmarks.results import Row
-from benchmarks.runtime import branches, caches, chain, decoder, kernels, memory, models
+from benchmarks.runtime import attention, branches, caches, chain, decoder, kernels, memory, models
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.measure,
     "chain": chain.measure,
     "caches": caches.measure,
     "decoder": decoder.measure,
+    "attention": attention.measure,
     "branches": branches.measure,
     "memory": memory.measure,
     "models": models.measure,

@@ -56,7 +56,8 @@ def _text(value: object) -> str:
 
 def check(found: Plan, inputs: list[Array], **arguments: Any) -> Counters:
     """In blocks on any number of threads: the same."""
-    wanted = attention(*inputs, **arguments)
+    with np.errstate(all="ignore"):
+        wanted = attention(*inputs, **arguments)
     tiles: set[int] = set()
     for threads in (1, 2, 3):
         (result,), counters = run_plan(found, *inputs, threads=threads)
@@ -123,14 +124,9 @@ def test_dropout_draws_for_all_at_once():
 @pytest.mark.parametrize("mask", [(21, 16), (15,), (4, 2, 3, 20, 16)])
 def test_masks_that_do_not_fit_fail_as_they_do_whole(mask):
     inputs = [*numbers(*QKV[0]), np.zeros(mask, np.float32)]
-    try:
-        wanted = attention(*inputs)
-    except Error as error:
-        with pytest.raises(Error) as caught:
-            run_plan(plan(True), *inputs)
-        assert caught.value.message.startswith(error.message)
-    else:
-        np.testing.assert_array_equal(run_plan(plan(True), *inputs)[0][0], wanted)
+    with pytest.raises(Error) as caught:
+        run_plan(plan(True), *inputs)
+    assert caught.value.message.startswith(f"a mask of shape {list(mask)} for scores of [2, 3, 20, 16]")
 
 
 def test_a_mask_besides_the_causal_one_is_refused():
