@@ -20,7 +20,8 @@ from irc.fuser.policy import ANCHORS, Policy, fault
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT, RESHAPE
+from irc.ir.kinds import CONSTANT
+from irc.ir.ops.attention import PRODUCTS, SOFTMAX, VIEWS
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
@@ -128,7 +129,8 @@ class Fuser:
         if is_private_view(node):
             return True
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
-            return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
+            known = is_elementwise(node) or node.kind in PRODUCTS or node.kind in SOFTMAX
+            return known and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:
@@ -221,8 +223,8 @@ class Fuser:
 
 
 def is_private_view(node: Node) -> bool:
-    """Whether ``node`` makes a view that has one use: it never is the result of a group."""
-    return node.kind == RESHAPE and node.output.is_used_once
+    """Whether ``node`` makes what may be a view, and has one use: it never is the result of a group."""
+    return node.kind in VIEWS and node.output.is_used_once
 
 
 _ORDER = attrgetter("order")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from irc.alias import analyze
@@ -15,7 +17,7 @@ RESULT = f"{INPUTS}, %c : Float(2, 3, 4, 7)"
 
 def graph(body: str, inputs: str = INPUTS) -> str:
     """IR text; types are left out of ``body``: every result is a tensor."""
-    lines = [line.strip().replace(" =", " : Tensor =") for line in body.strip().splitlines()]
+    lines = [re.sub(r"^(%\w+) =", r"\1 : Tensor =", line.strip()) for line in body.strip().splitlines()]
     return "\n  ".join([f"graph({inputs}):", *lines[:-1], f"return ({lines[-1]})"])
 
 
@@ -95,10 +97,58 @@ def test_what_is_no_attention(which: str) -> None:
 
 @pytest.mark.parametrize("weight", ["k", "v"])
 def test_products_with_weights_are_layers(weight: str) -> None:
-    body = f"%w = prim::Constant[value=splat(0.5)]()\n{BODY}".replace("%w =", "%w : Float(2, 3, 5, 6) =", 1)
-    text = graph(body.replace(f"%{weight})", "%w)")).replace("Float(2, 3, 5, 6) : Tensor", "Float(2, 3, 5, 6)")
-    g, _ = fuse(text)
+    body = f"%w : Float(2, 3, 5, 6) = prim::Constant[value=splat(0.5)]()\n{BODY}"
+    g, _ = fuse(graph(body.replace(f"%{weight})", "%w)")))
     assert "[MatMul Add]" in kinds(g)
+
+
+TORCH = """%dim : int = prim::Constant[value=-1]()
+    %none : NoneType = prim::Constant()
+    %two : float = prim::Constant[value=2.]()
+    %one : int = prim::Constant[value=1]()
+    %single : int = prim::Constant[value=6]()
+    %no : bool = prim::Constant[value=0]()
+    %s = aten::matmul(%q, %k)
+    %d = aten::div(%s, %two)
+    %a = aten::add(%d, %m, %one)
+    %w = aten::softmax(%a, %dim, %none)
+    %p = aten::to(%w, %single, %no, %no, %none)
+    %y = aten::matmul(%p, %v)
+    %y"""
+
+
+def test_attention_of_torch() -> None:
+    g, _ = fuse(graph(TORCH))
+    assert kinds(g) == ["[matmul div add softmax to matmul]"]
+    assert [v.name for v in the_group(g).inputs] == ["q", "k", "m", "v"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%w, %single, %no, %no, %none", "%w, %m, %no, %no, %none"),  # as another tensor
+        ("value=-1", "value=-2"),
+        ("value=-1", "value=3"),  # it is not known which axis that is
+        ("aten::add(%d", "aten::add_(%d"),
+        ("aten::add(%d, %m, %one)", "aten::pow(%d, %m)"),
+        ("%s = aten::matmul(%q, %k)", "%s = aten::matmul(%q, %k, %c)"),  # writes to %c
+        ("%y = aten::matmul(%p, %v)", "%y = aten::mv(%p, %v)"),
+    ],
+)
+def test_what_is_no_attention_of_torch(old: str, new: str) -> None:
+    text = graph(TORCH.replace(old, new), f"{INPUTS}, %c : Tensor")
+    assert text != graph(TORCH, f"{INPUTS}, %c : Tensor")
+    g, _ = fuse(text)
+    assert not any(kind.count("matmul") > 1 for kind in kinds(g))
+
+
+@pytest.mark.parametrize("side", ["q", "k"])
+def test_products_of_torch_with_weights_are_layers(side: str) -> None:
+    text = graph(TORCH).replace("%s : Tensor", "%c : Float(5, 6) = prim::Constant[value=splat(0.5)]()\n  %s : Tensor")
+    g, _ = fuse(
+        text.replace(f"(%{side}, %k)" if side == "q" else "(%q, %k)", "(%c, %k)" if side == "q" else "(%q, %c)")
+    )
+    assert not any(kind.count("matmul") > 1 for kind in kinds(g))
 
 
 def test_nothing_joins_attention() -> None:

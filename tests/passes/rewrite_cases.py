@@ -20,6 +20,14 @@ OPEN = (
     SHARED.replace("%x,", "%n,").replace("[1, 2, 1, 3]", "[1, 3, -1, 1]").replace("[1, 2, 2, 1, 3]", "[1, 3, 2, 1, 1]")
 )
 
+DROPPED = """
+%p1 : float = prim::Constant[value=0.5]()
+%p0 : float = prim::Constant[value=0.]()
+%p2 : float = prim::Constant[value=2.]()
+%no : bool = prim::Constant[value=0]()
+%yes : bool = prim::Constant[value=1]()
+"""
+
 MASKED = """
 %k : Float() = prim::Constant[value=tensor([0.])]()
 %s = onnx::Softmax(%x)
@@ -110,6 +118,8 @@ APPLIES = [
     ("shape_and_type_kept", "%y = onnx::CastLike(%n, %x)", ""),
     ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y = onnx::Tile(%x, %s)", ""),
     ("shape_and_type_kept", "%y = onnx::Squeeze(%x)", ""),
+    ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p1, %no)", ""),
+    ("torch_dropout_at_inference", f"{DROPPED}%y = aten::feature_alpha_dropout(%x, %p1, %no)", ""),
     ("conjugate", "%y = aten::conj(%x)", "conj_physical"),
     ("conjugate", "%y = aten::_conj(%x)", "conj_physical"),
     ("adjoint", "%y = aten::mH(%x)", "conj_physical mT"),
@@ -346,6 +356,8 @@ APPLIES = [
 
 # (rule, body): the rule looks at %y and leaves it
 REFUSES = [
+    ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p0, %yes)"),
+    ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p2, %no)"),
     ("conjugate", "%w = onnx::Neg_(%x)\n%y = aten::conj(%x)"),
     ("adjoint", "%y = aten::adjoint(%x)\n%w = onnx::Neg_(%y)"),
     (

@@ -274,6 +274,51 @@ def test_rows_without_any_key():
     assert not run_plan(plan, q, k, v, mask, np.array(1, np.float32))[0][0][..., [3, 7, 19], :].any()
 
 
+TORCH_CONSTANTS = """
+%dim : int = prim::Constant[value=-1]()
+%none : NoneType = prim::Constant()
+%half : float = prim::Constant[value=0.5]()
+%one : int = prim::Constant[value=1]()
+%wide : int = prim::Constant[value=6]()
+%narrow : int = prim::Constant[value=5]()
+%no : bool = prim::Constant[value=0]()
+"""
+
+OF_TORCH = """%s = aten::matmul(%q, %k)
+%d = aten::mul(%s, %half)
+%a = aten::add(%d, %m, %one)
+%p = aten::softmax(%a, %dim, %none)
+%y = aten::matmul(%p, %v)"""
+
+OF_HALVES = """%s = aten::matmul(%q, %k)
+%a = aten::masked_fill(%s, %m, %half)
+%w = aten::softmax(%a, %dim, %wide)
+%p = aten::to(%w, %narrow, %no, %no, %none)
+%y = aten::matmul(%p, %v)"""
+
+
+@pytest.mark.parametrize("mask", [(), (16,), (20, 1), (2, 1, 1, 16), (2, 3, 20, 16)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_attention_of_torch(mask, dtype):
+    inputs = numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 4), mask, dtype=dtype)
+    check(group(OF_TORCH, "q k v m", TORCH_CONSTANTS), *inputs, operators=5)
+
+
+def test_attention_of_torch_in_batches():
+    text = OF_TORCH.replace("aten::matmul", "aten::bmm")
+    check(group(text, "q k v m", TORCH_CONSTANTS), *numbers((6, 20, 8), (6, 8, 16), (6, 16, 4), (20, 16)), operators=5)
+
+
+@pytest.mark.parametrize("mask", [(20, 16), (2, 1, 1, 16)])
+def test_attention_of_torch_with_a_softmax_of_single(mask):
+    """Conversions that do nothing give their operand itself."""
+    plan = group(OF_HALVES, "q k v m", TORCH_CONSTANTS)
+    seen = np.random.default_rng(0).random(mask) < 0.3
+    check(plan, *numbers(*QKV[1], dtype=np.float16), seen, operators=5)
+    same = group(OF_HALVES.replace("%narrow", "%wide"), "q k v m", TORCH_CONSTANTS)
+    check(same, *numbers(*QKV[1]), seen, operators=5)
+
+
 def test_operators_behind_the_softmax():
     text = PLAIN.replace("%y =", "%w = onnx::Where(%mask, %p, %none)\n%y =").replace("MatMul(%p", "MatMul(%w")
     q, k, v = numbers(*QKV[1])

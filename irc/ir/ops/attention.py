@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.ir.constants import is_constant
+from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import MASKED_SOFTMAX, MATMUL, RESHAPE
-from irc.ir.ops.pointwise import is_pointwise
+from irc.ir.ops.torch_pointwise import POWERS, is_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.value import Value
 
-_SOFTMAX = {"onnx::Softmax", MASKED_SOFTMAX}
+PRODUCTS = frozenset([MATMUL, "aten::bmm", "aten::matmul"])
+
+SOFTMAX = frozenset(["onnx::Softmax", MASKED_SOFTMAX, "aten::_softmax", "aten::softmax"])
+
+VIEWS = frozenset([RESHAPE, "aten::to"])
+"""What may lie between the products although its result may be its operand's memory: only the next operator knows it.
+"""
 
 _LONGEST = 16
 """How many operators between the products are looked at."""
@@ -26,8 +32,8 @@ def attention(last: Node) -> list[Node] | None:
 
     Each but the last makes a value that the next one alone uses, so that all of them can be computed row by row of the
     scores ``q @ k``. Operators around the softmax, which goes along the rows, are pointwise; it is not known whether
-    they keep the shape of the scores. Next to the products there may be a Reshape: where heads share keys, their
-    queries are the rows of one product.
+    they keep the shape of the scores. So are PyTorch's conversions, which may do nothing. Next to the products there
+    may be a Reshape: where heads share keys, their queries are the rows of one product.
     """
     if not _is_of_computed(last):
         return None
@@ -46,14 +52,14 @@ def _up_to(value: Value, block: Block | None, past_softmax: bool, longest: int) 
     """The operators that make ``value`` of a product; on the way back to it, a softmax may have been passed."""
     if past_softmax:
         reshape = _maker(value, block, RESHAPE)
-        product = _maker(reshape.inputs[0] if reshape else value, block, MATMUL)
+        product = _maker(reshape.inputs[0] if reshape else value, block, *PRODUCTS)
         if product is not None and _is_of_computed(product):
             return [product, reshape] if reshape else [product]
     node = _maker(value, block)
     if node is None or not longest:
         return None
     operands = _operands(node, past_softmax)
-    past_softmax |= node.kind in _SOFTMAX
+    past_softmax |= node.kind in SOFTMAX
     for operand in operands:
         found = _up_to(operand, block, past_softmax, longest - 1)
         if found is not None:
@@ -61,28 +67,38 @@ def _up_to(value: Value, block: Block | None, past_softmax: bool, longest: int) 
     return None
 
 
-def _maker(value: Value, block: Block | None, kind: str = "") -> Node | None:
-    """What makes ``value`` in ``block``, of that ``kind`` if one is given; None if it has other uses, too."""
-    node = value.made_by(kind) if kind else value.node
+def _maker(value: Value, block: Block | None, *kinds: str) -> Node | None:
+    """What makes ``value`` in ``block``, of one of ``kinds`` if any are given; None if it has other uses, too."""
+    node = value.made_by(*kinds) if kinds else value.node
     return node if node is not None and node.block is block and value.is_used_once else None
 
 
 def _is_of_computed(product: Node) -> bool:
     """Whether ``product`` is one of two computed matrices. With a weight, it is a layer of its own."""
-    return product.kind == MATMUL and not is_constant(product.inputs[1])
+    return product.kind in PRODUCTS and not any(map(is_constant, product.inputs))
 
 
 def _operands(node: Node, past_softmax: bool) -> Sequence[Value]:
     """The operands through which attention may come to ``node``."""
-    if node.kind in _SOFTMAX:
+    if node.kind in SOFTMAX:
         return () if past_softmax or not _goes_along_rows(node) else node.inputs[:1]
-    # The kernel of Pow looks at the size of the exponent, and so is not the same for rows.
-    return node.inputs if is_pointwise(node) and node.kind != "onnx::Pow" else ()
+    if node.kind == "aten::to":  # a number or a device says to what; not another tensor
+        return node.inputs[:1] if all(is_constant(v) and constant_tensor(v) is None for v in node.inputs[1:]) else ()
+    # Rows have fewer exponents than the whole.
+    return node.inputs if is_elementwise(node) and node.kind not in POWERS else ()
 
 
 def _goes_along_rows(softmax: Node) -> bool:
     """Whether ``softmax`` goes along the last axis alone."""
-    version = softmax.version or 13
-    axis = softmax.attributes.get("axis", -1 if version >= 13 or softmax.kind == MASKED_SOFTMAX else 1)
     rank = softmax.inputs[0].type.rank
-    return axis in (-1, None if rank is None else rank - 1)
+    axis = _axis(softmax)
+    return axis is not None and axis in (-1, None if rank is None else rank - 1)
+
+
+def _axis(softmax: Node) -> int | None:
+    """The first axis that ``softmax`` goes along, as it is stated; None if it is not known."""
+    if softmax.kind.startswith("aten::"):
+        return constant_value(softmax.inputs[1]) if len(softmax.inputs) > 1 else None
+    is_first = softmax.kind == "onnx::Softmax" and (softmax.version or 13) < 13  # of those that are one row
+    axis: int = softmax.attributes.get("axis", 1 if is_first else -1)
+    return axis

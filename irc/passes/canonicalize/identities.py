@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir.constants import constant_value
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ def dropout_at_inference(m: Match) -> Value | None:
     else:
         inference = True
     return m.input() if inference and m.can_share(m.input()) else None
+
+
+@rewrite("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
+def torch_dropout_at_inference(m: Match) -> Value | None:
+    """Without training, it gives its input itself; the probability is checked all the same."""
+    x, probability, train = m.node.inputs
+    p = constant_value(probability)
+    fits = isinstance(p, int | float) and 0 <= p <= 1
+    return x if fits and constant_value(train) is False else None
 
 
 _CASTS = ("onnx::Cast", "onnx::CastLike")

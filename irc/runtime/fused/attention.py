@@ -27,6 +27,8 @@ from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import cutting, geometry
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
+from irc.runtime.fused.tiles import PARAMETERS
+from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
 from irc.runtime.threads import blas, workers
@@ -74,6 +76,7 @@ class Attention:
         self._place = place
         self._queries, self._keys = operations[0].ins
         self._values = operations[-1].ins[1]
+        self._take_out = [takes_out(kernel) for _, kernel, *_ in operations]
         # With an axis more, the last one has another number. (Without an axis, the last one is meant here.)
         self._counts_axes = any(node.attributes.get("axis", -1) != -1 for node, *_ in operations)
 
@@ -109,7 +112,7 @@ class Attention:
 
     def _cut(self, inputs: Sequence[Any]) -> _Cut | None:
         """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
-        if not all(is_array(x) and not x.dtype.hasobject for x in inputs):
+        if not all(not x.dtype.hasobject if is_array(x) else x is None or isinstance(x, PARAMETERS) for x in inputs):
             return None
         try:
             shapes = self._shapes(inputs)
@@ -131,7 +134,7 @@ class Attention:
             return None
         return _Cut(blocks, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes, views)
 
-    def _shapes(self, inputs: Sequence[Array]) -> tuple[Shape, Shape] | None:
+    def _shapes(self, inputs: Sequence[Any]) -> tuple[Shape, Shape] | None:
         """The shape of the first product, and that of the scores: another one if heads share keys.
 
         None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
@@ -144,6 +147,7 @@ class Attention:
         seen: set[Shape] = set()  # by operators to which it matters
         for node, kernel, ins, _ in self.operations[1:-1]:
             others = [inputs[r] for r in ins if r < len(inputs)]
+            sizes = [x.size for x in others if is_array(x)]
             if node.kind == RESHAPE:
                 shape = kernel(np.empty(shape, _NOTHING), *others).shape
                 if shape != product:
@@ -151,30 +155,30 @@ class Attention:
                         return None
                     seen.add(shape)
             else:
-                known = [inputs[r].shape if r < len(inputs) else shape for r in ins]
+                known = [shape if r >= len(inputs) else _shape(inputs[r]) for r in ins]
                 if cutting.result_shape(node.kind, known) != shape:
                     return None
-                if any(x.size != 1 for x in others):
+                if any(size != 1 for size in sizes):
                     seen.add(shape)
         if shape != product or len(seen) > 1 or broadcast_shape(lead, values[:-2]) != lead:
             return None
         return product, seen.pop() if seen else product
 
-    def _dtypes(self, inputs: Sequence[Array]) -> list[np.dtype[Any]]:
+    def _dtypes(self, inputs: Sequence[Any]) -> list[np.dtype[Any]]:
         """The element types of all results, found by calling the kernels on ones."""
-        ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) for x in inputs]
+        ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) if is_array(x) else x for x in inputs]
         for operation in self.operations:
             operands = [ones[r] for r in operation.ins]
             ones.append(operands[0] if operation.node.kind == RESHAPE else operation.kernel(*operands))
         return [x.dtype for x in ones[len(inputs) :]]
 
-    def _apart(self, inputs: Sequence[Array], heads: tuple[int, int], rows: int) -> list[Array]:
+    def _apart(self, inputs: Sequence[Any], heads: tuple[int, int], rows: int) -> list[Any]:
         """The inputs with two axes for ``heads``: those that are shared, and those that share one, each of ``rows``."""
 
-        def apart(register: int, x: Array) -> Array:
+        def apart(register: int, x: Any) -> Any:
             if register == self._queries:
                 return x.reshape(*x.shape[:-2], heads[1], rows, x.shape[-1])
-            if x.ndim < 3:
+            if not is_array(x) or x.ndim < 3:
                 return x
             if register in (self._keys, self._values):
                 return x[..., None, :, :]
@@ -194,11 +198,15 @@ class Attention:
                 if operation.node.kind == RESHAPE:
                     values.append(values[-1])
                     continue
+                operands = [values[r] for r in operation.ins]
                 out = target[block] if i == last else np.ndarray(shape, cut.dtypes[i], memory[cut.buffer_of[i]])
                 if watch is not None:
                     watch.begin_part(operation.node)
                 try:
-                    operation.kernel(*[values[r] for r in operation.ins], out=out)
+                    if self._take_out[i]:
+                        operation.kernel(*operands, out=out)
+                    else:
+                        np.copyto(out, operation.kernel(*operands))
                 except Exception as error:
                     whole = [*cut.views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
                     fail(error, operation.node, [whole[r] for r in operation.ins])
@@ -208,8 +216,10 @@ class Attention:
 
         return piece
 
-    def _part(self, register: int, x: Array, block: Index) -> Array:
+    def _part(self, register: int, x: Any, block: Index) -> Any:
         """What a block needs of an input: its rows; of what the products multiply with, all rows of its heads."""
+        if not is_array(x):
+            return x
         inner = 2 if register in (self._keys, self._values) else 1
         axes = x.ndim - inner
         if axes <= 0:
@@ -238,7 +248,7 @@ class _Cut:
         scores: Shape,
         shape: Shape,
         dtypes: list[np.dtype[Any]],
-        views: Sequence[Array],
+        views: Sequence[Any],
     ) -> None:
         self.blocks = blocks
         self.scores = scores
@@ -252,6 +262,10 @@ class _Cut:
             size * max([dtype.itemsize for dtype, used in zip(inner, self.buffer_of) if used == buffer])
             for buffer in sorted(set(self.buffer_of))
         ]
+
+
+def _shape(x: Any) -> Shape | None:
+    return x.shape if is_array(x) else None
 
 
 def _heads(product: Shape, scores: Shape) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.ops.pointwise import SHAPED_LIKE_FIRST
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from irc.ir.ops.torch_pointwise import POWERS, TORCH_POINTWISE
 from irc.ir.types import has_shape
 from irc.runtime.binding import interrupts
 from irc.runtime.fused import geometry
@@ -30,10 +30,6 @@ SHARED_TILE_BYTES = 1 << 20
 """The same at most where several threads take blocks: whenever one returns from NumPy while another holds the GIL, it
 sleeps, and waking up takes 15 to 38 µs. Measured on two threads, operands of 1 to 16 MiB, chains of 4, 12 and 40: half
 takes a twentieth to an eighth longer, a quarter a third to a half; twice as much makes no difference."""
-
-
-_POWERS = frozenset(["aten::float_power", "aten::ldexp", "aten::pow", "onnx::Pow"])
-"""Operators whose second operand is an exponent."""
 
 
 class KernelError(Exception):
@@ -145,7 +141,7 @@ def _may_be_cut(operation: Operation, values: Sequence[Any], strides: Sequence[S
     Pow's kernels, and NumPy's function in them, treat an exponent of one element in ways of their own: cutting must not
     make such exponents. Numbers, of which there are no arrays, stay what they are.
     """
-    if operation.node.kind not in _POWERS:
+    if operation.node.kind not in POWERS:
         return True
     base, exponent = (values[r] for r in operation.ins)
     if exponent is None:

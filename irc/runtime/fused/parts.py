@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir.kinds import RESHAPE
 from irc.ir.ops.attention import attention
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, put
@@ -51,7 +50,7 @@ def spans_in_blocks(bound: Bound, nodes: Sequence[Node]) -> list[tuple[int, int]
 
     for end, node in enumerate(nodes, 1):
         found = attention(node)
-        if found and [*nodes[end - len(found) : end]] == found and all(n.kind == RESHAPE or fits(n) for n in found):
+        if found and [*nodes[end - len(found) : end]] == found and all(map(fits, filter(is_elementwise, found))):
             spans.append((end - len(found), end))
     start = len(nodes)
     while start and is_elementwise(nodes[start - 1]) and fits(nodes[start - 1]):
