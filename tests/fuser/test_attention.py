@@ -130,6 +130,16 @@ def test_several_heads_of_a_model_are_several_groups() -> None:
     assert kinds(g) == ["[MatMul Softmax MatMul]"] * 2
 
 
+def test_a_product_belongs_to_one_of_them() -> None:
+    """It is the last one of the first and would be the first one of the second, which stays apart."""
+    body = (
+        BODY.replace("    %y\n", "").rstrip()[: -len("%y")]
+        + "%p2 = onnx::Softmax(%y)\n%y2 = onnx::MatMul(%p2, %c)\n%y2"
+    )
+    g, _ = fuse(graph(body, f"{INPUTS}, %c : Float(2, 3, 7, 8)"))
+    assert kinds(g) == ["[MatMul Add Softmax MatMul]", "Softmax", "MatMul"]
+
+
 def test_a_write_in_between_leaves_it_apart() -> None:
     """The keys are written between the products: the first one cannot move."""
     body = """%s = onnx::MatMul(%q, %k)

@@ -228,6 +228,26 @@ def test_old_versions_take_the_last_axis_by_its_number():
     check(plan, *numbers(*QKV[1]), operators=3)
 
 
+@pytest.mark.parametrize("softmax", ["[axis=3]", "[since_version=11]"])
+def test_a_softmax_along_another_axis_than_types_say(softmax):
+    """It goes along the last axis of what is stated, but scores have an axis more."""
+    stated = "Float(*, *, *, *)" if "axis" in softmax else "Float(*, *)"
+    text = PLAIN.replace("Softmax(", f"Softmax{softmax}(").replace("%s =", f"%s : {stated} =")
+    lead = (2, 2, 3) if "axis" in softmax else (3,)
+    inputs = numbers(*[(*lead, *matrix) for matrix in ((20, 8), (8, 16), (16, 4))])
+    plan = group(text)
+    (found,), counters = run_plan(plan, *inputs)
+    close(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
+
+
+def test_the_last_product_of_one_may_be_the_first_of_another():
+    """Only one of the two runs in blocks: the other one's operators come after it."""
+    text = f"{PLAIN.replace('%y', '%t')}\n%u = onnx::Softmax(%t)\n%y = onnx::MatMul(%u, %w)"
+    inputs = numbers(*QKV[1][:2], (2, 3, 16, 24), (2, 3, 24, 4))
+    check(group(text, "q k v w"), *inputs, operators=5)
+
+
 @pytest.mark.parametrize(
     ("operators", "extra"),
     [
@@ -258,6 +278,17 @@ def test_half_precision_with_a_softmax_of_single():
     text = text.replace("%y =", "%p = onnx::Cast[to=10](%w)\n%y =")
     counters = check(group(text), *numbers(*QKV[1], dtype=np.float16), operators=5)
     assert counters.tile_bytes % (16 * (2 + 4)) == 0
+
+
+def test_scores_that_are_text_for_a_while_run_one_by_one():
+    text = PLAIN.replace("Softmax(%s)", "Softmax(%f)").replace(
+        "%p =", "%t = onnx::Cast[to=8](%s)\n%f = onnx::Cast[to=1](%t)\n%p ="
+    )
+    plan = group(text)
+    inputs = numbers(*QKV[1])
+    (found,), counters = run_plan(plan, *inputs)
+    close(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
 
 
 def test_rows_without_any_key():
@@ -469,7 +500,9 @@ def test_any_attention(data: st.DataObject) -> None:
         if i == softmax_at:
             members.append(f"%p{i} = onnx::Softmax[axis=-1](%{last})")
         elif draw(st.booleans()):
-            members.append(f"%p{i} = onnx::{draw(st.sampled_from(['Tanh', 'Neg', 'Relu', 'Sigmoid', 'Gelu']))}(%{last})")
+            members.append(
+                f"%p{i} = onnx::{draw(st.sampled_from(['Tanh', 'Neg', 'Relu', 'Sigmoid', 'Gelu']))}(%{last})"
+            )
         else:
             inputs += numbers(some([*lead, rows, keys]))
             parameters.append(f"m{i}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.value import Value
 
-_SOFTMAX = {"onnx::Softmax", MASKED_SOFTMAX}
+SOFTMAX = {"onnx::Softmax", MASKED_SOFTMAX}
 
 _LONGEST = 16
 """How many operators between the products are looked at."""
@@ -53,7 +53,7 @@ def _up_to(value: Value, block: Block | None, past_softmax: bool, longest: int) 
     if node is None or not longest:
         return None
     operands = _operands(node, past_softmax)
-    past_softmax |= node.kind in _SOFTMAX
+    past_softmax |= node.kind in SOFTMAX
     for operand in operands:
         found = _up_to(operand, block, past_softmax, longest - 1)
         if found is not None:
@@ -74,7 +74,7 @@ def _is_of_computed(product: Node) -> bool:
 
 def _operands(node: Node, past_softmax: bool) -> Sequence[Value]:
     """The operands through which attention may come to ``node``."""
-    if node.kind in _SOFTMAX:
+    if node.kind in SOFTMAX:
         return () if past_softmax or not _goes_along_rows(node) else node.inputs[:1]
     # The kernel of Pow looks at the size of the exponent, and so is not the same for rows.
     return node.inputs if is_pointwise(node) and node.kind != "onnx::Pow" else ()
@@ -82,7 +82,12 @@ def _operands(node: Node, past_softmax: bool) -> Sequence[Value]:
 
 def _goes_along_rows(softmax: Node) -> bool:
     """Whether ``softmax`` goes along the last axis alone."""
-    version = softmax.version or 13
-    axis = softmax.attributes.get("axis", -1 if version >= 13 or softmax.kind == MASKED_SOFTMAX else 1)
     rank = softmax.inputs[0].type.rank
-    return axis in (-1, None if rank is None else rank - 1)
+    return softmax_axis(softmax) in (-1, None if rank is None else rank - 1)
+
+
+def softmax_axis(softmax: Node) -> int:
+    """The axis that ``softmax`` goes along; before version 13, the first of several."""
+    version = softmax.version or 13
+    default = -1 if version >= 13 or softmax.kind == MASKED_SOFTMAX else 1
+    return int(softmax.attributes.get("axis", default))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from irc.ir.kinds import RESHAPE
+from irc.ir.ops.attention import SOFTMAX, softmax_axis
 from irc.runtime.binding import interrupts
 from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import cutting, geometry
@@ -57,8 +58,7 @@ class Attention:
         self._place = place
         self._queries, self._keys = operations[0].ins
         self._values = operations[-1].ins[1]
-        # With an axis more, the last one has another number. (Without an axis, the last one is meant here.)
-        self._counts_axes = any(node.attributes.get("axis", -1) != -1 for node, *_ in operations)
+        self._axis = next(softmax_axis(node) for node, *_ in operations if node.kind in SOFTMAX)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
@@ -104,12 +104,12 @@ class Attention:
             if any(interrupts(error, operation.node) for operation in self.operations):
                 raise
             return None
-        if shapes is None:
+        if shapes is None or any(dtype.hasobject for dtype in dtypes):
             return None
         product, scores = shapes
         heads = None if scores == product else _heads(product, scores)
-        if heads is not None and self._counts_axes:
-            return None
+        if self._axis != -1 and (heads is not None or self._axis != len(scores) - 1):
+            return None  # it is not the last axis: there will be another one, or stated types are wrong
         views = inputs if heads is None else self._apart(inputs, heads, scores[-2])
         space = scores if heads is None else (*scores[:-3], *heads, *scores[-2:])
         row = space[-1] * max([dtype.itemsize for dtype in dtypes])
