@@ -25,11 +25,12 @@ from irc.ir.kinds import RESHAPE
 from irc.ir.ops.attention import SOFTMAX, softmax_axis
 from irc.runtime.binding import interrupts
 from irc.runtime.execution import Frame, Run, Slots, Watch, fail
-from irc.runtime.fused import cutting, geometry
+from irc.runtime.fused import cutting, geometry, tiles
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
+from irc.runtime.recurring import Recurring
 from irc.runtime.threads import blas, workers
 from irc.runtime.values import Array, is_array
 
@@ -38,6 +39,11 @@ THREADS = 16
 
 _PARTS = 4
 """Into about so many blocks scores are cut at least, if these are not too small for it."""
+
+ROWS = 64
+"""A block has at least so many rows of one product, if that has as many: each block reads all keys and values of its
+heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long; 128 are as
+fast, but for a seventh at the shortest of these."""
 
 _BYTE = np.dtype(np.uint8)
 _NOTHING = np.dtype("V0")  # arrays of it have a shape, and take no memory
@@ -59,6 +65,8 @@ class Attention:
         self._queries, self._keys = operations[0].ins
         self._values = operations[-1].ins[1]
         self._axis = next(softmax_axis(node) for node, *_ in operations if node.kind in SOFTMAX)
+        self._targets = {operation.ins[1] for operation in operations if operation.node.kind == RESHAPE}
+        self._cuts: Recurring[_Cut | None] = Recurring(tiles.BUDGET, tiles.KEPT)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
@@ -72,9 +80,11 @@ class Attention:
 
     def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
-        cut = self._cut([frame[s] for s in self.slots])
+        inputs = [frame[s] for s in self.slots]
+        cut = self._find_cut(inputs)
         if cut is None:
             return None
+        views = inputs if cut.heads is None else self._apart(inputs, cut.heads, cut.scores[-2])
         if self._place is None:
             check_size(cut.shape, cut.dtypes[-1])
             result = np.empty(cut.shape, cut.dtypes[-1])
@@ -83,7 +93,7 @@ class Attention:
         target = result.reshape(*cut.scores[:-1], cut.shape[-1])
         threads = min(run.threads or min(workers.usable_processors(), THREADS), len(cut.blocks))
         with blas.at_most(1) if threads > 1 else nullcontext():
-            workers.share(lambda: self._piece(cut, target, run.watch), len(cut.blocks), threads)
+            workers.share(lambda: self._piece(cut, views, target, run.watch), len(cut.blocks), threads)
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.tiled_groups += 1
@@ -93,10 +103,21 @@ class Attention:
             run.watch.end_parts(self.operations[-1].node, False)
         return [result]
 
-    def _cut(self, inputs: Sequence[Any]) -> _Cut | None:
-        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
+    def _find_cut(self, inputs: Sequence[Any]) -> _Cut | None:
+        """What `_cut` says of inputs of these kinds, which is kept for other runs."""
         if not all(is_array(x) and not x.dtype.hasobject for x in inputs):
             return None
+        kinds = tuple([(x.shape, x.dtype, x.tobytes() if r in self._targets else b"") for r, x in enumerate(inputs)])
+        try:
+            return self._cuts.find(kinds)
+        except KeyError:
+            cut = self._cut(inputs)
+        if self._cuts.is_worth_it(kinds):
+            self._cuts.keep(kinds, cut, tiles.TILING + (len(cut.blocks) if cut else 0))
+        return cut
+
+    def _cut(self, inputs: Sequence[Array]) -> _Cut | None:
+        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
         try:
             shapes = self._shapes(inputs)
             dtypes = self._dtypes(inputs)
@@ -110,15 +131,14 @@ class Attention:
         heads = None if scores == product else _heads(product, scores)
         if self._axis != -1 and (heads is not None or self._axis != len(scores) - 1):
             return None  # it is not the last axis: there will be another one, or stated types are wrong
-        views = inputs if heads is None else self._apart(inputs, heads, scores[-2])
         space = scores if heads is None else (*scores[:-3], *heads, *scores[-2:])
         row = space[-1] * max([dtype.itemsize for dtype in dtypes])
         whole = math.prod(space[:-1]) * row
         if whole <= cutting.TILE_BYTES:
             return None
         most = max(cutting.TILE_BYTES, min(cutting.SHARED_TILE_BYTES, whole // _PARTS))
-        blocks = geometry.blocks(space[:-1], max(1, most // row))
-        return _Cut(blocks, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes, views)
+        blocks = geometry.blocks(space[:-1], max(most // row, min(ROWS, product[-2])))
+        return _Cut(blocks, heads, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes)
 
     def _shapes(self, inputs: Sequence[Array]) -> tuple[Shape, Shape] | None:
         """The shape of the first product, and that of the scores: another one if heads share keys.
@@ -171,14 +191,14 @@ class Attention:
 
         return [apart(register, x) for register, x in enumerate(inputs)]
 
-    def _piece(self, cut: _Cut, target: Array, watch: Watch | None) -> workers.Piece:
+    def _piece(self, cut: _Cut, views: Sequence[Array], target: Array, watch: Watch | None) -> workers.Piece:
         memory = [scratch(f"attention {i}", (size,), _BYTE) for i, size in enumerate(cut.buffers)]
         last = len(self.operations) - 1
 
         def piece(number: int) -> None:
             block = cut.blocks[number]
             shape = (*geometry.extents(block), cut.scores[-1])
-            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(cut.views)]
+            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(views)]
             for i, operation in enumerate(self.operations):
                 if operation.node.kind == RESHAPE:
                     values.append(values[-1])
@@ -189,7 +209,7 @@ class Attention:
                 try:
                     operation.kernel(*[values[r] for r in operation.ins], out=out)
                 except Exception as error:
-                    whole = [*cut.views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
+                    whole = [*views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
                     fail(error, operation.node, [whole[r] for r in operation.ins])
                 if watch is not None:
                     watch.end_part(operation.node)
@@ -212,10 +232,10 @@ class _Cut:
 
     Attributes:
         blocks: the index of each among the rows: of all axes of the scores but the last.
+        heads: how many heads there are that others share, and how many share each, if these have an axis of their own.
         scores: the shape of the scores.
         shape: that of the result.
         dtypes: the element types of all operators' results.
-        views: the inputs as they are read for scores of that shape.
         buffer_of: of all operators but the last, the scratch buffer that each writes to: over its operand, or to the
             other one where it changes the element type.
         buffers: the bytes of the buffers.
@@ -224,16 +244,16 @@ class _Cut:
     def __init__(
         self,
         blocks: list[Index],
+        heads: tuple[int, int] | None,
         scores: Shape,
         shape: Shape,
         dtypes: list[np.dtype[Any]],
-        views: Sequence[Array],
     ) -> None:
         self.blocks = blocks
+        self.heads = heads
         self.scores = scores
         self.shape = shape
         self.dtypes = dtypes
-        self.views = views
         inner = dtypes[:-1]
         self.buffer_of = [changes % 2 for changes in accumulate((a != b for a, b in pairwise(inner)), initial=0)]
         size = max(math.prod(geometry.extents(block)) for block in blocks) * scores[-1]

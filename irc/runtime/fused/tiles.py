@@ -42,7 +42,7 @@ KEPT = 16
 BUDGET = 1 << 12
 """Blocks of all tilings that are kept for a group: less than 2 MiB."""
 
-_TILING = 16
+TILING = 16
 """What else belongs to a tiling takes as much as so many blocks."""
 
 
@@ -96,7 +96,7 @@ class Tail:
             except cutting.KernelError:
                 return None
             if self._tilings.is_worth_it(kinds):
-                self._tilings.keep(kinds, found, _TILING + (len(found.blocks) if found else 0))
+                self._tilings.keep(kinds, found, TILING + (len(found.blocks) if found else 0))
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:
