@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tracemalloc
 from collections.abc import Callable
 from threading import Barrier, get_ident
@@ -129,8 +130,9 @@ MASKS = [(16,), (20, 16), (20, 1), (1, 20, 16), (2, 1, 1, 16), (2, 1, 20, 16), (
 @pytest.mark.parametrize("scale", [(), (1,), (1, 1, 1, 1)])
 @pytest.mark.parametrize("mask", MASKS)
 def test_masks_are_cut_where_they_have_rows(mask, scale):
+    """Factors: what is added to a whole row makes no difference."""
     inputs = numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 4), mask, scale)
-    check(group(MASKED, "q k v mask scale"), *inputs, operators=5)
+    check(group(MASKED.replace("Add", "Mul"), "q k v mask scale"), *inputs, operators=5)
 
 
 def test_each_row_stands_where_it_belongs():
@@ -163,7 +165,7 @@ def test_heads_that_share_keys(mask, shared, keys):
     lead = (2, shared) if keys == "own" else (1, 1) if shared == 1 else (1, shared)
     inputs = numbers((2, shared, rows, 8), (*lead, 8, 14), (*lead, 14, 4), mask)
     targets = [np.array([0, 6, -1, 14]), np.array([2, shared, rows, -1])]
-    plan = group(SHARED, "q k v mask to_heads to_rows")
+    plan = group(SHARED.replace("Add", "Mul"), "q k v mask to_heads to_rows")
     check(plan, *inputs, *targets, operators=6)
 
 
@@ -208,6 +210,15 @@ def test_masks_before_heads_are_apart():
     (found,), counters = run_plan(plan, q, k, v, mask, *targets, early)
     close(found, one_by_one(plan, q, k, v, mask, *targets, early))
     assert counters.tiled_groups == 0
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
+def test_heads_that_share_keys_without_a_mask(axis):
+    """It makes no difference then whether they have an axis of their own."""
+    text = SHARED.replace("[axis=-1]", f"[axis={axis}]").replace("%a =", "%a : Float(*, *, *, *) =")
+    text = text.replace("Add(%apart, %mask)", "Tanh(%apart)")
+    inputs = [*numbers((2, 2, 27, 8), (2, 2, 8, 14), (1, 1, 14, 4)), np.array([2, 6, 9, 14]), np.array([2, 2, 27, 14])]
+    check(group(text, "q k v to_heads to_rows"), *inputs, operators=6)
 
 
 @pytest.mark.parametrize("axis", [-1, 3])
@@ -339,6 +350,23 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_one_by_one(number):
     with pytest.raises(Error) as caught:
         run_plan(plan, *inputs)
     assert str(caught.value) == str(wanted.value) and caught.value.where.startswith("onnx::MatMul")
+
+
+@pytest.mark.parametrize("shapes", [((8,), (8, 400), (400, 4)), ((60, 8), (8,), (60,)), ((60, 8), (8, 60), (60,))])
+def test_vectors_run_one_by_one(shapes):
+    inputs = numbers(*shapes)
+    plan = group(PLAIN)
+    (found,), counters = run_plan(plan, *inputs, threads=2)
+    np.testing.assert_array_equal(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_numbers_are_no_matrices(number):
+    inputs = numbers(*QKV[1])
+    inputs[number] = np.array(1, np.float32)
+    with pytest.raises(Error, match="IRC4.*onnx::MatMul"):
+        run_plan(group(PLAIN), *inputs)
 
 
 def test_small_scores_run_one_by_one():
@@ -485,6 +513,39 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
     (found,), _ = run_plan(plan, *inputs, threads=2)
     np.testing.assert_array_equal(found, expected)
     assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads
+
+
+def test_one_thread_is_the_callers(monkeypatch):
+    plan = group(PLAIN)
+    kernel, seen = _attention(plan).operations[1].kernel, set[int]()
+
+    def listening(x: Any, **out: Any) -> Any:
+        seen.add(get_ident())
+        time.sleep(0.001)  # another thread would come
+        return kernel(x, **out)
+
+    replace(monkeypatch, plan, 1, listening)
+    run_plan(plan, *numbers(*QKV[1]), threads=1)
+    assert seen == {get_ident()}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_profiles_have_each_operator_block_by_block(threads):
+    """Its time is its own, on whatever thread; only the result is an array."""
+    model = irc.compile(parse_graph(MODEL))
+    inputs = dict(zip("xkvc", numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 8), (2, 3, 20, 8))))
+    for _ in range(3):
+        (wanted,) = model.run(inputs, threads=threads).values()
+    counters = model.counters
+    profile = model.profile(inputs, threads=threads)
+    np.testing.assert_array_equal(profile.outputs["z"], wanted)
+    assert (profile.counters.kernels, profile.counters.tiles) == (counters.kernels, counters.tiles)
+    rows = {row.label: row for row in profile.by_node()}
+    members = [rows[f"onnx::{name}"] for name in ("MatMul '%s'", "Softmax '%p'", "MatMul '%y'")]
+    assert [(row.calls, row.fresh, row.in_place) for row in members] == [(counters.tiles, n, 0) for n in (0, 0, 1)]
+    (group,) = profile.by_group()
+    assert {row.label for row in group.members} == {row.label for row in members}
+    assert group.node.calls == 1 and len(rows) == 8
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -141,7 +141,7 @@ class Attention:
         return _Cut(blocks, heads, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes)
 
     def _shapes(self, inputs: Sequence[Array]) -> tuple[Shape, Shape] | None:
-        """The shape of the first product, and that of the scores: another one if heads share keys.
+        """The shape of the first product, and that of the scores: another one if heads share keys, and if it matters.
 
         None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
         """
@@ -149,25 +149,22 @@ class Attention:
         if len(values) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
             return None
         lead = broadcast_shape(queries[:-2], keys[:-2])
-        shape = product = (*lead, queries[-2], keys[-1])
-        seen: set[Shape] = set()  # by operators to which it matters
+        shape = scores = product = (*lead, queries[-2], keys[-1])
         for node, kernel, ins, _ in self.operations[1:-1]:
             others = [inputs[r] for r in ins if r < len(inputs)]
             if node.kind == RESHAPE:
                 shape = kernel(np.empty(shape, _NOTHING), *others).shape
-                if shape != product:
-                    if _heads(product, shape) is None:
-                        return None
-                    seen.add(shape)
+                if shape != product and _heads(product, shape) is None:
+                    return None
             else:
                 known = [inputs[r].shape if r < len(inputs) else shape for r in ins]
                 if cutting.result_shape(node.kind, known) != shape:
                     return None
                 if any(x.size != 1 for x in others):
-                    seen.add(shape)
-        if shape != product or len(seen) > 1 or broadcast_shape(lead, values[:-2]) != lead:
+                    scores = shape  # of all of them: every Reshape stands next to a product
+        if shape != product or broadcast_shape(lead, values[:-2]) != lead:
             return None
-        return product, seen.pop() if seen else product
+        return product, scores
 
     def _dtypes(self, inputs: Sequence[Array]) -> list[np.dtype[Any]]:
         """The element types of all results, found by calling the kernels on ones."""
