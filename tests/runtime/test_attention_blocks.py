@@ -471,6 +471,34 @@ def test_planned_results_are_not_made_over_what_later_blocks_read(threads):
         assert model.counters.arena_bytes == sum(2 * 3 * rows * 8 * 4 for rows in (20, 16, 20))  # of q, w and y
 
 
+RETURNED = """
+graph(%x : Float(2, 3, 20, 8), %k : Float(2, 3, 8, 16), %v : Float(2, 3, 16, 8)):
+  %q : Float(2, 3, 20, 8) = onnx::Softmax(%x)
+  %y : Float(2, 3, 20, 8), %r : Float(2, 3, 20, 8) = prim::FusionGroup_0(%q, %k, %v)
+  %t : Float(2, 3, 20, 8) = onnx::Softmax(%y)
+  %z : Float(2, 3, 20, 8) = onnx::Add(%t, %r)
+  return (%z)
+with prim::FusionGroup_0 = graph(%q : Float(2, 3, 20, 8), %k : Float(2, 3, 8, 16), %v : Float(2, 3, 16, 8)):
+  %s : Float(2, 3, 20, 16) = onnx::MatMul(%q, %k)
+  %p : Float(2, 3, 20, 16) = onnx::Softmax(%s)
+  %y : Float(2, 3, 20, 8) = onnx::MatMul(%p, %v)
+  %r : Float(2, 3, 20, 8) = onnx::Relu(%y)
+  return (%y, %r)
+"""
+
+
+def test_what_follows_in_the_group_is_not_made_over_what_attention_has_read():
+    """The queries' memory is free by then, for anything. Only the sum is in place, and the counters say so."""
+    model = irc.compile(parse_graph(RETURNED), "none")
+    inputs = dict(zip("xkv", numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 8))))
+    wanted = model.run(inputs, threads=1)["z"]
+    for _ in range(3):
+        close(model.run(inputs, threads=1)["z"], wanted)
+    counters = model.counters
+    assert (counters.tiled_groups, counters.planned, counters.in_place) == (1, 3, 1)
+    assert counters.arena_bytes == 2 * 2 * 3 * 20 * 8 * 4
+
+
 def _attention(plan: Plan) -> Attention:
     """That of the only group of ``plan``, through the closures of its step."""
     found: set[Attention] = set()
