@@ -80,8 +80,11 @@ class Policy:
 
 def _attention(graph: Graph) -> dict[Node, Node]:
     """The operators of attention in ``graph``, those in groups included, with the last one of each."""
-    found = (attention(op) for node in graph.walk() for op in operators(node))
-    return {op: members[-1] for members in found if members for op in members}
+    found: dict[Node, Node] = {}
+    for members in (attention(op) for node in graph.walk() for op in operators(node)):
+        if members and found.keys().isdisjoint(members):  # the last product of one may be the first of another
+            found.update(dict.fromkeys(members, members[-1]))
+    return found
 
 
 def fault(policy: object) -> str:

@@ -180,6 +180,24 @@ def test_several_heads_of_a_model_are_several_groups() -> None:
     assert kinds(g) == ["[MatMul Softmax MatMul]"] * 2
 
 
+def test_a_product_belongs_to_one_of_them() -> None:
+    """It is the last one of the first and would be the first one of the second, which stays apart."""
+    body = (
+        BODY.replace("    %y\n", "").rstrip()[: -len("%y")]
+        + "%p2 = onnx::Softmax(%y)\n%y2 = onnx::MatMul(%p2, %c)\n%y2"
+    )
+    g, _ = fuse(graph(body, f"{INPUTS}, %c : Float(2, 3, 7, 8)"))
+    assert kinds(g) == ["[MatMul Add Softmax MatMul]", "Softmax", "MatMul"]
+
+
+@pytest.mark.parametrize(("operators", "groups"), [(15, 1), (16, 2)])
+def test_not_too_much_may_lie_between_the_products(operators: int, groups: int) -> None:
+    chain = "\n".join(f"%t{i} = onnx::Tanh(%{f't{i - 1}' if i else 's'})" for i in range(operators))
+    body = BODY.replace("%a = onnx::Add(%s, %m)", chain).replace("Softmax(%a)", f"Softmax(%t{operators - 1})")
+    g, _ = fuse(graph(body))
+    assert len(kinds(g)) == groups + (groups == 2)
+
+
 def test_a_write_in_between_leaves_it_apart() -> None:
     """The keys are written between the products: the first one cannot move."""
     body = """%s = onnx::MatMul(%q, %k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tracemalloc
 from collections.abc import Callable
 from threading import Barrier, get_ident
@@ -18,7 +19,7 @@ import irc
 from irc.errors import Error
 from irc.ir import parse_graph
 from irc.runtime.execution import Counters, Run, Watch
-from irc.runtime.fused import cutting
+from irc.runtime.fused import attention, cutting
 from irc.runtime.fused.attention import Attention
 from irc.runtime.memory import memory_plan
 from irc.runtime.plan import Plan, lower
@@ -36,6 +37,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "TILE_BYTES", 512)
     monkeypatch.setattr(memory_plan, "TILE_BYTES", 512)
     monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 1024)
+    monkeypatch.setattr(attention, "ROWS", 1)
 
 
 def _typed(text: str) -> str:
@@ -136,8 +138,9 @@ MASKS = [(16,), (20, 16), (20, 1), (1, 20, 16), (2, 1, 1, 16), (2, 1, 20, 16), (
 @pytest.mark.parametrize("scale", [(), (1,), (1, 1, 1, 1)])
 @pytest.mark.parametrize("mask", MASKS)
 def test_masks_are_cut_where_they_have_rows(mask, scale):
+    """Factors: what is added to a whole row makes no difference."""
     inputs = numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 4), mask, scale)
-    check(group(MASKED, "q k v mask scale"), *inputs, operators=5)
+    check(group(MASKED.replace("Add", "Mul"), "q k v mask scale"), *inputs, operators=5)
 
 
 def test_each_row_stands_where_it_belongs():
@@ -170,7 +173,7 @@ def test_heads_that_share_keys(mask, shared, keys):
     lead = (2, shared) if keys == "own" else (1, 1) if shared == 1 else (1, shared)
     inputs = numbers((2, shared, rows, 8), (*lead, 8, 14), (*lead, 14, 4), mask)
     targets = [np.array([0, 6, -1, 14]), np.array([2, shared, rows, -1])]
-    plan = group(SHARED, "q k v mask to_heads to_rows")
+    plan = group(SHARED.replace("Add", "Mul"), "q k v mask to_heads to_rows")
     check(plan, *inputs, *targets, operators=6)
 
 
@@ -214,6 +217,15 @@ def test_masks_before_heads_are_apart():
 
 
 @pytest.mark.parametrize("axis", [-1, 3])
+def test_heads_that_share_keys_without_a_mask(axis):
+    """It makes no difference then whether they have an axis of their own."""
+    text = SHARED.replace("[axis=-1]", f"[axis={axis}]").replace("%a =", "%a : Float(*, *, *, *) =")
+    text = text.replace("Add(%apart, %mask)", "Tanh(%apart)")
+    inputs = [*numbers((2, 2, 27, 8), (2, 2, 8, 14), (1, 1, 14, 4)), np.array([2, 6, 9, 14]), np.array([2, 2, 27, 14])]
+    check(group(text, "q k v to_heads to_rows"), *inputs, operators=6)
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
 def test_the_softmax_goes_along_rows_whatever_that_is_called(axis):
     """By its number, the last axis is another one where heads that share keys have an axis of their own."""
     q, k, v, mask = numbers((2, 2, 27, 8), (2, 2, 8, 14), (1, 1, 14, 4), (9, 14))
@@ -229,6 +241,26 @@ def test_old_versions_take_the_last_axis_by_its_number():
     text = PLAIN.replace("Softmax(", "Softmax[axis=3, since_version=11](").replace("%s =", "%s : Float(*, *, *, *) =")
     plan = group(text)
     check(plan, *numbers(*QKV[1]), operators=3)
+
+
+@pytest.mark.parametrize("softmax", ["[axis=3]", "[since_version=11]"])
+def test_a_softmax_along_another_axis_than_types_say(softmax):
+    """It goes along the last axis of what is stated, but scores have an axis more."""
+    stated = "Float(*, *, *, *)" if "axis" in softmax else "Float(*, *)"
+    text = PLAIN.replace("Softmax(", f"Softmax{softmax}(").replace("%s =", f"%s : {stated} =")
+    lead = (2, 2, 3) if "axis" in softmax else (3,)
+    inputs = numbers(*[(*lead, *matrix) for matrix in ((20, 8), (8, 16), (16, 4))])
+    plan = group(text)
+    (found,), counters = run_plan(plan, *inputs)
+    close(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
+
+
+def test_the_last_product_of_one_may_be_the_first_of_another():
+    """Only one of the two runs in blocks: the other one's operators come after it."""
+    text = f"{PLAIN.replace('%y', '%t')}\n%u = onnx::Softmax(%t)\n%y = onnx::MatMul(%u, %w)"
+    inputs = numbers(*QKV[1][:2], (2, 3, 16, 24), (2, 3, 24, 4))
+    check(group(text, "q k v w"), *inputs, operators=5)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +293,17 @@ def test_half_precision_with_a_softmax_of_single():
     text = text.replace("%y =", "%p = onnx::Cast[to=10](%w)\n%y =")
     counters = check(group(text), *numbers(*QKV[1], dtype=np.float16), operators=5)
     assert counters.tile_bytes % (16 * (2 + 4)) == 0
+
+
+def test_scores_that_are_text_for_a_while_run_one_by_one():
+    text = PLAIN.replace("Softmax(%s)", "Softmax(%f)").replace(
+        "%p =", "%t = onnx::Cast[to=8](%s)\n%f = onnx::Cast[to=1](%t)\n%p ="
+    )
+    plan = group(text)
+    inputs = numbers(*QKV[1])
+    (found,), counters = run_plan(plan, *inputs)
+    close(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
 
 
 def test_rows_without_any_key():
@@ -358,6 +401,23 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_one_by_one(number):
     assert str(caught.value) == str(wanted.value) and caught.value.where.startswith("onnx::MatMul")
 
 
+@pytest.mark.parametrize("shapes", [((8,), (8, 400), (400, 4)), ((60, 8), (8,), (60,)), ((60, 8), (8, 60), (60,))])
+def test_vectors_run_one_by_one(shapes):
+    inputs = numbers(*shapes)
+    plan = group(PLAIN)
+    (found,), counters = run_plan(plan, *inputs, threads=2)
+    np.testing.assert_array_equal(found, one_by_one(plan, *inputs))
+    assert counters.tiled_groups == 0
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_numbers_are_no_matrices(number):
+    inputs = numbers(*QKV[1])
+    inputs[number] = np.array(1, np.float32)
+    with pytest.raises(Error, match=r"IRC4.*onnx::MatMul"):
+        run_plan(group(PLAIN), *inputs)
+
+
 def test_small_scores_run_one_by_one():
     plan = group(PLAIN)
     inputs = numbers((2, 4, 8), (2, 8, 4), (2, 4, 8))
@@ -384,6 +444,36 @@ def test_operands_lie_as_they_like(layout):
     elif layout == "repeated":
         k, v, mask = (np.broadcast_to(x[:, :1], x.shape) for x in (k, v, mask))
     check(group(MASKED, "q k v mask scale"), q, k, v, mask, np.array(0.5, np.float32), operators=5)
+
+
+def test_how_scores_are_cut_is_worked_out_once(monkeypatch):
+    """For other shapes and element types, and where a Reshape is given other numbers, it is another way."""
+    q, k, v, mask = numbers((2, 2, 27, 8), (2, 2, 8, 14), (1, 1, 14, 4), (1,))
+    plan = group(SHARED, "q k v mask to_heads to_rows")
+    found, kernel = list[Any](), _attention(plan).operations[3].kernel
+
+    def listening(x: Any, **out: Any) -> Any:
+        if not out:
+            found.append(x.dtype)
+        return kernel(x, **out)
+
+    replace(monkeypatch, plan, 3, listening)
+    heads = [([2, 6, 9, 14], 1), ([2, 2, 27, 14], 1), ([2, 54, 1, 14], 1), ([2, 6, 18, 7], 0)]
+    for dtype in (np.float32, np.float16):
+        for to_heads, tiled in heads * 3:
+            inputs = [*(x.astype(dtype) for x in (q, k, v, mask)), np.array(to_heads), np.array([2, 2, 27, 14])]
+            (y,), counters = run_plan(plan, *inputs)
+            assert counters.tiled_groups == tiled
+            close(y, one_by_one(group(SHARED, "q k v mask to_heads to_rows"), *inputs))
+    assert found == [np.float32] * 4 + [np.float16] * 4
+
+
+@pytest.mark.parametrize(("shape", "tiles"), [((2, 90, 8), 6), ((2, 10, 8), 2), ((9, 1, 8), 9)])
+def test_blocks_have_some_rows_however_long_these_are(shape, tiles, monkeypatch):
+    """Each block reads all keys; of a head with fewer rows, it has all, and of others nothing."""
+    monkeypatch.setattr(attention, "ROWS", 30)
+    inputs = numbers(shape, (shape[0], 8, 500), (shape[0], 500, 4))
+    assert check(group(PLAIN), *inputs, operators=3).tiles == tiles
 
 
 def test_scores_never_have_full_size(monkeypatch):
@@ -430,6 +520,34 @@ def test_planned_results_are_not_made_over_what_later_blocks_read(threads):
         assert model.counters.arena_bytes == sum(2 * 3 * rows * 8 * 4 for rows in (20, 16, 20))  # of q, w and y
 
 
+RETURNED = """
+graph(%x : Float(2, 3, 20, 8), %k : Float(2, 3, 8, 16), %v : Float(2, 3, 16, 8)):
+  %q : Float(2, 3, 20, 8) = onnx::Softmax(%x)
+  %y : Float(2, 3, 20, 8), %r : Float(2, 3, 20, 8) = prim::FusionGroup_0(%q, %k, %v)
+  %t : Float(2, 3, 20, 8) = onnx::Softmax(%y)
+  %z : Float(2, 3, 20, 8) = onnx::Add(%t, %r)
+  return (%z)
+with prim::FusionGroup_0 = graph(%q : Float(2, 3, 20, 8), %k : Float(2, 3, 8, 16), %v : Float(2, 3, 16, 8)):
+  %s : Float(2, 3, 20, 16) = onnx::MatMul(%q, %k)
+  %p : Float(2, 3, 20, 16) = onnx::Softmax(%s)
+  %y : Float(2, 3, 20, 8) = onnx::MatMul(%p, %v)
+  %r : Float(2, 3, 20, 8) = onnx::Relu(%y)
+  return (%y, %r)
+"""
+
+
+def test_what_follows_in_the_group_is_not_made_over_what_attention_has_read():
+    """The queries' memory is free by then, for anything. Only the sum is in place, and the counters say so."""
+    model = irc.compile(parse_graph(RETURNED), "none")
+    inputs = dict(zip("xkv", numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 8))))
+    wanted = model.run(inputs, threads=1)["z"]
+    for _ in range(3):
+        close(model.run(inputs, threads=1)["z"], wanted)
+    counters = model.counters
+    assert (counters.tiled_groups, counters.planned, counters.in_place) == (1, 3, 1)
+    assert counters.arena_bytes == 2 * 2 * 3 * 20 * 8 * 4
+
+
 def _attention(plan: Plan) -> Attention:
     """That of the only group of ``plan``, through the closures of its step."""
     found: set[Attention] = set()
@@ -471,7 +589,40 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
     replace(monkeypatch, plan, 1, meeting)
     (found,), _ = run_plan(plan, *inputs, threads=2)
     np.testing.assert_array_equal(found, expected)
-    assert len(met) == 2 and set(seen[1:]) == {1} and blas.threads()._get() == all_threads
+    assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads
+
+
+def test_one_thread_is_the_callers(monkeypatch):
+    plan = group(PLAIN)
+    kernel, seen = _attention(plan).operations[1].kernel, set[int]()
+
+    def listening(x: Any, **out: Any) -> Any:
+        seen.add(get_ident())
+        time.sleep(0.001)  # another thread would come
+        return kernel(x, **out)
+
+    replace(monkeypatch, plan, 1, listening)
+    run_plan(plan, *numbers(*QKV[1]), threads=1)
+    assert seen == {get_ident()}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_profiles_have_each_operator_block_by_block(threads):
+    """Its time is its own, on whatever thread; only the result is an array."""
+    model = irc.compile(parse_graph(MODEL))
+    inputs = dict(zip("xkvc", numbers((2, 3, 20, 8), (2, 3, 8, 16), (2, 3, 16, 8), (2, 3, 20, 8))))
+    for _ in range(3):
+        (wanted,) = model.run(inputs, threads=threads).values()
+    counters = model.counters
+    profile = model.profile(inputs, threads=threads)
+    np.testing.assert_array_equal(profile.outputs["z"], wanted)
+    assert (profile.counters.kernels, profile.counters.tiles) == (counters.kernels, counters.tiles)
+    rows = {row.label: row for row in profile.by_node()}
+    members = [rows[f"onnx::{name}"] for name in ("MatMul '%s'", "Softmax '%p'", "MatMul '%y'")]
+    assert [(row.calls, row.fresh, row.in_place) for row in members] == [(counters.tiles, n, 0) for n in (0, 0, 1)]
+    (group,) = profile.by_group()
+    assert {row.label for row in group.members} == {row.label for row in members}
+    assert group.node.calls == 1 and len(rows) == 8
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -483,7 +634,7 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
 
     def failing(x: Any, **out: Any) -> Any:
         calls.append(1)
-        if len(calls) == 4:  # the first call is for the element type
+        if len(calls) == 3:
             raise ValueError("the third block")
         return kernel(x, **out)
 

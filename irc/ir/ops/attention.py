@@ -91,14 +91,13 @@ def _operands(node: Node, past_softmax: bool) -> Sequence[Value]:
 def _goes_along_rows(softmax: Node) -> bool:
     """Whether ``softmax`` goes along the last axis alone."""
     rank = softmax.inputs[0].type.rank
-    axis = _axis(softmax)
+    axis = softmax_axis(softmax)
     return axis is not None and axis in (-1, None if rank is None else rank - 1)
 
 
-def _axis(softmax: Node) -> int | None:
-    """The first axis that ``softmax`` goes along, as it is stated; None if it is not known."""
+def softmax_axis(softmax: Node) -> int | None:
+    """The axis that ``softmax`` is stated to go along; before version 13, the first of several. None: not known."""
     if softmax.kind.startswith("aten::"):
         return constant_value(softmax.inputs[1]) if len(softmax.inputs) > 1 else None
-    is_first = softmax.kind == "onnx::Softmax" and (softmax.version or 13) < 13  # of those that are one row
-    axis: int = softmax.attributes.get("axis", 1 if is_first else -1)
-    return axis
+    is_first = softmax.kind == "onnx::Softmax" and (softmax.version or 13) < 13
+    return int(softmax.attributes.get("axis", 1 if is_first else -1))

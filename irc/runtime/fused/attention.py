@@ -22,15 +22,17 @@ from typing import Any
 import numpy as np
 
 from irc.ir.kinds import RESHAPE
+from irc.ir.ops.attention import SOFTMAX, softmax_axis
 from irc.runtime.binding import interrupts
 from irc.runtime.execution import Frame, Run, Slots, Watch, fail
-from irc.runtime.fused import cutting, geometry
+from irc.runtime.fused import cutting, geometry, tiles
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
-from irc.runtime.fused.tiles import PARAMETERS
+from irc.runtime.fused.tiles import PARAMETERS, kind_of_parameter
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
+from irc.runtime.recurring import Recurring
 from irc.runtime.threads import blas, workers
 from irc.runtime.values import Array, is_array
 
@@ -40,17 +42,28 @@ THREADS = 16
 _PARTS = 4
 """Into about so many blocks scores are cut at least, if these are not too small for it."""
 
+ROWS = 64
+"""A block has at least so many rows of one product, if that has as many: each block reads all keys and values of its
+heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long; 128 are as
+fast, but for a seventh at the shortest of these."""
+
 _BYTE = np.dtype(np.uint8)
 _NOTHING = np.dtype("V0")  # arrays of it have a shape, and take no memory
 
 
-def blocks_of(rows: Shape, row: int) -> list[Index] | None:
-    """The blocks of the ``rows`` of scores, each of them of ``row`` bytes; None if they are too small to be cut."""
+def blocks_of(rows: Shape, row: int, of_product: int) -> list[Index] | None:
+    """The blocks of the ``rows`` of scores; None if these are too small to be cut.
+
+    Args:
+        rows: the shape of the scores without their last axis.
+        row: the bytes of each row.
+        of_product: how many rows one product has.
+    """
     whole = math.prod(rows) * row
     if whole <= cutting.TILE_BYTES:
         return None
     most = max(cutting.TILE_BYTES, min(cutting.SHARED_TILE_BYTES, whole // _PARTS))
-    return geometry.blocks(rows, max(1, most // row))
+    return geometry.blocks(rows, max(most // row, min(ROWS, of_product)))
 
 
 def share(run: Run, start: Callable[[], workers.Piece], blocks: int) -> None:
@@ -77,8 +90,9 @@ class Attention:
         self._queries, self._keys = operations[0].ins
         self._values = operations[-1].ins[1]
         self._take_out = [takes_out(kernel) for _, kernel, *_ in operations]
-        # With an axis more, the last one has another number. (Without an axis, the last one is meant here.)
-        self._counts_axes = any(node.attributes.get("axis", -1) != -1 for node, *_ in operations)
+        self._axis = next(softmax_axis(node) for node, *_ in operations if node.kind in SOFTMAX)
+        self._targets = {operation.ins[1] for operation in operations if operation.node.kind == RESHAPE}
+        self._cuts: Recurring[_Cut | None] = Recurring(tiles.BUDGET, tiles.KEPT)
 
     def run(self, frame: Frame) -> list[Any] | None:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
@@ -92,16 +106,18 @@ class Attention:
 
     def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
-        cut = self._cut([frame[s] for s in self.slots])
+        inputs = [frame[s] for s in self.slots]
+        cut = self._find_cut(inputs)
         if cut is None:
             return None
+        views = inputs if cut.heads is None else self._apart(inputs, cut.heads, cut.scores[-2])
         if self._place is None:
             check_size(cut.shape, cut.dtypes[-1])
             result = np.empty(cut.shape, cut.dtypes[-1])
         else:
             result = frame[self._place]
         target = result.reshape(*cut.scores[:-1], cut.shape[-1])
-        share(run, lambda: self._piece(cut, target, run.watch), len(cut.blocks))
+        share(run, lambda: self._piece(cut, views, target, run.watch), len(cut.blocks))
         counters = run.counters
         counters.kernels += len(self.operations)
         counters.tiled_groups += 1
@@ -110,10 +126,27 @@ class Attention:
             run.watch.end_parts(self.operations[-1].node, False)
         return [result]
 
-    def _cut(self, inputs: Sequence[Any]) -> _Cut | None:
-        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
+    def _find_cut(self, inputs: Sequence[Any]) -> _Cut | None:
+        """What `_cut` says of inputs of these kinds, which is kept for other runs."""
         if not all(not x.dtype.hasobject if is_array(x) else x is None or isinstance(x, PARAMETERS) for x in inputs):
             return None
+        kinds = tuple([self._kind(register, x) for register, x in enumerate(inputs)])
+        try:
+            return self._cuts.find(kinds)
+        except KeyError:
+            cut = self._cut(inputs)
+        if self._cuts.is_worth_it(kinds):
+            self._cuts.keep(kinds, cut, tiles.TILING + (len(cut.blocks) if cut else 0))
+        return cut
+
+    def _kind(self, register: int, x: Any) -> object:
+        """What a cut depends on of an input."""
+        if not is_array(x):
+            return kind_of_parameter(x)
+        return x.shape, x.dtype, x.tobytes() if register in self._targets else b""
+
+    def _cut(self, inputs: Sequence[Any]) -> _Cut | None:
+        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
         try:
             shapes = self._shapes(inputs)
             dtypes = self._dtypes(inputs)
@@ -121,21 +154,20 @@ class Attention:
             if any(interrupts(error, operation.node) for operation in self.operations):
                 raise
             return None
-        if shapes is None:
+        if shapes is None or any(dtype.hasobject for dtype in dtypes):
             return None
         product, scores = shapes
         heads = None if scores == product else _heads(product, scores)
-        if heads is not None and self._counts_axes:
-            return None
-        views = inputs if heads is None else self._apart(inputs, heads, scores[-2])
+        if self._axis != -1 and (heads is not None or self._axis != len(scores) - 1):
+            return None  # it is not the last axis: there will be another one, or stated types are wrong
         space = scores if heads is None else (*scores[:-3], *heads, *scores[-2:])
-        blocks = blocks_of(space[:-1], space[-1] * max([dtype.itemsize for dtype in dtypes]))
+        blocks = blocks_of(space[:-1], space[-1] * max([dtype.itemsize for dtype in dtypes]), product[-2])
         if blocks is None:
             return None
-        return _Cut(blocks, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes, views)
+        return _Cut(blocks, heads, space, (*product[:-1], inputs[self._values].shape[-1]), dtypes)
 
     def _shapes(self, inputs: Sequence[Any]) -> tuple[Shape, Shape] | None:
-        """The shape of the first product, and that of the scores: another one if heads share keys.
+        """The shape of the first product, and that of the scores: another one if heads share keys, and if it matters.
 
         None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
         """
@@ -143,26 +175,23 @@ class Attention:
         if len(values) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
             return None
         lead = broadcast_shape(queries[:-2], keys[:-2])
-        shape = product = (*lead, queries[-2], keys[-1])
-        seen: set[Shape] = set()  # by operators to which it matters
+        shape = scores = product = (*lead, queries[-2], keys[-1])
         for node, kernel, ins, _ in self.operations[1:-1]:
             others = [inputs[r] for r in ins if r < len(inputs)]
             sizes = [x.size for x in others if is_array(x)]
             if node.kind == RESHAPE:
                 shape = kernel(np.empty(shape, _NOTHING), *others).shape
-                if shape != product:
-                    if _heads(product, shape) is None:
-                        return None
-                    seen.add(shape)
+                if shape != product and _heads(product, shape) is None:
+                    return None
             else:
                 known = [shape if r >= len(inputs) else _shape(inputs[r]) for r in ins]
                 if cutting.result_shape(node.kind, known) != shape:
                     return None
                 if any(size != 1 for size in sizes):
-                    seen.add(shape)
-        if shape != product or len(seen) > 1 or broadcast_shape(lead, values[:-2]) != lead:
+                    scores = shape  # of all of them: every Reshape stands next to a product
+        if shape != product or broadcast_shape(lead, values[:-2]) != lead:
             return None
-        return product, seen.pop() if seen else product
+        return product, scores
 
     def _dtypes(self, inputs: Sequence[Any]) -> list[np.dtype[Any]]:
         """The element types of all results, found by calling the kernels on ones."""
@@ -186,14 +215,14 @@ class Attention:
 
         return [apart(register, x) for register, x in enumerate(inputs)]
 
-    def _piece(self, cut: _Cut, target: Array, watch: Watch | None) -> workers.Piece:
+    def _piece(self, cut: _Cut, views: Sequence[Any], target: Array, watch: Watch | None) -> workers.Piece:
         memory = [scratch(f"attention {i}", (size,), _BYTE) for i, size in enumerate(cut.buffers)]
         last = len(self.operations) - 1
 
         def piece(number: int) -> None:
             block = cut.blocks[number]
             shape = (*geometry.extents(block), cut.scores[-1])
-            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(cut.views)]
+            values: list[Any] = [self._part(i, x, block) for i, x in enumerate(views)]
             for i, operation in enumerate(self.operations):
                 if operation.node.kind == RESHAPE:
                     values.append(values[-1])
@@ -208,7 +237,7 @@ class Attention:
                     else:
                         np.copyto(out, operation.kernel(*operands))
                 except Exception as error:
-                    whole = [*cut.views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
+                    whole = [*views, *(np.broadcast_to(np.empty((), dtype), cut.scores) for dtype in cut.dtypes)]
                     fail(error, operation.node, [whole[r] for r in operation.ins])
                 if watch is not None:
                     watch.end_part(operation.node)
@@ -233,10 +262,10 @@ class _Cut:
 
     Attributes:
         blocks: the index of each among the rows: of all axes of the scores but the last.
+        heads: how many heads there are that others share, and how many share each, if these have an axis of their own.
         scores: the shape of the scores.
         shape: that of the result.
         dtypes: the element types of all operators' results.
-        views: the inputs as they are read for scores of that shape.
         buffer_of: of all operators but the last, the scratch buffer that each writes to: over its operand, or to the
             other one where it changes the element type.
         buffers: the bytes of the buffers.
@@ -245,16 +274,16 @@ class _Cut:
     def __init__(
         self,
         blocks: list[Index],
+        heads: tuple[int, int] | None,
         scores: Shape,
         shape: Shape,
         dtypes: list[np.dtype[Any]],
-        views: Sequence[Any],
     ) -> None:
         self.blocks = blocks
+        self.heads = heads
         self.scores = scores
         self.shape = shape
         self.dtypes = dtypes
-        self.views = views
         inner = dtypes[:-1]
         self.buffer_of = [changes % 2 for changes in accumulate((a != b for a, b in pairwise(inner)), initial=0)]
         size = max(math.prod(geometry.extents(block)) for block in blocks) * scores[-1]

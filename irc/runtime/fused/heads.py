@@ -63,7 +63,7 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
     scores = (*lead, rows, key.shape[-2])
     if mask is not None and (is_causal or not _broadcasts(mask, scores)):
         return None
-    blocks = blocks_of(scores[:-1], row)
+    blocks = blocks_of(scores[:-1], row, rows)
     if blocks is None or key.shape[-2] != value.shape[-2]:
         return None
     places = counting(max(rows, key.shape[-2]))

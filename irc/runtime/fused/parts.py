@@ -49,9 +49,11 @@ def spans_in_blocks(bound: Bound, nodes: Sequence[Node]) -> list[tuple[int, int]
         return takes_out(bound.kernel(node))
 
     for end, node in enumerate(nodes, 1):
-        found = attention(node)
-        if found and [*nodes[end - len(found) : end]] == found and all(map(fits, filter(is_elementwise, found))):
-            spans.append((end - len(found), end))
+        found = attention(node) or []
+        start, done = end - len(found), spans[-1][1] if spans else 0  # the last product may begin another attention
+        is_span = found and done <= start and [*nodes[start:end]] == found
+        if is_span and all(map(fits, filter(is_elementwise, found))):
+            spans.append((start, end))
     start = len(nodes)
     while start and is_elementwise(nodes[start - 1]) and fits(nodes[start - 1]):
         start -= 1

@@ -42,7 +42,7 @@ KEPT = 16
 BUDGET = 1 << 12
 """Blocks of all tilings that are kept for a group: less than 2 MiB."""
 
-_TILING = 16
+TILING = 16
 """What else belongs to a tiling takes as much as so many blocks."""
 
 
@@ -96,7 +96,7 @@ class Tail:
             except cutting.KernelError:
                 return None
             if self._tilings.is_worth_it(kinds):
-                self._tilings.keep(kinds, found, _TILING + (len(found.blocks) if found else 0))
+                self._tilings.keep(kinds, found, TILING + (len(found.blocks) if found else 0))
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:
@@ -119,11 +119,11 @@ class Tail:
 
     def _kinds(self, inputs: Sequence[Any], threads: int) -> Any:
         """All that a tiling depends on."""
-        kinds = [(x.shape, x.strides, x.dtype) if is_array(x) else _kind(x) for x in inputs]
+        kinds = [(x.shape, x.strides, x.dtype) if is_array(x) else kind_of_parameter(x) for x in inputs]
         writable = [is_array(inputs[r]) and inputs[r].flags.writeable for r in self.spare]
         return tuple(kinds), tuple(writable), threads, cutting.TILE_BYTES
 
 
-def _kind(parameter: object) -> object:
+def kind_of_parameter(parameter: object) -> object:
     """What a tiling depends on of an input that is no array: of numbers only the type."""
     return parameter if isinstance(parameter, str) else type(parameter)
