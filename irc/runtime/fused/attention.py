@@ -97,10 +97,11 @@ class Attention:
     def run(self, frame: Frame) -> list[Any] | None:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
         x, y = frame[self.slots[self._queries]], frame[self.slots[self._keys]]
-        if not is_array(x) or not is_array(y) or min(x.ndim, y.ndim) < 2:
-            return None
-        size = x.size * y.shape[-1]  # not by a function: decoders ask at each step
-        if size * max(x.itemsize, 4) <= cutting.TILE_BYTES * x.shape[-1]:
+        try:  # not by functions: decoders ask at each step
+            size = x.size * y.shape[-1] * max(x.itemsize, 4)
+            if size <= cutting.TILE_BYTES * x.shape[-1]:
+                return None
+        except (AttributeError, IndexError):  # they are no matrices
             return None
         return self._run(frame)
 
@@ -172,7 +173,7 @@ class Attention:
         None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
         """
         queries, keys, values = (inputs[r].shape for r in (self._queries, self._keys, self._values))
-        if len(values) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
+        if min(len(queries), len(keys), len(values)) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
             return None
         lead = broadcast_shape(queries[:-2], keys[:-2])
         shape = scores = product = (*lead, queries[-2], keys[-1])
