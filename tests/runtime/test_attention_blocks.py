@@ -23,7 +23,7 @@ from irc.runtime.fused import attention, cutting
 from irc.runtime.fused.attention import Attention
 from irc.runtime.memory import memory_plan
 from irc.runtime.plan import Plan, lower
-from irc.runtime.threads import blas
+from irc.runtime.threads import blas, workers
 from tests.runtime.helpers import graph_of, run_plan
 
 WAIT = 60
@@ -522,8 +522,12 @@ def replace(monkeypatch: pytest.MonkeyPatch, plan: Plan, number: int, kernel: Ca
     monkeypatch.setattr(_attention(plan), "operations", operations)
 
 
-def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
-    """Each thread waits in its first block until the other one has come to one: alone it would never end."""
+@pytest.mark.parametrize("threads", [2, None])
+def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(threads, monkeypatch):
+    """Each thread waits in its first block until the other one has come to one: alone it would never end.
+
+    Where no number is given, there are as many as processors.
+    """
     plan = group(PLAIN)
     inputs = numbers(*QKV[1])
     expected = run_plan(plan, *inputs, threads=2)[0][0]
@@ -538,7 +542,8 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
         return kernel(x, **out)
 
     replace(monkeypatch, plan, 1, meeting)
-    (found,), _ = run_plan(plan, *inputs, threads=2)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 2)
+    (found,), _ = run_plan(plan, *inputs, threads=threads)
     np.testing.assert_array_equal(found, expected)
     assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads
 
