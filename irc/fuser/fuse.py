@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True)
 class Fuse:
-    """Fuse pointwise operators, and pointwise epilogues onto a convolution or matrix product.
+    """Fuse pointwise operators, pointwise epilogues onto a convolution or matrix product, and attention.
 
     Subclasses may have a policy of their own (docs/fusion.md).
 

@@ -40,7 +40,7 @@ def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool 
     return lower(graph_of(text, verify=verify)).run(list(inputs), counters)
 
 
-def run_plan(plan: Plan, *inputs: Any, threads: int = 1) -> tuple[list[Any], Counters]:
+def run_plan(plan: Plan, *inputs: Any, threads: int | None = 1) -> tuple[list[Any], Counters]:
     counters = Counters()
     with np.errstate(all="ignore"):
         return plan.call(inputs, Run(counters, threads=threads)), counters

@@ -23,7 +23,7 @@ from irc.runtime.fused import attention, cutting
 from irc.runtime.fused.attention import Attention
 from irc.runtime.memory import memory_plan
 from irc.runtime.plan import Plan, lower
-from irc.runtime.threads import blas
+from irc.runtime.threads import blas, workers
 from tests.runtime.helpers import graph_of, run_plan
 
 WAIT = 60
@@ -192,6 +192,7 @@ def test_queries_that_lie_otherwise():
         ([2, 108, 14], [2, 2, 27, 14]),
         ([2, 2, 14, 27], [2, 2, 27, 14]),
         ([4, 1, 27, 14], [2, 2, 27, 14]),
+        ([1, 6, 9, 28], [2, 2, 27, 14]),  # rows of other lengths
     ],
 )
 def test_other_reshapes_run_one_by_one(to_heads, to_rows):
@@ -410,12 +411,14 @@ def test_vectors_run_one_by_one(shapes):
     assert counters.tiled_groups == 0
 
 
+@pytest.mark.parametrize("what", [np.array(1, np.float32), None])
 @pytest.mark.parametrize("number", range(3))
-def test_numbers_are_no_matrices(number):
-    inputs = numbers(*QKV[1])
-    inputs[number] = np.array(1, np.float32)
-    with pytest.raises(Error, match=r"IRC4.*onnx::MatMul"):
+def test_what_is_no_matrix_is_an_error_of_its_product(number, what):
+    inputs: list[Any] = numbers(*QKV[1])
+    inputs[number] = what
+    with pytest.raises(Error) as caught:
         run_plan(group(PLAIN), *inputs)
+    assert caught.value.where.startswith("onnx::MatMul")
 
 
 def test_small_scores_run_one_by_one():
@@ -571,8 +574,12 @@ def replace(monkeypatch: pytest.MonkeyPatch, plan: Plan, number: int, kernel: Ca
     monkeypatch.setattr(_attention(plan), "operations", operations)
 
 
-def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
-    """Each thread waits in its first block until the other one has come to one: alone it would never end."""
+@pytest.mark.parametrize("threads", [2, None])
+def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(threads, monkeypatch):
+    """Each thread waits in its first block until the other one has come to one: alone it would never end.
+
+    Where no number is given, there are as many as processors.
+    """
     plan = group(PLAIN)
     inputs = numbers(*QKV[1])
     expected = run_plan(plan, *inputs, threads=2)[0][0]
@@ -587,9 +594,22 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(monkeypatch):
         return kernel(x, **out)
 
     replace(monkeypatch, plan, 1, meeting)
-    (found,), _ = run_plan(plan, *inputs, threads=2)
+    monkeypatch.setattr(workers, "usable_processors", lambda: 2)
+    (found,), _ = run_plan(plan, *inputs, threads=threads)
     np.testing.assert_array_equal(found, expected)
     assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads
+
+
+def test_a_failure_of_none_of_the_operators_is_the_groups(monkeypatch):
+    plan = group(PLAIN)
+
+    def nothing(*_: object) -> Any:
+        raise MemoryError("no memory for blocks")
+
+    monkeypatch.setattr(attention, "scratch", nothing)
+    with pytest.raises(Error, match="no memory for blocks; inputs: float32") as caught:
+        run_plan(plan, *numbers(*QKV[1]))
+    assert (caught.value.code, caught.value.where) == ("IRC403", "prim::FusionGroup '%y'")
 
 
 def test_one_thread_is_the_callers(monkeypatch):
