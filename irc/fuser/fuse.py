@@ -223,8 +223,8 @@ class Fuser:
 
 
 def is_private_view(node: Node) -> bool:
-    """Whether ``node`` makes what may be a view, and has one use: it never is the result of a group."""
-    return node.kind in VIEWS and node.output.is_used_once
+    """Whether ``node`` makes what may be a view, of which one operator alone knows: it is no result of a group."""
+    return node.kind in VIEWS and node.output.is_used_once and not any(u.is_return for u in node.output.iter_users())
 
 
 _ORDER = attrgetter("order")

@@ -233,6 +233,18 @@ def test_a_view_is_never_the_result_of_a_group() -> None:
     assert kinds(g) == ["MatMul", "Softmax", "Reshape", "relu_", "MatMul"]
 
 
+def test_groups_of_others_that_return_a_view_stay_as_they_are() -> None:
+    g, _ = fuse(f"""graph({INPUTS}, %x : Float(4, 6)):
+  %r : Tensor = prim::FusionGroup_0(%x, %i)
+  %y : Tensor = onnx::Add(%r, %m)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Float(4, 6), %i : Long(4)):
+  %a : Tensor = onnx::Neg(%x)
+  %r : Tensor = onnx::Reshape(%a, %i)
+  return (%r)""")
+    assert kinds(g) == ["[Neg Reshape]", "Add"]
+
+
 def test_a_group_too_small_for_it_leaves_the_first_operators_outside() -> None:
     g, report = fuse(graph(BODY), "fuse{max-size=3}")
     assert kinds(g) == ["MatMul", "[Add Softmax MatMul]"]

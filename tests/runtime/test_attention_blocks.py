@@ -517,7 +517,7 @@ def test_planned_results_are_not_made_over_what_later_blocks_read(threads):
     for _ in range(4):
         (found,) = model.run(inputs, threads=threads).values()
         close(found, wanted)
-    assert model.counters.tiled_groups == 1
+        assert model.counters.tiled_groups == 1  # in the first run, too: a prompt may be the only one of its length
     if threads == 1:
         assert model.counters.planned == 3
         assert model.counters.arena_bytes == sum(2 * 3 * rows * 8 * 4 for rows in (20, 16, 20))  # of q, w and y

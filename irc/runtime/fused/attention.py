@@ -195,8 +195,8 @@ class Attention:
         return product, scores
 
     def _dtypes(self, inputs: Sequence[Any]) -> list[np.dtype[Any]]:
-        """The element types of all results, found by calling the kernels on ones."""
-        ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) if is_array(x) else x for x in inputs]
+        """The element types of all results, found by calling the kernels on a few ones."""
+        ones = cutting.few_ones(inputs)
         for operation in self.operations:
             operands = [ones[r] for r in operation.ins]
             ones.append(operands[0] if operation.node.kind == RESHAPE else operation.kernel(*operands))

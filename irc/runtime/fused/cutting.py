@@ -93,13 +93,12 @@ def tile_bytes(whole: int, threads: int) -> int:
 def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     """For each register an array of the shape and type that it will have, or None for an input that is no array.
 
-    Types are found by calling the kernels on ones. None if something is not a number, or the shapes do not fit
+    Types are found by calling the kernels on a few ones. None if something is not a number, or the shapes do not fit
     together: running the operators on whole arrays will then raise the error. `KernelError` if a kernel raises.
     """
     if any(is_array(x) and x.dtype.hasobject for x in inputs):
         return None  # strings
-    # With all axes: PyTorch's tensors without axes have less of a say in the type of a result.
-    ones: list[Any] = [np.ones((1,) * x.ndim, x.dtype) if is_array(x) else x for x in inputs]
+    ones = few_ones(inputs)
     shapes: list[Any] = [x.shape if is_array(x) else None for x in inputs]
     for operation in tail.operations:
         try:
@@ -117,6 +116,15 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
         if not has_shape(shapes[-1], operation.node.output.type.shape):
             return None
     return [np.broadcast_to(np.empty((), x.dtype), s) if is_array(x) else None for x, s in zip(ones, shapes)]
+
+
+def few_ones(inputs: Sequence[Any]) -> list[Any]:
+    """``inputs`` with small arrays of ones for arrays, which kernels take, or refuse, as they do those.
+
+    They have all axes: PyTorch's tensors without axes have less of a say in the type of a result. And where there are
+    several elements, they have two: where an operator takes numbers, it takes tensors of one element, too.
+    """
+    return [np.ones([min(n, 2) for n in x.shape], x.dtype) if is_array(x) else x for x in inputs]
 
 
 def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:

@@ -62,20 +62,25 @@ class Form(NamedTuple):
 
 
 class FormRecorder(Watch):
-    """Watches a run for the forms of the values that it makes.
+    """Watches a run for the forms of the values that it makes, but for those that are only ever there in blocks.
 
     Attributes:
         forms: by value; for a block that runs several times, those of its last run.
     """
 
+    in_blocks = True
+
     def __init__(self) -> None:
         self.forms: dict[Value, Form] = {}
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
-        for value, slot in zip(node.outputs, outs):
+        group = inner_graph(node)
+        for i, (value, slot) in enumerate(zip(node.outputs, outs)):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
                 self.forms[value] = Form(array.shape, array.dtype)
+                if group is not None:  # where its members ran in blocks, none of them was seen
+                    self.forms[group.outputs[i]] = self.forms[value]
 
 
 def stated_forms(graph: Graph) -> dict[Value, Form] | None:
