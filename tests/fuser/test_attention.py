@@ -127,6 +127,7 @@ def test_attention_of_torch() -> None:
     ("old", "new"),
     [
         ("%w, %single, %no, %no, %none", "%w, %m, %no, %no, %none"),  # as another tensor
+        ("softmax(%a, %dim, %none)", "softmax(%a, %dim, %n)"),  # of whatever type a run is told
         ("value=-1", "value=-2"),
         ("value=-1", "value=3"),  # it is not known which axis that is
         ("aten::add(%d", "aten::add_(%d"),
@@ -136,8 +137,8 @@ def test_attention_of_torch() -> None:
     ],
 )
 def test_what_is_no_attention_of_torch(old: str, new: str) -> None:
-    text = graph(TORCH.replace(old, new), f"{INPUTS}, %c : Tensor")
-    assert text != graph(TORCH, f"{INPUTS}, %c : Tensor")
+    text = graph(TORCH.replace(old, new), f"{INPUTS}, %c : Tensor, %n : int")
+    assert text != graph(TORCH, f"{INPUTS}, %c : Tensor, %n : int")
     g, _ = fuse(text)
     assert not any(kind.count("matmul") > 1 for kind in kinds(g))
 

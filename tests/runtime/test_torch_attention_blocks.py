@@ -143,6 +143,44 @@ def test_shapes_that_do_not_go_together_fail_as_they_do_whole(number):
     assert "float32[2, 3, 20, 8]" in str(caught.value)
 
 
+def test_widths_that_do_not_go_together_fail_as_they_do_whole():
+    """The message has no shapes of blocks."""
+    with pytest.raises(Error) as caught:
+        run_plan(plan(), *numbers(QKV[0][0], (2, 3, 16, 7), QKV[0][2]))
+    assert caught.value.message.startswith("matrices of shapes [2, 3, 20, 8] and [2, 3, 7, 16]")
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_keys_that_come_later_are_not_even_nan(odd):
+    """A score of NaN plus a mask of -inf would be: PyTorch, too, leaves out what rows before it do not see."""
+    query, key, value = numbers(*QKV[0])
+    key[:, :, 9] = odd
+    check(plan(causal=True), [query, key, value], is_causal=True)
+    (found,), _ = run_plan(plan(causal=True), query, key, value)
+    assert np.isfinite(found[:, :, :9]).all() and np.isnan(found[:, :, 9:]).all()
+
+
+@pytest.mark.parametrize("arguments", [{}, {"causal": True}])
+def test_rows_in_which_all_scores_are_infinitely_low_are_zeros(arguments):
+    """Without a mask, too; whole or in blocks."""
+    query, key, value = numbers(*QKV[0])
+    query = np.abs(query)
+    key[1, 2] = -np.inf
+    (found,), _ = run_plan(plan(**arguments), query, key, value)
+    whole = attention(query, key, value, is_causal=arguments.get("causal", False))
+    for result in (found, whole):
+        assert not result[1, 2].any() and np.isfinite(result).all()
+    np.testing.assert_allclose(found, whole, 1e-5, 1e-6)
+
+
+def test_queries_without_columns_have_equal_scores():
+    query, key, value = numbers((2, 3, 20, 0), (2, 3, 16, 0), (2, 3, 16, 4))
+    counters = check(plan(), [query, key, value])
+    assert counters.tiles > 1
+    mean = value.mean(2, keepdims=True)
+    np.testing.assert_allclose(attention(query, key, value), np.broadcast_to(mean, (2, 3, 20, 4)), 1e-5, 1e-6)
+
+
 def test_two_threads_take_blocks(monkeypatch):
     """Each thread waits in its first block until the other one has come to one: alone it would never end."""
     barrier, met = Barrier(2, timeout=WAIT), set[int]()

@@ -81,11 +81,16 @@ def _is_of_computed(product: Node) -> bool:
 def _operands(node: Node, past_softmax: bool) -> Sequence[Value]:
     """The operands through which attention may come to ``node``."""
     if node.kind in SOFTMAX:
-        return () if past_softmax or not _goes_along_rows(node) else node.inputs[:1]
-    if node.kind == "aten::to":  # a number or a device says to what; not another tensor
-        return node.inputs[:1] if all(is_constant(v) and constant_tensor(v) is None for v in node.inputs[1:]) else ()
+        return () if past_softmax or not (_goes_along_rows(node) and _is_settled(node)) else node.inputs[:1]
+    if node.kind == "aten::to":
+        return node.inputs[:1] if _is_settled(node) else ()
     # Rows have fewer exponents than the whole.
     return node.inputs if is_elementwise(node) and node.kind not in POWERS else ()
+
+
+def _is_settled(node: Node) -> bool:
+    """Whether the element type that ``node`` makes of the scores is the same in each run: no other tensor says it."""
+    return all(is_constant(v) and constant_tensor(v) is None for v in node.inputs[1:])
 
 
 def _goes_along_rows(softmax: Node) -> bool:

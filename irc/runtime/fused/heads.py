@@ -14,7 +14,7 @@ from irc.runtime.execution import Frame, Run, Slots, Step, put
 from irc.runtime.fused import geometry
 from irc.runtime.fused.attention import blocks_of, share
 from irc.runtime.fused.geometry import Shape
-from irc.runtime.kernels.support import check_size, counting
+from irc.runtime.kernels.support import check_size
 from irc.runtime.steps import kernel_step
 from irc.runtime.values import Array, is_array
 
@@ -64,9 +64,8 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
     if mask is not None and (is_causal or not _broadcasts(mask, scores)):
         return None
     blocks = blocks_of(scores[:-1], row, rows)
-    if blocks is None or key.shape[-2] != value.shape[-2]:
+    if blocks is None or key.shape[-2] != value.shape[-2] or query.shape[-1] != key.shape[-1]:
         return None
-    places = counting(max(rows, key.shape[-2]))
     shape = (*lead, rows, value.shape[-1])
     check_size(shape, query.dtype)
     result = np.empty(shape, query.dtype)
@@ -74,11 +73,9 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
     def piece(number: int) -> None:
         block = blocks[number]
         heads = block[: len(lead)]
-        if is_causal:  # some rows do not know how many are before them; each of them sees a key at least
-            part = np.less_equal(places[: key.shape[-2]], places[block[-1], None])
-        else:
-            part = None if mask is None else mask[geometry.within(block[len(block) - mask.ndim + 1 :], mask.shape[:-1])]
-        result[block] = kernel(query[block], key[heads], value[heads], part, 0.0, False, scale)
+        part = None if mask is None else mask[geometry.within(block[len(block) - mask.ndim + 1 :], mask.shape[:-1])]
+        operands = query[block], key[heads], value[heads], part
+        result[block] = kernel(*operands, 0.0, is_causal, scale, False, block[-1].start)
 
     share(run, lambda: piece, len(blocks))
     return result

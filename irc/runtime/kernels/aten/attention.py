@@ -32,11 +32,12 @@ def attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    first: int = 0,
 ) -> Array:
     """``softmax(Q K^T * scale + mask) V``: (..., L, E), (..., S, E), (..., S, V) to (..., L, V).
 
     A mask of bools selects the elements that take part; other masks are added. Rows in which
-    no element takes part are zeros.
+    no element takes part are zeros. ``first`` is the number of the query's first row, where it has some of all rows.
     """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(query.shape)}")
@@ -50,11 +51,11 @@ def attention(
     q, k, v = (x.astype(dtype, copy=False) for x in (query, key, value))
     if enable_gqa:
         k, v = (_for_heads_of(q, x) for x in (k, v))
-    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    factor = 1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale
     scores = np.asarray(matrix_product(q * dtype.type(factor), np.swapaxes(k, -1, -2)))
     if is_causal:
         rows, columns = scores.shape[-2:]
-        np.copyto(scores, -np.inf, where=np.greater(counting(columns), counting(rows)[:, None]))
+        np.copyto(scores, -np.inf, where=np.greater(counting(columns), counting(first + rows)[first:, None]))
     if mask is not None:
         added: Array = np.where(mask, 0, -np.inf).astype(dtype) if mask.dtype.kind == "b" else mask.astype(dtype)
         try:
@@ -62,7 +63,7 @@ def attention(
         except ValueError:
             raise Error("IRC421", f"a mask of shape {list(mask.shape)} for scores of {list(scores.shape)}") from None
     weights: Array = softmax(scores, -1)
-    if mask is not None:
+    if np.isnan(weights[..., :1]).any():  # so are all of the row, whether nothing takes part or a score is NaN
         np.copyto(weights, 0, where=np.isneginf(np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)))
     if dropout_p:
         weights *= factors(weights, dropout_p)
