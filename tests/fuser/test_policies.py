@@ -168,6 +168,35 @@ def test_what_cannot_be_in_a_group_stays_outside() -> None:
     assert left == set(kinds(graph)[:-1])
 
 
+def test_views_join_only_where_one_operator_knows_them() -> None:
+    """Of a view that is used twice, returned, or written, a group would not be alone in knowing."""
+    text = f"""graph(%x : {T}, %n : Long(2)):
+  %a : {T} = onnx::Softmax(%x)
+  %alone : Tensor = onnx::Reshape(%a, %n)
+  %b : Tensor = onnx::Softmax(%alone)
+  %twice : Tensor = onnx::Reshape(%b, %n)
+  %c : Tensor = onnx::Softmax(%twice)
+  %d : Tensor = onnx::Hardmax(%twice)
+  %e : Tensor = onnx::Softmax(%d)
+  %written : Tensor = onnx::Reshape(%e, %n)
+  %w : Tensor = aten::relu_(%written)
+  %f : Tensor = onnx::Softmax(%w)
+  %given : Tensor = onnx::Reshape(%f, %n)
+  return (%c, %given)"""
+    graph = fused(FuseEverything(), text)
+    wanted = [
+        "[Softmax Reshape Softmax]",
+        "Reshape",
+        "Softmax",
+        "[Hardmax Softmax]",
+        "Reshape",
+        "relu_",
+        "Softmax",
+        "Reshape",
+    ]
+    assert sorted(kinds(graph)) == sorted(wanted)
+
+
 # -- what is no policy, and no answer of one --------------------------------------
 
 
