@@ -7,7 +7,7 @@ just before it comes again, and everything made anew for ever.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Generic, TypeVar
 
@@ -69,6 +69,22 @@ class Recurring(Generic[Made]):
             entry.last = self._now
             self._kept.move_to_end(kind)  # KeyError too: at any line, a signal handler may make runs that throw it out
             return entry.made
+
+    def get(self, kind: Hashable, make: Callable[[], Made], cost: Callable[[Made], int]) -> Made:
+        """What is kept for ``kind``, which comes now, or else what ``make`` returns, which is kept if that is worth it.
+
+        Args:
+            kind: the kind.
+            make: what it raises goes to the caller, and nothing is kept.
+            cost: says what keeping that costs.
+        """
+        try:
+            return self.find(kind)
+        except KeyError:
+            made = make()
+        if self.is_worth_it(kind):
+            self.keep(kind, made, cost(made))
+        return made
 
     def is_worth_it(self, kind: Hashable, new: bool = True) -> bool:
         """Whether to make something for ``kind``, which has come now and for which nothing is kept.

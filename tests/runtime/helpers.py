@@ -6,7 +6,7 @@ import linecache
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from irc.ir.text.parser import parse_module
 from irc.runtime.execution import Counters, Run
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Plan, lower
+
+T = TypeVar("T")
 
 PACKAGE = str(Path(irc.__file__).parent)
 
@@ -44,6 +46,22 @@ def run_plan(plan: Plan, *inputs: Any, threads: int | None = 1) -> tuple[list[An
     counters = Counters()
     with np.errstate(all="ignore"):
         return plan.call(inputs, Run(counters, threads=threads)), counters
+
+
+def the_only(kind: type[T], plan: Plan) -> T:
+    """The only object of that ``kind`` that the steps of ``plan`` know, through their closures."""
+    found: set[T] = set()
+    pending: list[Any] = list(plan.code.steps)
+    while pending:
+        item = pending.pop()
+        if isinstance(item, kind):
+            found.add(item)
+        elif isinstance(item, list | tuple):
+            pending.extend(item)
+        else:
+            pending.extend(cell.cell_contents for cell in getattr(item, "__closure__", None) or ())
+    (only,) = found
+    return only
 
 
 def ctrl_c() -> None:

@@ -24,7 +24,7 @@ from irc.runtime.fused.attention import Attention
 from irc.runtime.memory import memory_plan
 from irc.runtime.plan import Plan, lower
 from irc.runtime.threads import blas, workers
-from tests.runtime.helpers import graph_of, run_plan
+from tests.runtime.helpers import graph_of, run_plan, the_only
 
 WAIT = 60
 """Seconds until a test that would hang fails."""
@@ -453,7 +453,7 @@ def test_how_scores_are_cut_is_worked_out_once(monkeypatch):
     """For other shapes and element types, and where a Reshape is given other numbers, it is another way."""
     q, k, v, mask = numbers((2, 2, 27, 8), (2, 2, 8, 14), (1, 1, 14, 4), (1,))
     plan = group(SHARED, "q k v mask to_heads to_rows")
-    found, kernel = list[Any](), _attention(plan).operations[3].kernel
+    found, kernel = list[Any](), the_only(Attention, plan).operations[3].kernel
 
     def listening(x: Any, **out: Any) -> Any:
         if not out:
@@ -551,27 +551,11 @@ def test_what_follows_in_the_group_is_not_made_over_what_attention_has_read():
     assert counters.arena_bytes == 2 * 2 * 3 * 20 * 8 * 4
 
 
-def _attention(plan: Plan) -> Attention:
-    """That of the only group of ``plan``, through the closures of its step."""
-    found: set[Attention] = set()
-    pending: list[Any] = list(plan.code.steps)
-    while pending:
-        item = pending.pop()
-        if isinstance(item, Attention):
-            found.add(item)
-        elif isinstance(item, list | tuple):
-            pending.extend(item)
-        else:
-            pending.extend(cell.cell_contents for cell in getattr(item, "__closure__", None) or ())
-    (only,) = found
-    return only
-
-
 def replace(monkeypatch: pytest.MonkeyPatch, plan: Plan, number: int, kernel: Callable[..., Any]) -> None:
     """Give the operator of that number another kernel."""
-    operations = list(_attention(plan).operations)
+    operations = list(the_only(Attention, plan).operations)
     operations[number] = operations[number]._replace(kernel=kernel)
-    monkeypatch.setattr(_attention(plan), "operations", operations)
+    monkeypatch.setattr(the_only(Attention, plan), "operations", operations)
 
 
 @pytest.mark.parametrize("threads", [2, None])
@@ -584,7 +568,7 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(threads, monkeyp
     inputs = numbers(*QKV[1])
     expected = run_plan(plan, *inputs, threads=2)[0][0]
     barrier, met, all_threads = Barrier(2, timeout=WAIT), set[int](), blas.threads()._get()
-    kernel, seen = _attention(plan).operations[1].kernel, list[int]()
+    kernel, seen = the_only(Attention, plan).operations[1].kernel, list[int]()
 
     def meeting(x: Any, **out: Any) -> Any:
         if get_ident() not in met and out:
@@ -614,7 +598,7 @@ def test_a_failure_of_none_of_the_operators_is_the_groups(monkeypatch):
 
 def test_one_thread_is_the_callers(monkeypatch):
     plan = group(PLAIN)
-    kernel, seen = _attention(plan).operations[1].kernel, set[int]()
+    kernel, seen = the_only(Attention, plan).operations[1].kernel, set[int]()
 
     def listening(x: Any, **out: Any) -> Any:
         seen.add(get_ident())
@@ -650,7 +634,7 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(PLAIN)
     inputs = numbers(*QKV[1])
     expected = run_plan(plan, *inputs, threads=threads)[0][0]
-    kernel, calls = _attention(plan).operations[1].kernel, list[int]()
+    kernel, calls = the_only(Attention, plan).operations[1].kernel, list[int]()
 
     def failing(x: Any, **out: Any) -> Any:
         calls.append(1)

@@ -19,7 +19,7 @@ from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.fused import cutting, tiles
 from irc.runtime.plan import Plan, lower
 from irc.runtime.threads import workers
-from tests.runtime.helpers import f32, graph_of, run_plan
+from tests.runtime.helpers import f32, graph_of, run_plan, the_only
 
 TENSOR = types.tensor(DType.FLOAT)
 WAIT = 60
@@ -212,7 +212,7 @@ def test_two_threads_take_blocks(monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
     expected = run_plan(plan, x, x, threads=2)[0][0]
-    (tiling,) = _tail(plan)._tilings.made()
+    (tiling,) = the_only(tiles.Tail, plan)._tilings.made()
     barrier, met = Barrier(2, timeout=WAIT), set[int]()
     operations = list(tiling.operations)
     kernel = operations[2].kernel
@@ -234,7 +234,7 @@ def test_a_kernel_that_fails_in_a_block_is_named(threads, monkeypatch):
     plan = group(CHAIN)
     x = np.ones((40, 24), np.float32)
     expected = run_plan(plan, x, x, threads=threads)[0][0]
-    (tiling,) = [t for t in _tail(plan)._tilings.made() if t is not None]
+    (tiling,) = [t for t in the_only(tiles.Tail, plan)._tilings.made() if t is not None]
     calls: list[int] = []
     number, known = count(1), Event()
     kernel, fail = tiling.operations[2].kernel, workers.Crew.fail
@@ -268,33 +268,17 @@ def _fails_in_the_fifth_block(plan: Plan, x: np.ndarray, threads: int, calls: li
     assert len(calls) < 5 + threads  # the others were not begun any more
 
 
-def _tail(plan: Plan) -> tiles.Tail:
-    """The tail of the only group of ``plan``, through the closures of its step."""
-    tails: set[tiles.Tail] = set()
-    pending: list[Any] = list(plan.code.steps)
-    while pending:
-        function = pending.pop()
-        if isinstance(function, tiles.Tail):
-            tails.add(function)
-        elif isinstance(function, list | tuple):
-            pending.extend(function)
-        else:
-            pending.extend(cell.cell_contents for cell in getattr(function, "__closure__", None) or ())
-    (tail,) = tails
-    return tail
-
-
 def test_tilings_are_kept_for_few_kinds_of_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "BUDGET", 0)
     plan = group(CHAIN)
     for n in range(100, 100 + 3 * tiles.KEPT):
         assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
-    assert len(_tail(plan)._tilings) == tiles.KEPT
+    assert len(the_only(tiles.Tail, plan)._tilings) == tiles.KEPT
 
 
 def test_tilings_have_as_many_blocks_as_there_is_room_for() -> None:
     plan = group(CHAIN)
-    kept = _tail(plan)._tilings
+    kept = the_only(tiles.Tail, plan)._tilings
     for n in range(10_000, 10_200):  # some 160 blocks
         assert run_plan(plan, np.ones(n, np.float32), f32(1))[1].tiled_groups == 1
     assert tiles.KEPT < len(kept) < 30

@@ -23,12 +23,10 @@ import numpy as np
 
 from irc.ir.kinds import RESHAPE
 from irc.ir.ops.attention import SOFTMAX, softmax_axis
-from irc.runtime.binding import interrupts
 from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import cutting, geometry, tiles
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
-from irc.runtime.fused.tiles import PARAMETERS, kind_of_parameter
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
@@ -38,6 +36,9 @@ from irc.runtime.values import Array, is_array
 
 THREADS = 16
 """No more threads than this by default: between products, they meet at the GIL."""
+
+LEAST = 4
+"""Bytes of a score: narrower ones are made as float32, or may become that."""
 
 _PARTS = 4
 """Into about so many blocks scores are cut at least, if these are not too small for it."""
@@ -98,7 +99,7 @@ class Attention:
         """The result, or None, with nothing done, if these inputs are not to be run in blocks."""
         x, y = frame[self.slots[self._queries]], frame[self.slots[self._keys]]
         try:  # not by functions: decoders ask at each step
-            size = x.size * y.shape[-1] * max(x.itemsize, 4)
+            size = x.size * y.shape[-1] * max(x.itemsize, LEAST)
             if size <= cutting.TILE_BYTES * x.shape[-1]:
                 return None
         except (AttributeError, IndexError):  # they are no matrices
@@ -129,32 +130,32 @@ class Attention:
 
     def _find_cut(self, inputs: Sequence[Any]) -> _Cut | None:
         """What `_cut` says of inputs of these kinds, which is kept for other runs."""
-        if not all(not x.dtype.hasobject if is_array(x) else x is None or isinstance(x, PARAMETERS) for x in inputs):
+        if not all(
+            not x.dtype.hasobject if is_array(x) else x is None or isinstance(x, tiles.PARAMETERS) for x in inputs
+        ):
             return None
         kinds = tuple([self._kind(register, x) for register, x in enumerate(inputs)])
         try:
-            return self._cuts.find(kinds)
-        except KeyError:
-            cut = self._cut(inputs)
-        if self._cuts.is_worth_it(kinds):
-            self._cuts.keep(kinds, cut, tiles.TILING + (len(cut.blocks) if cut else 0))
-        return cut
+            return self._cuts.get(kinds, lambda: self._cut(inputs), tiles.cost_of)
+        except cutting.KernelError:
+            return None
 
     def _kind(self, register: int, x: Any) -> object:
         """What a cut depends on of an input."""
         if not is_array(x):
-            return kind_of_parameter(x)
+            return tiles.kind_of_parameter(x)
         return x.shape, x.dtype, x.tobytes() if register in self._targets else b""
 
     def _cut(self, inputs: Sequence[Any]) -> _Cut | None:
-        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why."""
+        """How the scores are cut; None if they need not be, or cannot: then running the operators will say why.
+
+        `KernelError` if an operator refuses the inputs.
+        """
         try:
             shapes = self._shapes(inputs)
-            dtypes = self._dtypes(inputs)
-        except Exception as error:
-            if any(interrupts(error, operation.node) for operation in self.operations):
-                raise
-            return None
+        except ValueError:
+            shapes = None
+        dtypes = self._dtypes(inputs)
         if shapes is None or any(dtype.hasobject for dtype in dtypes):
             return None
         product, scores = shapes
@@ -170,25 +171,27 @@ class Attention:
     def _shapes(self, inputs: Sequence[Any]) -> tuple[Shape, Shape] | None:
         """The shape of the first product, and that of the scores: another one if heads share keys, and if it matters.
 
-        None if an operator makes any other shape. ValueError, or whatever a Reshape raises, if shapes do not fit.
+        None if an operator makes any other shape. ValueError if shapes do not fit.
         """
+        if not is_array(inputs[self._values]):
+            return None
         queries, keys, values = (inputs[r].shape for r in (self._queries, self._keys, self._values))
         if min(len(queries), len(keys), len(values)) < 2 or queries[-1] != keys[-2] or values[-2] != keys[-1]:
             return None
         lead = broadcast_shape(queries[:-2], keys[:-2])
         shape = scores = product = (*lead, queries[-2], keys[-1])
-        for node, kernel, ins, _ in self.operations[1:-1]:
+        for operation in self.operations[1:-1]:
+            kind, ins = operation.node.kind, operation.ins
             others = [inputs[r] for r in ins if r < len(inputs)]
-            sizes = [x.size for x in others if is_array(x)]
-            if node.kind == RESHAPE:
-                shape = kernel(np.empty(shape, _NOTHING), *others).shape
+            if kind == RESHAPE:
+                shape = cutting.asked(operation, [np.empty(shape, _NOTHING), *others]).shape
                 if shape != product and _heads(product, shape) is None:
                     return None
             else:
                 known = [shape if r >= len(inputs) else _shape(inputs[r]) for r in ins]
-                if cutting.result_shape(node.kind, known) != shape:
+                if cutting.result_shape(kind, known) != shape:
                     return None
-                if any(size != 1 for size in sizes):
+                if any(is_array(x) and x.size != 1 for x in others):
                     scores = shape  # of all of them: every Reshape stands next to a product
         if shape != product or broadcast_shape(lead, values[:-2]) != lead:
             return None
@@ -199,7 +202,7 @@ class Attention:
         ones = cutting.few_ones(inputs)
         for operation in self.operations:
             operands = [ones[r] for r in operation.ins]
-            ones.append(operands[0] if operation.node.kind == RESHAPE else operation.kernel(*operands))
+            ones.append(operands[0] if operation.node.kind == RESHAPE else cutting.asked(operation, operands))
         return [x.dtype for x in ones[len(inputs) :]]
 
     def _apart(self, inputs: Sequence[Any], heads: tuple[int, int], rows: int) -> list[Any]:
@@ -248,14 +251,17 @@ class Attention:
 
     def _part(self, register: int, x: Any, block: Index) -> Any:
         """What a block needs of an input: its rows; of what the products multiply with, all rows of its heads."""
-        if not is_array(x):
-            return x
-        inner = 2 if register in (self._keys, self._values) else 1
-        axes = x.ndim - inner
-        if axes <= 0:
-            return x
-        end = len(block) + 1 - inner
-        return x[geometry.within(block[end - axes : end], x.shape[:axes])]
+        is_matrix = register in (self._keys, self._values)
+        return part_of(x, block, 2 if is_matrix else 1) if is_array(x) else x
+
+
+def part_of(x: Array, block: Index, whole: int = 1) -> Array:
+    """What the ``block`` of rows needs of ``x``, which broadcasts to the scores but for its last ``whole`` axes."""
+    axes = x.ndim - whole
+    if axes <= 0:
+        return x
+    end = len(block) + 1 - whole
+    return x[geometry.within(block[end - axes : end], x.shape[:axes])]
 
 
 class _Cut:

@@ -101,12 +101,7 @@ def _kinds_of_values(tail: Tail, inputs: Sequence[Any]) -> list[Any] | None:
     ones = few_ones(inputs)
     shapes: list[Any] = [x.shape if is_array(x) else None for x in inputs]
     for operation in tail.operations:
-        try:
-            ones.append(operation.kernel(*[ones[r] for r in operation.ins]))
-        except Exception as error:
-            if interrupts(error, operation.node):
-                raise
-            raise KernelError from error
+        ones.append(asked(operation, [ones[r] for r in operation.ins]))
         try:
             shapes.append(result_shape(operation.node.kind, [shapes[r] for r in operation.ins]))
         except ValueError:
@@ -125,6 +120,16 @@ def few_ones(inputs: Sequence[Any]) -> list[Any]:
     several elements, they have two: where an operator takes numbers, it takes tensors of one element, too.
     """
     return [np.ones([min(n, 2) for n in x.shape], x.dtype) if is_array(x) else x for x in inputs]
+
+
+def asked(operation: Operation, operands: Sequence[Any]) -> Any:
+    """What ``operation`` makes of ``operands`` that stand for others; `KernelError` if it raises."""
+    try:
+        return operation.kernel(*operands)
+    except Exception as error:
+        if interrupts(error, operation.node):
+            raise
+        raise KernelError from error
 
 
 def _lie_in_order(tail: Tail, inputs: Sequence[Any]) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.runtime.execution import Frame, Run, Slots, Step, put
-from irc.runtime.fused import geometry
-from irc.runtime.fused.attention import blocks_of, share
+from irc.runtime.fused import cutting
+from irc.runtime.fused.attention import LEAST, blocks_of, part_of, share
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.support import check_size
 from irc.runtime.steps import kernel_step
@@ -27,20 +27,24 @@ KIND = "aten::scaled_dot_product_attention"
 _DEFAULTS = (None, 0.0, False, None)
 """Of the arguments behind query, key and value."""
 
-_LEAST = 4
-"""Bytes of a score: narrower ones are made as float32."""
-
 
 def heads_step(node: Node, kernel: Kernel, ins: Slots, outs: Slots) -> Callable[[Slots], Step] | None:
     """A maker of a step that calls ``kernel`` on blocks of rows where there are many; None for other operators."""
     if node.kind != KIND:
         return None
 
+    query, key = ins[:2]
+
     def fill_in(dead: Slots) -> Step:
         whole = kernel_step(kernel, ins, outs, dead)
 
         def step(frame: Frame) -> None:
-            result = _in_blocks(frame[0], kernel, [frame[s] for s in ins])
+            x, y = frame[query], frame[key]
+            try:  # not by functions: decoders ask at each step
+                is_small = 0 < x.size * y.shape[-2] * max(x.itemsize, LEAST) <= cutting.TILE_BYTES * x.shape[-1]
+            except (AttributeError, IndexError):  # they are no matrices
+                is_small = True
+            result = None if is_small else _in_blocks(frame[0], kernel, [frame[s] for s in ins])
             if result is None:
                 whole(frame)
             else:
@@ -59,7 +63,7 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
     if dropout or not all(is_array(x) and x.ndim > 2 and x.shape[:-2] == query.shape[:-2] for x in matrices):
         return None
     *lead, rows, _ = query.shape
-    row = key.shape[-2] * max(query.itemsize, _LEAST)
+    row = key.shape[-2] * max(query.itemsize, LEAST)
     scores = (*lead, rows, key.shape[-2])
     if mask is not None and (is_causal or not _broadcasts(mask, scores)):
         return None
@@ -73,8 +77,7 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
     def piece(number: int) -> None:
         block = blocks[number]
         heads = block[: len(lead)]
-        part = None if mask is None else mask[geometry.within(block[len(block) - mask.ndim + 1 :], mask.shape[:-1])]
-        operands = query[block], key[heads], value[heads], part
+        operands = query[block], key[heads], value[heads], None if mask is None else part_of(mask, block)
         result[block] = kernel(*operands, 0.0, is_causal, scale, False, block[-1].start)
 
     share(run, lambda: piece, len(blocks))

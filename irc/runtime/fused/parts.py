@@ -11,7 +11,6 @@ from irc.runtime.foreign import on_blocks
 from irc.runtime.fused.attention import Attention
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.tiles import Tail
-from irc.runtime.kernels.registry import takes_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +23,13 @@ class _Part(NamedTuple):
     """Some steps of a group.
 
     Attributes:
-        steps: the steps.
-        kernels: how many of them are kernels.
+        code: the steps.
         blocks: what may run them block by block; None: nothing.
         results: the slots of what that returns.
         dead: the slots that nothing needs after that.
     """
 
-    steps: Code
-    kernels: int
+    code: Code
     blocks: Tail | Attention | None = None
     results: Slots = ()
     dead: Slots = ()
@@ -44,18 +41,14 @@ def spans_in_blocks(bound: Bound, nodes: Sequence[Node]) -> list[tuple[int, int]
     The operators of a span take one turn: one reads its operands while another writes results.
     """
     spans: list[tuple[int, int]] = []
-
-    def fits(node: Node) -> bool:
-        return takes_out(bound.kernel(node))
-
     for end, node in enumerate(nodes, 1):
         found = attention(node) or []
         start, done = end - len(found), spans[-1][1] if spans else 0  # the last product may begin another attention
         is_span = found and done <= start and [*nodes[start:end]] == found
-        if is_span and all(map(fits, filter(is_elementwise, found))):
+        if is_span and all(map(bound.takes_out, filter(is_elementwise, found))):
             spans.append((start, end))
     start = len(nodes)
-    while start and is_elementwise(nodes[start - 1]) and fits(nodes[start - 1]):
+    while start and is_elementwise(nodes[start - 1]) and bound.takes_out(nodes[start - 1]):
         start -= 1
     return [*spans, (start, len(nodes))] if start < len(nodes) else spans
 
@@ -68,7 +61,7 @@ def parts_of(lowering: Lowering, code: Code) -> list[_Part]:
     done = 0
     for start, end in [*spans, (len(code.nodes), len(code.nodes))]:
         if done < start:
-            parts.append(_Part(_some(code, done, start, others), others))
+            parts.append(_Part(_some(code, done, start, others)))
             others = 0  # all are counted with the first
         if start < end:
             parts.append(_in_blocks(lowering, code, start, end))
@@ -103,7 +96,7 @@ def _in_blocks(lowering: Lowering, code: Code, start: int, end: int) -> _Part:
     else:
         blocks = Attention(slots, operations, places.get(operations[-1].out))
     dead = tuple(set(lowering.dead(slots)).difference(needed))
-    return _Part(_some(code, start, end, end - start), end - start, blocks, results, dead)
+    return _Part(_some(code, start, end, end - start), blocks, results, dead)
 
 
 def run_in_parts(node: Node, code: Code, parts: Sequence[_Part]) -> Step:
@@ -116,11 +109,11 @@ def run_in_parts(node: Node, code: Code, parts: Sequence[_Part]) -> Step:
         for part in parts:
             found = part.blocks and part.blocks.run(frame)
             if found is None:
-                execute(part.steps, frame)
+                execute(part.code, frame)
             else:
                 put(frame, part.results, found, part.dead)
 
-    unwatched = [(part.steps.steps, *part[1:]) for part in parts]
+    unwatched = [(part.code.steps, part.code.kernels, part.blocks, part.results, part.dead) for part in parts]
 
     def step(frame: Frame) -> None:
         run: Run = frame[0]

@@ -42,7 +42,7 @@ KEPT = 16
 BUDGET = 1 << 12
 """Blocks of all tilings that are kept for a group: less than 2 MiB."""
 
-TILING = 16
+_TILING = 16
 """What else belongs to a tiling takes as much as so many blocks."""
 
 
@@ -89,14 +89,9 @@ class Tail:
         threads = run.threads or min(workers.usable_processors(), THREADS)
         kinds = self._kinds(inputs, threads)
         try:
-            found = self._tilings.find(kinds)
-        except KeyError:
-            try:
-                found = cutting.find_tiling(self, inputs, threads)
-            except cutting.KernelError:
-                return None
-            if self._tilings.is_worth_it(kinds):
-                self._tilings.keep(kinds, found, TILING + (len(found.blocks) if found else 0))
+            found = self._tilings.get(kinds, lambda: cutting.find_tiling(self, inputs, threads), cost_of)
+        except cutting.KernelError:
+            return None
         if found is None:
             return None
         if threads == 1 and len(self.operations) == 1:
@@ -122,6 +117,11 @@ class Tail:
         kinds = [(x.shape, x.strides, x.dtype) if is_array(x) else kind_of_parameter(x) for x in inputs]
         writable = [is_array(inputs[r]) and inputs[r].flags.writeable for r in self.spare]
         return tuple(kinds), tuple(writable), threads, cutting.TILE_BYTES
+
+
+def cost_of(found: Any) -> int:
+    """What it costs to keep how something is cut, which has ``blocks``, or that it is not, which is None."""
+    return _TILING + (len(found.blocks) if found else 0)
 
 
 def kind_of_parameter(parameter: object) -> object:
