@@ -73,7 +73,8 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
     """
     where = argument.where
     if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:
-        check_shape(value.shape, argument, sizes)  # there is nothing else to be checked, and most are like that
+        if argument.shape is not None:  # there is nothing else to be checked, and most are like that
+            _check_shape(value.shape, argument.shape, argument.type, argument.where, sizes)
         return value
     try:
         return _accept(value, argument.type, where, sizes)
@@ -273,10 +274,11 @@ def _check_shape(shape: tuple[int, ...], declared: Shape, type: Type, where: str
     if len(shape) != len(declared):
         raise Error("IRC413", f"expected {len(declared)} dimensions, {type}; got shape {list(shape)}", where)
     for axis, (size, dim) in enumerate(zip(shape, declared)):
+        if size == dim or dim is None:
+            continue
         if isinstance(dim, int):
-            if size != dim:
-                raise Error("IRC413", f"expected {dim} on axis {axis}, {type}; got shape {list(shape)}", where)
-        elif isinstance(dim, str) and sizes is not None:
+            raise Error("IRC413", f"expected {dim} on axis {axis}, {type}; got shape {list(shape)}", where)
+        if sizes is not None:
             first, seen = sizes.setdefault(dim, (size, where))
             if first != size:
                 raise Error("IRC414", f"dimension {dim!r} is {size} here (axis {axis}), but {first} in {seen}", where)

@@ -72,8 +72,7 @@ class Exit:
         self._leaving = leaving
         self._holders: set[int] = set()  # identities of lists and the like whose copies have left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
-        self._paths: Sequence[Path] = ()
-        self._at_paths: Sequence[Array] = ()
+        self._handed_on: dict[Path, Array] = {}  # the arrays that `keep` has handed on to the next step
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
         for array in of_model:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
@@ -86,13 +85,13 @@ class Exit:
         if self._handed_on:
             if path in self._handed_on:
                 return self._handed_on[path].view()
-            if is_tuple(value) and path in self._around:
+            if is_tuple(value) and path in _around(tuple(self._handed_on)):
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         if not is_array(value) and CURRENT.guard is not None:
             found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
             self._count(sum(found[key] for key in self._holders & found.keys()))
             self._holders |= found.keys()
-        return rebuild(value, self._release)
+        return self._release(value) if type(value) is np.ndarray else rebuild(value, self._release)
 
     def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
         """The tensors at ``paths``, read-only from now on; those with reserve may still be extended into it.
@@ -106,18 +105,8 @@ class Exit:
             if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)
-        self._paths, self._at_paths = paths, kept
+        self._handed_on = dict(zip(paths, kept))
         return kept
-
-    @cached_property
-    def _handed_on(self) -> dict[Path, Array]:
-        """The arrays that `keep` has handed on to the next step, by path. (Unused by steps that return nothing.)"""
-        return dict(zip(self._paths, self._at_paths))
-
-    @cached_property
-    def _around(self) -> frozenset[Path]:
-        """The paths of tuples in which something has been kept."""
-        return _around(tuple(self._paths))
 
     @cached_property
     def _session_ids(self) -> frozenset[int]:

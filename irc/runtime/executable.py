@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from irc.runtime.profiles.profile import Profiler
 
 
+NONE: frozenset[str] = frozenset()
+"""No names."""
+
+KEPT = 16
+"""Choices of outputs that are kept."""
+
+
 @dataclass(slots=True)
 class Request:
     """What one run is asked for.
@@ -51,7 +58,7 @@ class Request:
 
     feeds: Mapping[str, Any]
     outputs: Iterable[str] | None = None
-    donate: Iterable[str] = ()
+    donate: Iterable[str] = NONE
     limits: Limits | None = None
     threads: int | None = None
     profiler: Profiler | None = None
@@ -111,6 +118,7 @@ class Executable:
         self._sizes = sizes
         self._results = results_of(outputs)
         self._wholes = {output.name: self._results[output.name].path for output in outputs}
+        self._paths = lru_cache(KEPT)(self._found)
         self._order = tuple(v.name for v in graph.inputs)
         self._intake = Intake(self._order, inputs, defaults, self.state.objects, self.writes.inputs)
 
@@ -122,7 +130,7 @@ class Executable:
         """
         counters, limits, threads, profiler = Counters(), request.limits, request.threads, request.profiler
         wanted = self._wanted(request.outputs)
-        donate = frozenset(_names(request.donate, "donate", "IRC416"))
+        donate = NONE if request.donate is NONE else frozenset(_names(request.donate, "donate", "IRC416"))
         if limits is not None:
             check_limits(limits)
         threads = self.options.threads if threads is None else check_threads(threads)
@@ -175,11 +183,13 @@ class Executable:
     def _wanted(self, outputs: Iterable[str] | None) -> Mapping[str, Path]:
         if outputs is None:
             return self._wholes
-        chosen = _names(outputs, "outputs", "IRC411")
-        for name in chosen:
+        return self._paths(tuple(_names(outputs, "outputs", "IRC411")))
+
+    def _found(self, names: tuple[str, ...]) -> Mapping[str, Path]:
+        for name in names:
             if name not in self._results:
                 raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, self._results)}")
-        return {name: self._results[name].path for name in chosen}
+        return {name: self._results[name].path for name in names}
 
 
 def _released(out: boundary.Exit, name: str, results: Sequence[Any], path: Path) -> Any:

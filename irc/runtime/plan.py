@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.runtime.binding import may_stay_out, missing, unsupported
+from irc.ir.tensor import Tensor
+from irc.runtime.binding import may_stay_out, missing, reachable_nodes, unsupported
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
@@ -22,6 +23,7 @@ from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
+from irc.runtime.memory.weights import gather
 from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Plan:
         """The frame that runs start from: it has the constants; weights are read when it is first used."""
         if self._unread:
             with self._lock:
+                gather(tensors_of(node for _, node in self._unread))
                 for slot, node in self._unread:
                     constants = self._bound.constants
                     if node not in constants:
@@ -108,6 +111,12 @@ class Plan:
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)
         return [frame[s] for s in code.returns]
+
+
+def tensors_of(nodes: Iterable[Node]) -> Iterator[Tensor]:
+    """The named tensors that are the values of constants among ``nodes``."""
+    values = (node.attributes.get("value") for node in nodes if node.kind == CONSTANT)
+    return (value for value in values if isinstance(value, Tensor) and value.name)
 
 
 def without_kernels(graph: Graph) -> list[Node]:
@@ -154,6 +163,7 @@ class Lowerer:
         self.bulk = bulk
         self.bound = Bound(deferred)
         self._known = Functions(graph.module)
+        gather(tensor for tensor in tensors_of(reachable_nodes(graph)) if not tensor.can_wait)
         self.storage, self.writes, self.known = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}

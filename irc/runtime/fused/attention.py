@@ -27,6 +27,7 @@ from irc.runtime.execution import Frame, Run, Slots, Watch, fail
 from irc.runtime.fused import cutting, geometry, tiles
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.geometry import Index, Shape
+from irc.runtime.fused.scores import Scores, scores_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
@@ -92,6 +93,7 @@ class Attention:
         self._values = operations[-1].ins[1]
         self._take_out = [takes_out(kernel) for _, kernel, *_ in operations]
         self._axis = next(softmax_axis(node) for node, *_ in operations if node.kind in SOFTMAX)
+        self._scores = scores_of(operations)
         self._targets = {operation.ins[1] for operation in operations if operation.node.kind == RESHAPE}
         self._cuts: Recurring[_Cut | None] = Recurring(tiles.BUDGET, tiles.KEPT)
 
@@ -101,7 +103,7 @@ class Attention:
         try:  # not by functions: decoders ask at each step
             size = x.size * y.shape[-1] * max(x.itemsize, LEAST)
             if size <= cutting.TILE_BYTES * x.shape[-1]:
-                return None
+                return None if self._scores is None else self._at_once(frame, self._scores)
         except (AttributeError, IndexError):  # they are no matrices
             return None
         return self._run(frame)
@@ -124,6 +126,26 @@ class Attention:
         counters.kernels += len(self.operations)
         counters.tiled_groups += 1
         counters.tile_bytes = max(counters.tile_bytes, sum(cut.buffers))
+        if run.watch is not None:
+            run.watch.end_parts(self.operations[-1].node, False)
+        return [result]
+
+    def _at_once(self, frame: Frame, scores: Scores) -> list[Any] | None:
+        """The result, without blocks: of queries that each have keys and values of their own; else None."""
+        run: Run = frame[0]
+        if self._targets:
+            return None
+        inputs = [frame[s] for s in self.slots]
+        queries, keys, values = inputs[self._queries], inputs[self._keys], inputs[self._values]
+        shape, others = queries.shape, keys.shape
+        if shape[:-2] != others[:-2] or shape[-1] != others[-2] or self._axis not in (-1, len(shape) - 1):
+            return None
+        if not is_array(values) or values.shape[:-1] != (*others[:-2], others[-1]):
+            return None
+        if not (keys.size and values.size and scores.suit(inputs) and scores.fit(inputs, (*shape[:-1], others[-1]))):
+            return None
+        result = scores.compute(inputs, out=None if self._place is None else frame[self._place], watch=run.watch)
+        run.counters.kernels += len(self.operations)
         if run.watch is not None:
             run.watch.end_parts(self.operations[-1].node, False)
         return [result]
@@ -222,11 +244,17 @@ class Attention:
     def _piece(self, cut: _Cut, views: Sequence[Any], target: Array, watch: Watch | None) -> workers.Piece:
         memory = [scratch(f"attention {i}", (size,), _BYTE) for i, size in enumerate(cut.buffers)]
         last = len(self.operations) - 1
+        scores = self._scores
+        if scores is not None and not scores.suit(views):
+            scores = None
 
         def piece(number: int) -> None:
             block = cut.blocks[number]
             shape = (*geometry.extents(block), cut.scores[-1])
             values: list[Any] = [self._part(i, x, block) for i, x in enumerate(views)]
+            if scores is not None:
+                scores.compute(values, np.ndarray(shape, cut.dtypes[0], memory[0]), target[block], watch)
+                return
             for i, operation in enumerate(self.operations):
                 if operation.node.kind == RESHAPE:
                     values.append(values[-1])

@@ -40,6 +40,10 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
 
     float16 and smaller floats are multiplied and summed in float32, as which ``b`` may be given, too.
     """
+    if a.dtype is b.dtype and a.dtype.char in "fd" and CURRENT.guard is None:
+        found = _of_rows(a, b, out)
+        if found is not None:
+            return found
     if is_half(a.dtype):
         return narrowed(matrix_product(widened(a), widened(b)), a.dtype, out)
     if _is_shared(a, b) and (out is None or out.flags.c_contiguous):
@@ -60,6 +64,27 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     except ValueError:
         _product_shape(a, b)  # says what is wrong
         raise
+
+
+def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
+    """``a @ b`` where ``a`` is one row, or one of each head, as decoders have them; None if it is not, or does not fit.
+
+    By what takes least to begin: for a matrix in order, `np.dot`, which calls the same function of BLAS as `np.matmul`
+    in 1 to 3 µs less.
+    """
+    shape = a.shape
+    if b.ndim == 2:
+        if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc:
+            return None
+        product = np.dot(a.ravel(), b)
+        if out is not None:
+            np.copyto(out, product)
+            return out
+        return product[None, None] if len(shape) == 3 else product.reshape(*shape[:-1], b.shape[1])
+    other = b.shape
+    if shape[:-1] != (*other[:-2], 1) or shape[-1] != other[-2] or not 0 < a.size * b.size <= _SURELY_SMALL:
+        return None
+    return np.matmul(a, b, out)
 
 
 def _multiply(a: Array, b: Array, out: Array | None) -> Array:

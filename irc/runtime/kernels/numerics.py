@@ -246,12 +246,26 @@ _ROOT_OF_HALF, _LINEAR, _CUBIC = (
 
 def gelu(x: Array, out: Array) -> None:
     """Gelu: x Φ(x), Φ the normal distribution's function: x (1 + erf(x / √2)) / 2."""
+    if x.dtype == np.float32:
+        _gelu_single(x, out)
+        return
     gate = _like(x, "gate")
     np.multiply(x, _ROOT_OF_HALF[x.dtype.char], gate)
     erf(gate, gate)
     np.add(gate, ONE, gate)
     np.multiply(gate, HALF, gate)
     np.multiply(x, gate, out)
+
+
+def _gelu_single(x: Array, out: Array) -> None:
+    """`gelu` by the polynomial of `_erf_single`: as (1 + tanh(z)) / 2 is 1 / (1 + exp(-2z)), x over that divisor."""
+    square, divisor = _like(x, "square"), _like(x, "divisor")
+    np.multiply(x, x, square)
+    _polynomial(square, _GATE, divisor)
+    np.multiply(x, divisor, divisor)
+    np.exp(divisor, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, out)
 
 
 def gelu_tanh(x: Array, out: Array) -> None:
@@ -301,6 +315,9 @@ _SINGLE = _coefficients(
     -1.918218746171669e-4, 1.027690521998242e-1, 1.1283792746246855e0,
 )
 # fmt: on
+
+# Of -2z for `_gelu_single`, where z = u P(u²) for u = x / √2: as a polynomial of x², without the factor x.
+_GATE = _coefficients(np.float32, *(-math.sqrt(2) * float(c) / 2**i for i, c in zip(range(6, -1, -1), _SINGLE)))
 
 
 def erf(x: Array, out: Array) -> None:

@@ -11,15 +11,15 @@ ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector registers."""
 
 
-def aligned_bytes(count: int) -> Array:
-    """``count`` bytes at a multiple of `ALIGNMENT`, with any contents.
+def aligned_bytes(count: int, alignment: int = ALIGNMENT) -> Array:
+    """``count`` bytes at a multiple of ``alignment``, with any contents.
 
     Raises:
         Error: IRC403 if there is not so much memory.
     """
     try:
-        memory = np.empty(count + ALIGNMENT, np.uint8)
+        memory = np.empty(count + alignment, np.uint8)
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}") from None
-    start = -memory.ctypes.data % ALIGNMENT
+    start = -memory.ctypes.data % alignment
     return memory[start : start + count]
