@@ -20,6 +20,7 @@ from irc.ir.bulk import no_collection
 from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
 from irc.runtime.fused.parts import spans_in_blocks
+from irc.runtime.lowering import Given
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.recurring import Recurring
@@ -179,13 +180,13 @@ class PlannedRuns:
         donated = kind[len(self._lowerer.graph.inputs) :]
         memory = self._planner.plan(forms, donated)
         planned, nbytes = None, 0
-        if memory.place_of:
+        if memory.place_of or memory.onward:
             lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
-            key = frozenset(memory.place_of), frozenset(lent)
+            key = frozenset(memory.place_of), frozenset(lent), frozenset(memory.onward.items())
             plan = self._lowered.get(key)
             nbytes = len(forms) * (_FORM_BYTES if plan else _FORM_BYTES + _STEP_BYTES)
             if plan is None:
-                plan = self._lowered[key] = self._lowerer.plan_with(memory.place_of, lent)
+                plan = self._lowered[key] = self._lowerer.plan_with(Given(memory.place_of, lent, memory.onward))
             planned = _Planned(memory, plan)
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)
         self._keep(kind, planned, nbytes)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Reversible, Sequence
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from irc.runtime.fused.split import split
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
-from irc.runtime.steps import kernel_step, placed_step
+from irc.runtime.steps import kernel_step, onward_step, placed_step
 from irc.runtime.threads.units import bulks_in_order
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
@@ -90,6 +91,20 @@ class Bound:
         return node in self._kernels and takes_out(self._kernels[node])
 
 
+class Given(NamedTuple):
+    """What is known of the memory of the runs that a graph is lowered for.
+
+    Attributes:
+        placed: values that are made in memory that the run is given.
+        lent: values whose memory is some of that: donated inputs that results are made over.
+        onward: values that are made over an operand, whose form and memory suit, and that operand.
+    """
+
+    placed: Collection[Value] = ()
+    lent: Collection[Value] = ()
+    onward: Mapping[Value, Value] = MappingProxyType({})
+
+
 class Lowering:
     """Lowers one graph; made for one use.
 
@@ -102,8 +117,7 @@ class Lowering:
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
         bound: what earlier lowerings of the graph have made.
-        placed: values that are made in memory that the run is given.
-        lent: values whose memory is some of that: donated inputs that results are made over.
+        given: what is known of memory.
         bulk: how many operators may be dispatched as one unit; None for any number.
         split_at: fusion groups that become two steps, and how many operators the first one has.
 
@@ -111,7 +125,7 @@ class Lowering:
         bound: as given.
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        place_slots: the slots of `placed`: the run puts the arrays there, and they stay.
+        place_slots: the slots of what is placed: the run puts the arrays there, and they stay.
         reads: of the steps of the outermost block, in order: the slots that each reads.
         overwritten: of the same: the classes of memory that each may overwrite, because nothing needs them later.
     """
@@ -122,8 +136,7 @@ class Lowering:
         specials: dict[str, Special],
         function: Callable[[str], Any],
         bound: Bound,
-        placed: Collection[Value] = (),
-        lent: Iterable[Value] = (),
+        given: Given = Given(),
         bulk: int | None = None,
         split_at: Mapping[Node, int] | None = None,
     ) -> None:
@@ -136,8 +149,8 @@ class Lowering:
         self._bulk = bulk
         self._split_at = split_at or {}
         self.bound = bound
-        self._placed = placed
-        self._placed_storages = frozenset(map(storage.of, (*placed, *lent)))
+        self._given = given
+        self._placed_storages = frozenset(map(storage.of, (*given.placed, *given.lent)))
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -244,7 +257,7 @@ class Lowering:
         slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
         for value, slot in zip(values, slots):
             self._slots[value] = slot
-            if value in self._placed:
+            if value in self._given.placed:
                 self.place_slots[slot] = value
         return slots
 
@@ -291,8 +304,11 @@ class Lowering:
         kernel = self.bound.kernel(node)
         if len(outs) == 1 and outs[0] in self.place_slots:
             step = rows_step(node, kernel, ins, outs, placed=True)
-            directly = all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
-            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead, directly))
+            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead, _directly(node)))
+        over = self._given.onward.get(node.outputs[0]) if len(outs) == 1 else None
+        if over is not None:
+            at = node.inputs.index(over)
+            return lambda dead: onward_step(kernel, ins, at, outs[0], dead, _directly(node))
         step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
         step = step or rows_step(node, kernel, ins, outs) or heads_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
@@ -395,6 +411,11 @@ def runtime_constant(value: Any) -> Any:
         items = map(runtime_constant, value)
         return tuple(items) if is_tuple(value) else ConstantList(items)
     return value
+
+
+def _directly(node: Node) -> bool:
+    """Whether a ufunc that is the kernel of ``node`` suits its operands."""
+    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
 
 
 def _refusing(node: Node) -> Kernel:

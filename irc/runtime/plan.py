@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.fused.groups import lower_group
 from irc.runtime.kernels.scratch import OwnScratch
-from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
+from irc.runtime.lowering import Bound, Given, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
 from irc.runtime.memory.weights import gather
@@ -180,15 +180,10 @@ class Lowerer:
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db, apart), Writes(db), known
 
-    def plan_with(self, placed: Collection[Value], lent: Iterable[Value] = ()) -> Plan:
-        """A plan in which the values ``placed`` are made in memory that the run is given.
-
-        Args:
-            placed: the values.
-            lent: inputs whose memory is some of that.
-        """
+    def plan_with(self, given: Given) -> Plan:
+        """A plan for runs of which this much is known."""
         plan = Plan(self.graph.name, self.bound)
-        self._fill(plan, self.graph, self.storage, placed, lent)
+        self._fill(plan, self.graph, self.storage, given)
         self._finish()
         return plan
 
@@ -208,12 +203,11 @@ class Lowerer:
         plan: Plan,
         graph: Graph,
         storage: Storage,
-        placed: Collection[Value] = (),
-        lent: Iterable[Value] = (),
+        given: Given = Given(),
         split_at: Mapping[Node, int] | None = None,
     ) -> Lowering:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, placed, lent, self.bulk, split_at)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, given, self.bulk, split_at)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:

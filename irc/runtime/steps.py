@@ -59,6 +59,46 @@ def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: boo
     return any_arity
 
 
+def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, directly: bool = True) -> Step:
+    """As `placed_step`, where the result is made over the operand number ``at``, whose slot is among ``dead``."""
+    ufunc = ufunc_of(kernel) if directly else None
+    over = ins[at]
+    if len(ins) > 2 or any(s != over for s in dead):
+
+        def any_arity(frame: Frame) -> None:
+            x = frame[over]
+            kernel(*[frame[s] for s in ins], out=x)
+            frame[out] = x
+            for s in dead:
+                frame[s] = None
+
+        return any_arity
+    if len(ins) == 1:
+
+        def unary(frame: Frame) -> None:
+            x = frame[over]
+            if ufunc is None:
+                kernel(x, out=x)
+            else:
+                ufunc(x, x)
+            frame[out] = x
+            frame[over] = None
+
+        return unary
+    a, b = ins
+
+    def binary(frame: Frame) -> None:
+        x = frame[over]
+        if ufunc is None:
+            kernel(frame[a], frame[b], out=x)
+        else:
+            ufunc(frame[a], frame[b], x)
+        frame[out] = x
+        frame[over] = None
+
+    return binary
+
+
 def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     (a,) = ins
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,8 +25,9 @@ from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.pointwise import overwritable
+from irc.ir.ops.pointwise import POINTWISE, overwritable
 from irc.ir.types import TensorType
+from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Watch
 from irc.runtime.fused.cutting import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
@@ -166,6 +168,8 @@ class MemoryPlan:
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
         over: the values that are made over an operand.
         in_place: how many they are.
+        onward: values without a place that are made over an operand all the same, and that operand: it was made by a
+            pointwise operator, so that it is in memory of its own.
         lifetimes: when the places are in use.
     """
 
@@ -175,6 +179,7 @@ class MemoryPlan:
     bound: int
     over: frozenset[Value]
     in_place: int
+    onward: dict[Value, Value] = field(default_factory=dict["Value", "Value"])
     lifetimes: Lifetimes | None = None
 
 
@@ -183,23 +188,28 @@ class _Buffer:
 
     Attributes:
         form: the form of all of them.
+        chain: the values so far.
         start: the turn of the first.
         end: the last turn in which one is in use.
         source: as of a `Place`.
-        latest: the value that is in it.
         leaves: whether an output is made in it in the end. It then has no place: each run allocates it in place of the
             output, and the step that makes that finds the memory free.
     """
 
-    __slots__ = ("end", "form", "latest", "leaves", "source", "start")
+    __slots__ = ("chain", "end", "form", "leaves", "source", "start")
 
-    def __init__(self, form: Form, latest: Value, start: int, end: int, source: int | None = None) -> None:
+    def __init__(self, form: Form, first: Value, start: int, end: int, source: int | None = None) -> None:
         self.form = form
-        self.latest = latest
+        self.chain = [first]
         self.start = start
         self.end = end
         self.source = source
         self.leaves = False
+
+    @property
+    def latest(self) -> Value:
+        """The value that is in it."""
+        return self.chain[-1]
 
 
 class _Turn(NamedTuple):
@@ -236,6 +246,7 @@ class Planner:
     ) -> None:
         self._storage = storage
         self._inputs = graph.inputs
+        self._block = graph.block
         self._takes_out = takes_out
         self._spans = spans
         self._groups = own_groups(graph)
@@ -276,11 +287,18 @@ class Planner:
                     buffer.leaves = True
                 continue
             value = node.output
-            buffer = self._dying(node, read[form], of) or _Buffer(form, value, turn, turn)
-            buffer.latest = value
+            buffer = self._dying(node, read[form], of)
+            if buffer is None:
+                buffer = _Buffer(form, value, turn, turn)
+            else:
+                buffer.chain.append(value)
             buffer.end = self._turns[self._last[self._storage.of(value)]].turn
             made[value] = of[value] = buffer
         plan = _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
+        for buffer in dict.fromkeys(buffer for buffer in made.values() if buffer.leaves):
+            plan.onward.update(self._onward(buffer.chain))
+        plan.over |= plan.onward.keys()
+        plan.in_place = len(plan.over)
         spans: dict[int, _Span] = {}
         for value, number in plan.place_of.items():
             place = plan.places[number]
@@ -289,6 +307,15 @@ class Planner:
                 span.classes.add(self._storage.of(value))
         plan.lifetimes = Lifetimes(self._own_turns, self._last_turns, self._storage, spans.values())
         return plan
+
+    def _onward(self, chain: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+        """Of values that leave in the end, those that are made over the one before, whatever that one was made over.
+
+        Not of members of groups, which may run in blocks.
+        """
+        for before, value in pairwise(chain):
+            if all(n is not None and n.block is self._block and _makes_its_own(n) for n in (before.node, value.node)):
+                yield value, before
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -389,6 +416,11 @@ class Planner:
         while value in self._same:
             value = self._same[value]
         return value
+
+
+def _makes_its_own(node: Node) -> bool:
+    """Whether the result of ``node`` is in memory of its own, new or an operand's: of irc's own kernels that is known."""
+    return node.kind in POINTWISE and binder_of_others(node) is None
 
 
 def _is_returned(value: Value) -> bool:
