@@ -278,7 +278,7 @@ def _check_shape(shape: tuple[int, ...], declared: Shape, type: Type, where: str
             continue
         if isinstance(dim, int):
             raise Error("IRC413", f"expected {dim} on axis {axis}, {type}; got shape {list(shape)}", where)
-        if sizes is not None:
+        if isinstance(dim, str) and sizes is not None:
             first, seen = sizes.setdefault(dim, (size, where))
             if first != size:
                 raise Error("IRC414", f"dimension {dim!r} is {size} here (axis {axis}), but {first} in {seen}", where)

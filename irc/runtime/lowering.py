@@ -105,6 +105,9 @@ class Given(NamedTuple):
     onward: Mapping[Value, Value] = MappingProxyType({})
 
 
+NOTHING_GIVEN = Given()
+
+
 class Lowering:
     """Lowers one graph; made for one use.
 
@@ -136,7 +139,7 @@ class Lowering:
         specials: dict[str, Special],
         function: Callable[[str], Any],
         bound: Bound,
-        given: Given = Given(),
+        given: Given = NOTHING_GIVEN,
         bulk: int | None = None,
         split_at: Mapping[Node, int] | None = None,
     ) -> None:

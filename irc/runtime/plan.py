@@ -20,7 +20,7 @@ from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.fused.groups import lower_group
 from irc.runtime.kernels.scratch import OwnScratch
-from irc.runtime.lowering import Bound, Given, Lowering, Special, runtime_constant
+from irc.runtime.lowering import NOTHING_GIVEN, Bound, Given, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
 from irc.runtime.memory.weights import gather
@@ -203,7 +203,7 @@ class Lowerer:
         plan: Plan,
         graph: Graph,
         storage: Storage,
-        given: Given = Given(),
+        given: Given = NOTHING_GIVEN,
         split_at: Mapping[Node, int] | None = None,
     ) -> Lowering:
         self.bound.prepared.lasting.update(storage.lasting)

@@ -63,17 +63,8 @@ def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, dire
     """As `placed_step`, where the result is made over the operand number ``at``, whose slot is among ``dead``."""
     ufunc = ufunc_of(kernel) if directly else None
     over = ins[at]
-    if len(ins) > 2 or any(s != over for s in dead):
-
-        def any_arity(frame: Frame) -> None:
-            x = frame[over]
-            kernel(*[frame[s] for s in ins], out=x)
-            frame[out] = x
-            for s in dead:
-                frame[s] = None
-
-        return any_arity
-    if len(ins) == 1:
+    alone = all(s == over for s in dead)
+    if len(ins) == 1 and alone:
 
         def unary(frame: Frame) -> None:
             x = frame[over]
@@ -85,18 +76,28 @@ def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, dire
             frame[over] = None
 
         return unary
-    a, b = ins
+    if len(ins) == 2 and alone:
+        a, b = ins
 
-    def binary(frame: Frame) -> None:
+        def binary(frame: Frame) -> None:
+            x = frame[over]
+            if ufunc is None:
+                kernel(frame[a], frame[b], out=x)
+            else:
+                ufunc(frame[a], frame[b], x)
+            frame[out] = x
+            frame[over] = None
+
+        return binary
+
+    def any_arity(frame: Frame) -> None:
         x = frame[over]
-        if ufunc is None:
-            kernel(frame[a], frame[b], out=x)
-        else:
-            ufunc(frame[a], frame[b], x)
+        kernel(*[frame[s] for s in ins], out=x)
         frame[out] = x
-        frame[over] = None
+        for s in dead:
+            frame[s] = None
 
-    return binary
+    return any_arity
 
 
 def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:

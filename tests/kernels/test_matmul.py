@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -63,6 +65,48 @@ def test_matmul_writes_into_out(a, b, dtype):
     out = np.empty_like(expected)
     assert bind("MatMul", {}, 13, 2)(x, y, out=out) is out
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shape", [(64,), (1, 64), (1, 1, 64), (1, 1, 1, 64)])
+@pytest.mark.parametrize("layout", ["in order", "transposed", "every second column", "every second row", "repeated"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_row_and_a_matrix(shape, layout, dtype):
+    """To the last bit as `np.matmul`, however the matrix lies, and wherever the result is to be."""
+    x, w = values(*shape).astype(dtype), values(64, 50, seed=1).astype(dtype)
+    w = {
+        "in order": w,
+        "transposed": np.ascontiguousarray(w.T).T,
+        "every second column": np.repeat(w, 2, 1)[:, ::2],
+        "every second row": np.repeat(w, 2, 0)[::2],
+        "repeated": np.broadcast_to(w[:, :1], (64, 50)),
+    }[layout]
+    wanted = np.matmul(x, w)
+    run = bind("MatMul", {}, 13, 2)
+    found = run(x, w)
+    assert (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
+    assert not np.may_share_memory(found, x)
+    for out in (np.empty_like(wanted), np.empty((*wanted.shape, 2), dtype)[..., 0]):
+        assert run(x, w, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+    strided = np.repeat(x, 2, -1)[..., ::2]
+    np.testing.assert_allclose(run(strided, w), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((1, 1, 6), (5, 4)),
+        ((2, 3), (6, 4)),
+        ((6,), (5, 4)),
+        ((2, 3, 1, 4), (2, 3, 5, 6)),
+        ((2, 3, 1, 4), (2, 2, 4, 6)),
+        ((1, 6), (6, 4, 2)),
+    ],
+)
+def test_rows_that_do_not_fit(a, b):
+    with pytest.raises(Error, match=re.escape(f"{list(a)} and {list(b)} cannot be multiplied")) as caught:
+        run_kernel("MatMul", [values(*a), values(*b)], {}, 13)
+    assert caught.value.code == "IRC421"
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(1, (2,)), (2, (2,)), (4, (3, 2)), (16, ()), (17, (2,))])

@@ -234,3 +234,23 @@ def test_bad_operands_are_errors(case):
     op_type, inputs, attrs, version, message = BAD[case]
     with pytest.raises(Error, match=message):
         run_kernel(op_type, inputs, attrs, version)
+
+
+@pytest.mark.parametrize("size", [1, 7, 63, 64, 65, 256, 4097, 16383, 16384, 20000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization"])
+def test_a_row_alone_is_as_among_others(op, size, dtype):
+    """To the last bit, however long it is: a decoder's rows are those of the prompt."""
+    x = values(3, size).astype(dtype)
+    x[1] = 10 + x[1] / 10
+    parameters = [values(size, seed=i).astype(dtype) for i in range(1, 3)][: 2 if op == "LayerNormalization" else 1]
+    version = 17 if op == "LayerNormalization" else 23
+    (together,) = run_kernel(op, [x, *parameters], {}, version)
+    for i, row in enumerate(x):
+        (alone,) = run_kernel(op, [row[None], *parameters], {}, version)
+        assert alone[0].tobytes() == together[i].tobytes()
+    wide = x.astype(np.float64)
+    mean = wide.mean(1, keepdims=True) if op == "LayerNormalization" else 0
+    spread = np.square(wide - mean).mean(1, keepdims=True)
+    wanted = (wide - mean) / np.sqrt(spread + 1e-5) * parameters[0] + (parameters[1] if len(parameters) > 1 else 0)
+    np.testing.assert_allclose(together, wanted, rtol=1e-3, atol=1e-3)

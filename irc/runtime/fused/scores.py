@@ -6,7 +6,7 @@ digits differ from those of the operators one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,35 +91,35 @@ class Scores(NamedTuple):
         """
         queries, keys, values, scale, scaling, masks, is_masked, nodes = self  # at once: decoders come at each step
         turns = None if watch is None else _Turns(watch, nodes)
-        rows = inputs[queries]
-        product = np.matmul if rows.shape[-2] == 1 else matrix_product
+        rows: Array = inputs[queries]
+        product: Callable[..., Array] = np.matmul if rows.shape[-2] == 1 else matrix_product
         if scale is not None:
             if turns:
                 turns.next()
             rows = scaling(rows, inputs[scale])
         if turns:
             turns.next()
-        scores = product(rows, inputs[keys], scores)
+        weights = product(rows, inputs[keys], scores)
         for r in masks:
             if turns:
                 turns.next()
-            np.add(scores, inputs[r], scores)
+            np.add(weights, inputs[r], weights)
         if turns:
             turns.next()
         sums = None
-        last = scores.ndim - 1
-        if are_short(scores, last):
-            (masked_softmax if is_masked else softmax)(scores, last, scores)
+        last = weights.ndim - 1
+        if are_short(weights, last):
+            (masked_softmax if is_masked else softmax)(weights, last, weights)
         else:
-            np.subtract(scores, np.maximum.reduce(scores, axis=last, keepdims=True), scores)
-            np.exp(scores, scores)
-            sums = add_reduce(scores, (last,), True)
+            np.subtract(weights, np.maximum.reduce(weights, axis=last, keepdims=True), weights)
+            np.exp(weights, weights)
+            sums = add_reduce(weights, (last,), True)
             if is_masked and (none := np.isnan(sums)).any():
-                np.copyto(scores, 0, where=none)
+                np.copyto(weights, 0, where=none)
                 sums[none] = 1
         if turns:
             turns.next()
-        result = product(scores, inputs[values], out)
+        result = product(weights, inputs[values], out)
         if sums is not None:
             result /= sums
         if turns:
@@ -149,7 +149,8 @@ class _Turns:
 def scores_of(operations: Sequence[Operation]) -> Scores | None:
     """What the operators of attention do to scores; None if it is anything else."""
     first, *between, last = operations
-    scale, scaling, masks = None, None, list[int]()
+    scale, scaling = None, None
+    masks: list[int] = []
     nodes: list[Node] = [first.node]
     before: list[Node] = []
     softmax = ""
@@ -172,4 +173,6 @@ def scores_of(operations: Sequence[Operation]) -> Scores | None:
                 return None
         made = out
     members = (*before, *nodes, last.node)
-    return Scores(*first.ins, last.ins[1], scale, scaling, tuple(masks), softmax == MASKED_SOFTMAX, members)
+    queries, keys = first.ins
+    is_masked = softmax == MASKED_SOFTMAX
+    return Scores(queries, keys, last.ins[1], scale, scaling, tuple(masks), is_masked, members)

@@ -419,7 +419,7 @@ class Planner:
 
 
 def _makes_its_own(node: Node) -> bool:
-    """Whether the result of ``node`` is in memory of its own, new or an operand's: of irc's own kernels that is known."""
+    """Whether the result of ``node`` is in new memory, or in an operand's: other packages' kernels may do otherwise."""
     return node.kind in POINTWISE and binder_of_others(node) is None
 
 
