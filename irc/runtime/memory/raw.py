@@ -18,7 +18,7 @@ def aligned_bytes(count: int, alignment: int = ALIGNMENT) -> Array:
         Error: IRC403 if there is not so much memory.
     """
     try:
-        memory = np.empty(count + alignment, np.uint8)
+        memory = np.empty(count + alignment if count else 0, np.uint8)
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}") from None
     start = -memory.ctypes.data % alignment

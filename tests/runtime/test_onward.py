@@ -1,0 +1,224 @@
+"""Chains of pointwise operators that leave the run: planned runs write over operands without looking at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irc
+from irc.ir import parse_graph
+from irc.runtime import lowering
+from irc.runtime.kernels import half_ufuncs
+from irc.runtime.memory import memory_plan
+from irc.runtime.memory.memory_plan import MemoryPlan
+from irc.runtime.model import CompiledModel
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(0)
+
+CHAIN = """graph(%x : Float(3, 4), %c : Float(3, 4), %r : Float(4), %s : Float()):
+  %a : Float(3, 4) = onnx::Add(%x, %c)
+  %b : Float(3, 4) = onnx::Relu(%a)
+  %d : Float(3, 4) = onnx::Sub(%r, %b)
+  %e : Float(3, 4) = onnx::Sigmoid(%d)
+  %f : Float(3, 4) = onnx::Max(%e, %c, %s)
+  %g : Float(3, 4) = onnx::Pow(%f, %s)
+  %h : Float(3, 4) = onnx::Clip(%g, %s)
+  %y : Float(3, 4) = onnx::Neg(%h)
+  return (%y)
+"""
+
+
+def fed(**arrays: Any) -> dict[str, Array]:
+    return {name: np.asarray(x, np.float32) for name, x in arrays.items()}
+
+
+def feeds() -> dict[str, Array]:
+    return fed(x=RNG.standard_normal((3, 4)), c=RNG.standard_normal((3, 4)), r=RNG.standard_normal(4), s=0.25)
+
+
+def by_hand(x: Array, c: Array, r: Array, s: Array) -> Array:
+    e = 1 / (1 + np.exp(-(r - np.maximum(x + c, 0))))
+    return -np.maximum(np.maximum(np.maximum(e, c), s) ** s, s)
+
+
+def planned(model: CompiledModel) -> MemoryPlan:
+    (plan,) = model.executable.runs.plans()
+    return plan
+
+
+def test_they_are_written_over_in_planned_runs() -> None:
+    model = CompiledModel(parse_graph(CHAIN))
+    results: list[tuple[Array, Array]] = []
+    for _ in range(4):
+        given_ = feeds()
+        kept = {name: x.copy() for name, x in given_.items()}
+        results.append((model.run(given_)["y"], by_hand(**given_)))
+        assert model.counters.in_place == 7 and model.counters.planned == 0
+        for name, x in kept.items():
+            np.testing.assert_array_equal(given_[name], x)
+    for found, wanted in results:  # later runs change none of them
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    names = {value.name: over.name for value, over in planned(model).onward.items()}
+    assert names == {"b": "a", "d": "b", "e": "d", "f": "e", "g": "f", "h": "g"}
+
+
+def test_kernels_are_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing looks at arrays: of eight operators only the first and the last one may."""
+    seen: list[str] = []
+    for name in ("kernel_step", "reusing_step", "onward_step"):
+        real = getattr(lowering, name)
+
+        def made(*args: Any, name: str = name, real: Any = real) -> Any:
+            step = real(*args)
+            if step is not None:
+                seen.append(name)
+            return step
+
+        monkeypatch.setattr(lowering, name, made)
+    model = CompiledModel(parse_graph(CHAIN))
+    for _ in range(3):
+        model.run(feeds())
+    first, second = seen[:8], seen[8:]
+    assert "onward_step" not in first and len(second) == 8
+    assert second.count("onward_step") == 6
+
+
+@pytest.mark.parametrize("layout", ["read-only", "transposed", "repeated", "backwards"])
+def test_inputs_may_lie_otherwise_in_each_run(layout: str) -> None:
+    """Their strides are no part of what a plan is made for."""
+    model = CompiledModel(parse_graph(CHAIN))
+    for number in range(4):
+        given_ = feeds()
+        if number != 1:
+            given_["x"], given_["c"] = (_laid(x, layout) for x in (given_["x"], given_["c"]))
+        kept = {name: x.copy() for name, x in given_.items()}
+        np.testing.assert_allclose(model.run(given_)["y"], by_hand(**kept), rtol=1e-5, atol=1e-6)
+        for name, x in kept.items():
+            np.testing.assert_array_equal(given_[name], x)
+
+
+def _laid(x: Array, layout: str) -> Array:
+    if layout == "transposed":
+        return np.asfortranarray(x)
+    if layout == "repeated":
+        return np.broadcast_to(x[:1], x.shape)
+    if layout == "backwards":
+        return x[::-1, ::-1]
+    x.flags.writeable = False
+    return x
+
+
+VIEWS = """graph(%x : Float(3, 4), %shape : Long(2)):
+  %v : Float(4, 3) = onnx::Reshape(%x, %shape)
+  %a : Float(4, 3) = onnx::Relu(%v)
+  %b : Float(4, 3) = onnx::Neg(%a)
+  %w : Float(3, 4) = onnx::Transpose[perm=[1, 0]](%b)
+  %c : Float(3, 4) = onnx::Exp(%w)
+  %d : Float(3, 4) = onnx::Neg(%c)
+  %y : Float(3, 4) = onnx::Sqrt(%d)
+  return (%y, %b)
+"""
+
+
+def test_what_is_seen_through_a_view_stays() -> None:
+    model = CompiledModel(parse_graph(VIEWS))
+    for number in range(4):
+        x = RNG.standard_normal((3, 4)).astype(np.float32)
+        x = np.asfortranarray(x) if number % 2 else x
+        kept = x.copy()
+        found = model.run({"x": x, "shape": np.array([4, 3])})
+        b = -np.maximum(kept.reshape(4, 3), 0)
+        np.testing.assert_array_equal(found["b"], b)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(found["y"], np.sqrt(-np.exp(b.T)))
+        np.testing.assert_array_equal(x, kept)
+
+
+def test_other_packages_kernels_may_return_what_they_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result of theirs is looked at before anything is written over it, and so is what they are given to write to."""
+    model = CompiledModel(parse_graph(CHAIN))
+    monkeypatch.setattr(memory_plan, "binder_of_others", lambda node: node.kind == "onnx::Max" or None)
+    for _ in range(3):
+        model.run(feeds())
+    assert {value.name for value in planned(model).onward} == {"b", "d", "e", "h"}
+
+
+def test_members_of_groups_are_looked_at() -> None:
+    """They may run in blocks, which have memory of their own."""
+    model = irc.compile(parse_graph(CHAIN))
+    for _ in range(3):
+        given_ = feeds()
+        np.testing.assert_allclose(model.run(given_)["y"], by_hand(**given_), rtol=1e-5, atol=1e-6)
+        assert not any(plan.onward for plan in model.executable.runs.plans())
+
+
+def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's own functions take many times as long for large ones."""
+    monkeypatch.setattr(half_ufuncs, "MANY", 1)
+    text = CHAIN.replace("Float", "Half")
+    model = CompiledModel(parse_graph(text))
+    for _ in range(3):
+        given_ = {name: x.astype(np.float16) for name, x in feeds().items()}
+        wide = {name: x.astype(np.float32) for name, x in given_.items()}
+        np.testing.assert_allclose(model.run(given_)["y"], by_hand(**wide), rtol=0.02, atol=0.02)
+    assert len(planned(model).onward) == 6
+
+
+def test_profiles_tell_what_is_written_over() -> None:
+    model = CompiledModel(parse_graph(CHAIN))
+    for _ in range(2):
+        model.run(feeds())
+    profile = model.profile(feeds())
+    rows = {row.label: (row.in_place, row.fresh) for row in profile.by_node()}
+    assert list(rows.values()).count((1, 0)) == 7 and list(rows.values()).count((0, 1)) == 1
+    assert profile.counters.in_place == 7
+    assert profile.peak - profile.arena == 3 * 4 * 4
+
+
+def test_limits_and_threads_do_without() -> None:
+    model = CompiledModel(parse_graph(CHAIN))
+    for _ in range(3):
+        given_ = feeds()
+        for more in ({"limits": irc.Limits(bytes=1 << 20)}, {"threads": 2}, {}):
+            np.testing.assert_allclose(model.run(given_, **more)["y"], by_hand(**given_), rtol=1e-5, atol=1e-6)
+
+
+KINDS = ["Relu", "Neg", "Exp", "Sigmoid", "Add", "Sub", "Mul", "Max", "Min"]
+
+
+@given(st.data())
+def test_chains_with_branches(data: st.DataObject) -> None:
+    """Values are read again later, of other shapes, and returned: what is still needed is what it was."""
+    draw = data.draw
+    shapes = {"x": (2, 3), "c": (2, 3), "r": (3,)}
+    lines: list[str] = []
+    for i in range(draw(st.integers(2, 9))):
+        kind = draw(st.sampled_from(KINDS))
+        last = [*shapes][-draw(st.integers(1, 2))]
+        operands = [last] if kind in KINDS[:4] else [last, draw(st.sampled_from([*shapes]))]
+        draw(st.randoms(use_true_random=False)).shuffle(operands)
+        name = f"v{i}"
+        shapes[name] = max((shapes[o] for o in operands), key=len)
+        lines.append(f"%{name} : Tensor = onnx::{kind}({', '.join(f'%{o}' for o in operands)})")
+    outputs = sorted({draw(st.sampled_from([*shapes][3:])) for _ in range(2)} | {[*shapes][-1]})
+    text = f"graph(%x : Float(2, 3), %c : Float(2, 3), %r : Float(3)):\n{chr(10).join(lines)}\n"
+    graph = parse_graph(f"{text}return ({', '.join(f'%{o}' for o in outputs)})\n")
+    model = CompiledModel(graph)
+    before: list[tuple[dict[str, Array], dict[str, Array]]] = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        inputs = {name: rng.integers(-3, 4, shapes[name]).astype(np.float32) for name in "xcr"}
+        alone = CompiledModel(graph).run({name: x.copy() for name, x in inputs.items()})  # a first run
+        given_ = {name: x.copy() for name, x in inputs.items()}
+        found = model.run(given_)
+        before.append((found, alone))
+        for name, x in inputs.items():
+            np.testing.assert_array_equal(given_[name], x)
+    for found, alone in before:
+        for name in outputs:
+            np.testing.assert_array_equal(found[name], alone[name])
