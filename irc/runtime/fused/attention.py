@@ -95,6 +95,7 @@ class Attention:
         self._axis = next(softmax_axis(node) for node, *_ in operations if node.kind in SOFTMAX)
         self._scores = scores_of(operations)
         self._targets = {operation.ins[1] for operation in operations if operation.node.kind == RESHAPE}
+        self._at_once = None if self._targets else self._scores
         self._cuts: Recurring[_Cut | None] = Recurring(tiles.BUDGET, tiles.KEPT)
 
     def run(self, frame: Frame) -> list[Any] | None:
@@ -102,11 +103,12 @@ class Attention:
         x, y = frame[self.slots[self._queries]], frame[self.slots[self._keys]]
         try:  # not by functions: decoders ask at each step
             size = x.size * y.shape[-1] * max(x.itemsize, LEAST)
-            if size <= cutting.TILE_BYTES * x.shape[-1]:
-                return None if self._scores is None else self._at_once(frame, self._scores)
+            is_small = size <= cutting.TILE_BYTES * x.shape[-1]
         except (AttributeError, IndexError):  # they are no matrices
             return None
-        return self._run(frame)
+        if not is_small:
+            return self._run(frame)
+        return None if self._at_once is None else self._run_at_once(frame, self._at_once)
 
     def _run(self, frame: Frame) -> list[Any] | None:
         run: Run = frame[0]
@@ -130,21 +132,20 @@ class Attention:
             run.watch.end_parts(self.operations[-1].node, False)
         return [result]
 
-    def _at_once(self, frame: Frame, scores: Scores) -> list[Any] | None:
+    def _run_at_once(self, frame: Frame, scores: Scores) -> list[Any] | None:
         """The result, without blocks: of queries that each have keys and values of their own; else None."""
-        run: Run = frame[0]
-        if self._targets:
-            return None
         inputs = [frame[s] for s in self.slots]
         queries, keys, values = inputs[self._queries], inputs[self._keys], inputs[self._values]
         shape, others = queries.shape, keys.shape
-        if shape[:-2] != others[:-2] or shape[-1] != others[-2] or self._axis not in (-1, len(shape) - 1):
+        lead = others[:-2]
+        if shape[:-2] != lead or shape[-1] != others[-2] or (self._axis != -1 and self._axis != len(shape) - 1):
             return None
-        if not is_array(values) or values.shape[:-1] != (*others[:-2], others[-1]):
+        if not is_array(values) or values.shape[:-1] != (*lead, others[-1]) or not (keys.size and values.size):
             return None
-        if not (keys.size and values.size and scores.suit(inputs) and scores.fit(inputs, (*shape[:-1], others[-1]))):
+        if not scores.suit(inputs) or (scores.masks and not scores.fit(inputs, (*shape[:-1], others[-1]))):
             return None
-        result = scores.compute(inputs, out=None if self._place is None else frame[self._place], watch=run.watch)
+        run: Run = frame[0]
+        result = scores.compute(inputs, None, None if self._place is None else frame[self._place], run.watch)
         run.counters.kernels += len(self.operations)
         if run.watch is not None:
             run.watch.end_parts(self.operations[-1].node, False)
