@@ -179,7 +179,7 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
 
 @kernel("onnx::MatMul")
 def matmul(node: Node) -> Kernel:
-    """With a weight, what is to be known of that is found out once: decoders multiply one row with each, for a token."""
+    """With a weight, what is to be known of it is found out once: decoders multiply one row with each, for a token."""
     operand = node.inputs[1] if len(node.inputs) > 1 else None
     if operand is None or not is_constant(operand):
         return matrix_product
