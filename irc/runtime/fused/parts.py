@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.ops.attention import attention
 from irc.ir.ops.torch_pointwise import is_elementwise
@@ -13,7 +13,7 @@ from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.tiles import Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from irc.ir import Node
     from irc.runtime.lowering import Bound, Lowering
@@ -113,15 +113,6 @@ def run_in_parts(node: Node, code: Code, parts: Sequence[_Part]) -> Step:
             else:
                 put(frame, part.results, found, part.dead)
 
-    def failed(frame: Frame, error: Exception, member: Step | None, blocks: Tail | Attention | None) -> NoReturn:
-        if is_located(error):
-            raise error
-        if member is None:  # what the group has read before is gone
-            fail(error, node, [frame[s] for s in blocks.slots] if blocks else ())
-        code.fail(error, member, frame)
-
-    if len(parts) == 1 or (len(parts) == 2 and parts[0].blocks is None):
-        return _before_blocks(code, parts, watched, failed)
     unwatched = [(part.code.steps, part.code.kernels, part.blocks, part.results, part.dead) for part in parts]
 
     def step(frame: Frame) -> None:
@@ -142,45 +133,11 @@ def run_in_parts(node: Node, code: Code, parts: Sequence[_Part]) -> Step:
                 for member in steps:
                     member(frame)
         except Exception as error:
-            failed(frame, error, member, blocks)
+            if is_located(error):
+                raise
+            if member is None:  # what the group has read before is gone
+                fail(error, node, [frame[s] for s in blocks.slots] if blocks else ())
+            code.fail(error, member, frame)
         run.counters.kernels += kernels
-
-    return step
-
-
-def _before_blocks(
-    code: Code,
-    parts: Sequence[_Part],
-    watched: Callable[[Frame, Watch], None],
-    failed: Callable[[Frame, Exception, Step | None, Tail | Attention | None], NoReturn],
-) -> Step:
-    """Most groups: some steps, or none, and then what may run in blocks. Decoders run them at each step."""
-    last = parts[-1]
-    blocks, results, dead = last.blocks, last.results, last.dead
-    assert blocks is not None, "a group without blocks runs whole"
-    before = parts[0].code.steps if len(parts) == 2 else []
-    after = last.code.steps
-    kernels, within = code.kernels, last.code.kernels
-
-    def step(frame: Frame) -> None:
-        run: Run = frame[0]
-        member = None
-        try:
-            if run.watch is not None:
-                watched(frame, run.watch)
-                return
-            for member in before:
-                member(frame)
-            member = None
-            found = blocks.run(frame)
-            if found is None:
-                for member in after:
-                    member(frame)
-                run.counters.kernels += kernels
-            else:
-                put(frame, results, found, dead)
-                run.counters.kernels += kernels - within  # the others are counted
-        except Exception as error:
-            failed(frame, error, member, blocks)
 
     return step
