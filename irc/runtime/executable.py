@@ -22,7 +22,7 @@ from irc.runtime.memory.room import room_of
 from irc.runtime.objects import State
 from irc.runtime.options import Options, check_threads
 from irc.runtime.plan import Lowerer
-from irc.runtime.results import Path, element, results_of
+from irc.runtime.results import Path, Result, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
 
@@ -118,7 +118,7 @@ class Executable:
         self._sizes = sizes
         self._results = results_of(outputs)
         self._wholes = {output.name: self._results[output.name].path for output in outputs}
-        self._paths = lru_cache(KEPT)(self._found)
+        self._paths = lru_cache(KEPT)(partial(_paths, self._results))  # by a method, it would refer to itself
         self._order = tuple(v.name for v in graph.inputs)
         self._intake = Intake(self._order, inputs, defaults, self.state.objects, self.writes.inputs)
 
@@ -185,11 +185,13 @@ class Executable:
             return self._wholes
         return self._paths(tuple(_names(outputs, "outputs", "IRC411")))
 
-    def _found(self, names: tuple[str, ...]) -> Mapping[str, Path]:
-        for name in names:
-            if name not in self._results:
-                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, self._results)}")
-        return {name: self._results[name].path for name in names}
+
+def _paths(results: Mapping[str, Result], names: tuple[str, ...]) -> Mapping[str, Path]:
+    """Where the results of these ``names`` are."""
+    for name in names:
+        if name not in results:
+            raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, results)}")
+    return {name: results[name].path for name in names}
 
 
 def _released(out: boundary.Exit, name: str, results: Sequence[Any], path: Path) -> Any:

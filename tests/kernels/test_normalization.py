@@ -254,3 +254,10 @@ def test_a_row_alone_is_as_among_others(op, size, dtype):
     spread = np.square(wide - mean).mean(1, keepdims=True)
     wanted = (wide - mean) / np.sqrt(spread + 1e-5) * parameters[0] + (parameters[1] if len(parameters) > 1 else 0)
     np.testing.assert_allclose(together, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (1, 1, 0), (3, 0), (0, 4), (0, 1, 4)])
+def test_nothing_is_normalised(shape):
+    parameters = [np.ones(shape[-1], np.float32)] * 2
+    (found,) = run_kernel("LayerNormalization", [np.ones(shape, np.float32), *parameters], {}, 17)
+    assert found.shape == shape and found.dtype == np.float32

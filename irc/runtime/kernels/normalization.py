@@ -146,12 +146,11 @@ def layer_normalization(node: Node) -> Kernel:
     epsilon, axis = float(node.attributes.get("epsilon", 1e-5)), int(node.attributes.get("axis", -1))
     stash = numpy_dtype(int(node.attributes.get("stash_type", 1)))
     outputs = len(node.outputs)
-
     alone = outputs == 1 and axis == -1
 
     def run(x: Array, scale: Array, b: Array | None = None) -> Any:
         shape = x.shape
-        if alone and b is not None and shape[-1:] == scale.shape == b.shape and x.size == scale.size:
+        if alone and b is not None and shape[-1:] == scale.shape == b.shape and 0 < x.size == scale.size:
             dtype = x.dtype  # one row, a decoder's
             if dtype.char in "fd" and dtype is scale.dtype and dtype is b.dtype and shape:
                 row, _, _ = _standardize_row(x.ravel(), epsilon)
