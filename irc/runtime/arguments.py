@@ -73,8 +73,7 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
     """
     where = argument.where
     if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:
-        if argument.shape is not None:  # there is nothing else to be checked, and most are like that
-            _check_shape(value.shape, argument.shape, argument.type, argument.where, sizes)
+        check_shape(value.shape, argument, sizes)  # there is nothing else to be checked, and most are like that
         return value
     try:
         return _accept(value, argument.type, where, sizes)

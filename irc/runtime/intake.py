@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from irc.errors import Error, suggestion
 from irc.ir import Tensor
 from irc.runtime import boundary
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.likeness import plain
-from irc.runtime.values import Array, describe, is_array, is_mapping, read_only
+from irc.runtime.values import Array, describe, is_array, is_mapping
 
 if TYPE_CHECKING:
     from irc.runtime.execution import Counters
@@ -157,8 +155,8 @@ class Intake:
                 values.append(value)
             elif name in self._written:
                 values.append(boundary.copy(value, counters))
-            else:  # most are arrays, which need not be rebuilt
-                values.append(read_only(value) if type(value) is np.ndarray else boundary.borrow(value))
+            else:
+                values.append(boundary.borrow(value))
         if donate:
             _check_shared(accepted, donate)
         # Many are alike (a decoder's caches): of those with equal sizes, one is looked at.
