@@ -112,6 +112,9 @@ def _counting(ufunc: np.ufunc, name: str, keys: int, seen: list[str]) -> Any:
     return Counting()
 
 
+VECTORS = {"n": np.zeros((), np.float32), "v": np.ones((5, 4), np.float32)}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -126,6 +129,8 @@ def _counting(ufunc: np.ufunc, name: str, keys: int, seen: list[str]) -> Any:
         {"v": np.ones((2, 3, 6, 4), np.float32)},
         {"v": np.ones((2, 3, 5, 4), np.float64)},
         {"q": np.ones(8, np.float32)},
+        {**VECTORS, "q": np.ones(8, np.float32), "k": np.ones((8, 5), np.float32)},
+        {**VECTORS, "q": np.ones((5, 8), np.float32), "k": np.ones(8, np.float32)},
         {"q": np.ones((2, 3, 1, 9), np.float32)},
         {"k": [1.0]},
         {"v": 3},

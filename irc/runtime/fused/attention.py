@@ -138,6 +138,8 @@ class Attention:
         queries, keys, values = inputs[self._queries], inputs[self._keys], inputs[self._values]
         shape, others = queries.shape, keys.shape
         lead = others[:-2]
+        if len(shape) < 2 or len(others) < 2:
+            return None
         if shape[:-2] != lead or shape[-1] != others[-2] or (self._axis != -1 and self._axis != len(shape) - 1):
             return None
         if not is_array(values) or values.shape[:-1] != (*lead, others[-1]) or not (keys.size and values.size):

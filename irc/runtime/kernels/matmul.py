@@ -74,6 +74,8 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
     in 1 to 3 µs less.
     """
     shape = a.shape
+    if not shape or b.ndim < 2:
+        return None
     if b.ndim == 2:
         if not 0 < a.size == len(b) == shape[-1] or not _is_multiplied_by_rows(b):
             return None
@@ -191,7 +193,7 @@ def matmul(node: Node) -> Kernel:
         if b is weight:
             if a.size == size and a.dtype is dtype and out is None and CURRENT.guard is None:
                 shape = a.shape
-                if shape[-1] == size:
+                if shape and shape[-1] == size:
                     return _shaped(np.dot(a.ravel(), b), shape)
         elif _is_multiplied_by_rows(b):
             known = b, b.dtype, len(b)

@@ -297,7 +297,7 @@ class Planner:
         plan = _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
         for buffer in dict.fromkeys(buffer for buffer in made.values() if buffer.leaves):
             plan.onward.update(self._onward(buffer.chain))
-        plan.over |= plan.onward.keys()
+        plan.over |= frozenset(plan.onward)
         plan.in_place = len(plan.over)
         spans: dict[int, _Span] = {}
         for value, number in plan.place_of.items():
