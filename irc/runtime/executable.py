@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from irc.runtime.memory.room import room_of
 from irc.runtime.objects import State
 from irc.runtime.options import Options, check_threads
 from irc.runtime.plan import Lowerer
-from irc.runtime.results import Path, Result, element, results_of
+from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
 from irc.runtime.values import Array, describe
 
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Module
     from irc.runtime.arguments import Argument
     from irc.runtime.profiles.profile import Profiler
-
-
-NONE: frozenset[str] = frozenset()
-"""No names."""
-
-KEPT = 16
-"""Choices of outputs that are kept."""
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ class Request:
 
     feeds: Mapping[str, Any]
     outputs: Iterable[str] | None = None
-    donate: Iterable[str] = NONE
+    donate: Iterable[str] = ()
     limits: Limits | None = None
     threads: int | None = None
     profiler: Profiler | None = None
@@ -118,7 +111,6 @@ class Executable:
         self._sizes = sizes
         self._results = results_of(outputs)
         self._wholes = {output.name: self._results[output.name].path for output in outputs}
-        self._paths = lru_cache(KEPT)(partial(_paths, self._results))  # by a method, it would refer to itself
         self._order = tuple(v.name for v in graph.inputs)
         self._intake = Intake(self._order, inputs, defaults, self.state.objects, self.writes.inputs)
 
@@ -130,7 +122,7 @@ class Executable:
         """
         counters, limits, threads, profiler = Counters(), request.limits, request.threads, request.profiler
         wanted = self._wanted(request.outputs)
-        donate = NONE if request.donate is NONE else frozenset(_names(request.donate, "donate", "IRC416"))
+        donate = frozenset(_names(request.donate, "donate", "IRC416"))
         if limits is not None:
             check_limits(limits)
         threads = self.options.threads if threads is None else check_threads(threads)
@@ -183,15 +175,11 @@ class Executable:
     def _wanted(self, outputs: Iterable[str] | None) -> Mapping[str, Path]:
         if outputs is None:
             return self._wholes
-        return self._paths(tuple(_names(outputs, "outputs", "IRC411")))
-
-
-def _paths(results: Mapping[str, Result], names: tuple[str, ...]) -> Mapping[str, Path]:
-    """Where the results of these ``names`` are."""
-    for name in names:
-        if name not in results:
-            raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, results)}")
-    return {name: results[name].path for name in names}
+        chosen = _names(outputs, "outputs", "IRC411")
+        for name in chosen:
+            if name not in self._results:
+                raise Error("IRC411", f"the model has no output {name!r}; {suggestion(name, self._results)}")
+        return {name: self._results[name].path for name in chosen}
 
 
 def _released(out: boundary.Exit, name: str, results: Sequence[Any], path: Path) -> Any:

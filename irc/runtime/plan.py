@@ -11,8 +11,8 @@ import numpy as np
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
+from irc.ir.attributes import tensors_of
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.tensor import Tensor
 from irc.runtime.binding import may_stay_out, missing, reachable_nodes, unsupported
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
@@ -28,6 +28,7 @@ from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
+    from irc.ir.tensor import Tensor
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
@@ -73,7 +74,7 @@ class Plan:
         """The frame that runs start from: it has the constants; weights are read when it is first used."""
         if self._unread:
             with self._lock:
-                gather(tensors_of(node for _, node in self._unread))
+                gather(_named_constants(node for _, node in self._unread))
                 for slot, node in self._unread:
                     constants = self._bound.constants
                     if node not in constants:
@@ -113,10 +114,9 @@ class Plan:
         return [frame[s] for s in code.returns]
 
 
-def tensors_of(nodes: Iterable[Node]) -> Iterator[Tensor]:
-    """The named tensors that are the values of constants among ``nodes``."""
-    values = (node.attributes.get("value") for node in nodes if node.kind == CONSTANT)
-    return (value for value in values if isinstance(value, Tensor) and value.name)
+def _named_constants(nodes: Iterable[Node]) -> Iterator[Tensor]:
+    """The tensors with names that constants among ``nodes`` hold."""
+    return (tensor for node in nodes if node.kind == CONSTANT for tensor in tensors_of(node) if tensor.name)
 
 
 def without_kernels(graph: Graph) -> list[Node]:
@@ -163,7 +163,7 @@ class Lowerer:
         self.bulk = bulk
         self.bound = Bound(deferred)
         self._known = Functions(graph.module)
-        gather(tensor for tensor in tensors_of(reachable_nodes(graph)) if not tensor.can_wait)
+        gather(tensor for tensor in _named_constants(reachable_nodes(graph)) if not tensor.can_wait)
         self.storage, self.writes, self.known = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}

@@ -20,7 +20,8 @@ from irc.runtime import arena, lowering
 from irc.runtime.execution import Counters
 from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory import raw
-from irc.runtime.memory.memory_plan import ALIGNMENT, Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
+from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
+from irc.runtime.memory.raw import ALIGNMENT
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.report import Report

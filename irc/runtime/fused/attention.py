@@ -144,7 +144,7 @@ class Attention:
             return None
         if not is_array(values) or values.shape[:-1] != (*lead, others[-1]) or not (keys.size and values.size):
             return None
-        if not scores.suit(inputs) or (scores.masks and not scores.fit(inputs, (*shape[:-1], others[-1]))):
+        if not scores.suit(inputs) or not scores.fit(inputs, (*shape[:-1], others[-1])):
             return None
         run: Run = frame[0]
         result = scores.compute(inputs, None, None if self._place is None else frame[self._place], run.watch)

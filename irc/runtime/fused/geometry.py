@@ -56,6 +56,11 @@ def merge_axes(space: Shape, operands: Sequence[Layout]) -> tuple[Shape, list[Sh
     return merged, shapes
 
 
+def broadcasts_into(shape: Shape, space: Shape) -> bool:
+    """Whether an operand of ``shape`` has, or is repeated to have, an element for each of ``space``, and no more."""
+    return len(shape) <= len(space) and all(n in (1, size) for n, size in zip(shape[::-1], space[::-1]))
+
+
 def blocks(space: Shape, most: int) -> list[Index]:
     """Cut ``space`` into blocks of about equal size of up to ``most`` elements, in C order.
 

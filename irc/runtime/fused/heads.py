@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.runtime.execution import Frame, Run, Slots, Step, put
-from irc.runtime.fused import cutting
+from irc.runtime.fused import cutting, geometry
 from irc.runtime.fused.attention import LEAST, blocks_of, part_of, share
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.support import check_size
@@ -86,8 +86,4 @@ def _in_blocks(run: Run, kernel: Kernel, inputs: Sequence[Any]) -> Array | None:
 
 def _broadcasts(mask: Any, scores: Shape) -> bool:
     """Whether ``mask`` has an element for each of the ``scores``, and no more."""
-    return (
-        is_array(mask)
-        and 1 < mask.ndim <= len(scores)
-        and all(n in (1, size) for n, size in zip(mask.shape[::-1], scores[::-1]))
-    )
+    return is_array(mask) and mask.ndim > 1 and geometry.broadcasts_into(mask.shape, scores)

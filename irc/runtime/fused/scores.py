@@ -13,6 +13,7 @@ import numpy as np
 
 from irc.ir.kinds import MASKED_SOFTMAX, RESHAPE
 from irc.runtime.execution import Slots, Watch
+from irc.runtime.fused import geometry
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
@@ -68,11 +69,7 @@ class Scores(NamedTuple):
 
     def fit(self, inputs: Sequence[Any], shape: Shape) -> bool:
         """Whether masks among ``inputs`` can be added to scores of ``shape``."""
-        for r in self.masks:
-            mask = inputs[r].shape
-            if len(mask) > len(shape) or any(m not in (1, n) for m, n in zip(reversed(mask), reversed(shape))):
-                return False
-        return True
+        return all(geometry.broadcasts_into(inputs[r].shape, shape) for r in self.masks)
 
     def compute(
         self,

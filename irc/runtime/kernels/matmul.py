@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.constants import is_constant
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
@@ -77,27 +76,17 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
     if not shape or b.ndim < 2:
         return None
     if b.ndim == 2:
-        if not 0 < a.size == len(b) == shape[-1] or not _is_multiplied_by_rows(b):
-            return None
+        if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc:
+            return None  # of what is in no order, np.dot makes a copy
         product = np.dot(a.ravel(), b)
         if out is None:
-            return _shaped(product, shape)
+            return product[None, None] if len(shape) == 3 else product.reshape(*shape[:-1], len(product))
         np.copyto(out, product)
         return out
     other = b.shape
     if shape[:-1] != (*other[:-2], 1) or shape[-1] != other[-2] or not 0 < a.size * b.size <= _SURELY_SMALL:
         return None
     return np.matmul(a, b, out)
-
-
-def _is_multiplied_by_rows(b: Array) -> bool:
-    """Whether `np.dot` hands ``b`` to BLAS as it is."""
-    return b.ndim == 2 and b.size > 0 and b.dtype.char in "fd" and b.flags.forc
-
-
-def _shaped(product: Array, shape: tuple[int, ...]) -> Array:
-    """``product``, of a row of ``shape``, with the axes of that."""
-    return product[None, None] if len(shape) == 3 else product.reshape(*shape[:-1], len(product))
 
 
 def _multiply(a: Array, b: Array, out: Array | None) -> Array:
@@ -181,25 +170,7 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
 
 @kernel("onnx::MatMul")
 def matmul(node: Node) -> Kernel:
-    """With a weight, what is to be known of it is found out once: decoders multiply one row with each, for a token."""
-    operand = node.inputs[1] if len(node.inputs) > 1 else None
-    if operand is None or not is_constant(operand):
-        return matrix_product
-    known: tuple[Any, Any, int] = (None, None, 0)  # all at once: threads that run one model share it
-
-    def run(a: Array, b: Array, out: Array | None = None) -> Array:
-        nonlocal known
-        weight, dtype, size = known
-        if b is weight:
-            if a.size == size and a.dtype is dtype and out is None and CURRENT.guard is None:
-                shape = a.shape
-                if shape and shape[-1] == size:
-                    return _shaped(np.dot(a.ravel(), b), shape)
-        elif _is_multiplied_by_rows(b):
-            known = b, b.dtype, len(b)
-        return matrix_product(a, b, out)
-
-    return run
+    return matrix_product
 
 
 @kernel("onnx::Gemm")

@@ -48,8 +48,10 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
         return row[None], mean, inverse
     size = rows.shape[1]
     count = max(1, size)
-    by_product = _BY_PRODUCT <= size < ENOUGH
-    mean = (np.vecdot(rows, _ones(size, rows.dtype))[:, None] if by_product else add_reduce(rows, (1,), True)) / count
+    if _BY_PRODUCT <= size < ENOUGH:
+        mean = np.vecdot(rows, _ones(size, rows.dtype))[:, None] / count
+    else:
+        mean = add_reduce(rows, (1,), True) / count
     result = rows - mean
     inverse = 1 / np.sqrt(np.vecdot(result, result)[:, None] / count + epsilon)
     result *= inverse
@@ -63,7 +65,7 @@ def _standardize_row(row: Array, epsilon: float) -> tuple[Array, Any, Any]:
     if _BY_PRODUCT <= size < ENOUGH:
         mean = row.dot(_ones(size, row.dtype)) / count
     else:
-        mean = (np.add.reduce(row) if size < ENOUGH else add_reduce(row[None], (1,))[0]) / count
+        mean = add_reduce(row[None], (1,))[0] / count
     result = row - mean
     inverse = 1 / np.sqrt(result.dot(result) / count + epsilon)  # np.dot takes twice as long to get there
     result *= inverse
@@ -150,13 +152,12 @@ def layer_normalization(node: Node) -> Kernel:
 
     def run(x: Array, scale: Array, b: Array | None = None) -> Any:
         shape = x.shape
-        if alone and b is not None and shape[-1:] == scale.shape == b.shape and 0 < x.size == scale.size:
-            dtype = x.dtype  # one row, a decoder's
-            if dtype.char in "fd" and dtype is scale.dtype and dtype is b.dtype and shape:
-                row, _, _ = _standardize_row(x.ravel(), epsilon)
-                row *= scale
-                row += b
-                return row[None, None] if len(shape) == 3 else row.reshape(shape)
+        row = (x.size,) if alone and x.size else None
+        if b is not None and row == shape[-1:] == scale.shape == b.shape and _is_wide(x, scale, b):
+            y, _, _ = _standardize_row(x.ravel(), epsilon)
+            y *= scale
+            y += b
+            return y[None, None] if len(shape) == 3 else y.reshape(shape)
         first = axis_in(axis, len(shape))
         lead, inner = shape[:first], shape[first:]
         rows = _wide(x).reshape(math.prod(lead), math.prod(inner))

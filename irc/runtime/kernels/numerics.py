@@ -259,13 +259,9 @@ def gelu(x: Array, out: Array) -> None:
 
 def _gelu_single(x: Array, out: Array) -> None:
     """`gelu` by the polynomial of `_erf_single`: as (1 + tanh(z)) / 2 is 1 / (1 + exp(-2z)), x over that divisor."""
-    square, divisor = _like(x, "square"), _like(x, "divisor")
-    np.multiply(x, x, square)
-    _polynomial(square, _GATE, divisor)
-    np.multiply(x, divisor, divisor)
-    np.exp(divisor, divisor)
-    np.add(divisor, ONE, divisor)
-    np.divide(x, divisor, out)
+    divisor = _like(x, "divisor")
+    _odd_polynomial(x, _GATE, divisor, divisor)
+    _over_one_more_than_power(x, divisor, out)
 
 
 def gelu_tanh(x: Array, out: Array) -> None:
@@ -275,9 +271,14 @@ def gelu_tanh(x: Array, out: Array) -> None:
     np.multiply(divisor, _CUBIC[x.dtype.char], divisor)
     np.add(divisor, _LINEAR[x.dtype.char], divisor)
     np.multiply(divisor, x, divisor)
-    np.exp(divisor, divisor)
-    np.add(divisor, ONE, divisor)
-    np.divide(x, divisor, out)
+    _over_one_more_than_power(x, divisor, out)
+
+
+def _over_one_more_than_power(x: Array, exponent: Array, out: Array) -> None:
+    """X / (1 + exp(exponent)); ``exponent`` is written over."""
+    np.exp(exponent, exponent)
+    np.add(exponent, ONE, exponent)
+    np.divide(x, exponent, out)
 
 
 def _coefficients(dtype: type[np.floating[Any]], *values: float) -> list[Array]:
@@ -329,10 +330,7 @@ def erf(x: Array, out: Array) -> None:
 
 
 def _erf_single(x: Array, out: Array) -> None:
-    square, slope = _like(x, "square"), _like(x, "slope")
-    np.multiply(x, x, square)
-    _polynomial(square, _SINGLE, slope)
-    np.multiply(x, slope, out)
+    _odd_polynomial(x, _SINGLE, _like(x, "slope"), out)
     np.tanh(out, out)
 
 
@@ -356,6 +354,14 @@ def _erf_double(x: Array, out: Array) -> None:
     np.subtract(ONE, tail, tail)
     np.copysign(tail, x, tail)
     np.copyto(out, np.where(near, small, tail))
+
+
+def _odd_polynomial(x: Array, coefficients: Sequence[Array], slope: Array, out: Array) -> None:
+    """X P(x²), P the polynomial with these coefficients, for which there is ``slope``: not ``x``, but maybe ``out``."""
+    square = _like(x, "square")
+    np.multiply(x, x, square)
+    _polynomial(square, coefficients, slope)
+    np.multiply(x, slope, out)
 
 
 def _polynomial(x: Array, coefficients: Sequence[Array], out: Array) -> None:

@@ -31,7 +31,7 @@ from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Watch
 from irc.runtime.fused.cutting import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
-from irc.runtime.memory.raw import ALIGNMENT
+from irc.runtime.memory.raw import aligned
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Form(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Rounded up to the alignment."""
-        return -(-self.exact_bytes // ALIGNMENT) * ALIGNMENT
+        return aligned(self.exact_bytes)
 
     @property
     def exact_bytes(self) -> int:

@@ -11,8 +11,13 @@ ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector registers."""
 
 
+def aligned(count: int) -> int:
+    """So many bytes, or more, up to the next multiple of `ALIGNMENT`."""
+    return -(-count // ALIGNMENT) * ALIGNMENT
+
+
 def aligned_bytes(count: int, alignment: int = ALIGNMENT) -> Array:
-    """``count`` bytes at a multiple of ``alignment``, with any contents.
+    """``count`` bytes at a multiple of ``alignment``, with any contents; of 0 bytes, no memory.
 
     Raises:
         Error: IRC403 if there is not so much memory.

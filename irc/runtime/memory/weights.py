@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from irc.errors import Error
 from irc.ir.tensor import Tensor
-from irc.runtime.memory.raw import ALIGNMENT, aligned_bytes
+from irc.runtime.memory.raw import aligned, aligned_bytes
 from irc.runtime.values import Array, owner
 
 PAGE = 4096
@@ -37,7 +37,7 @@ def gather(tensors: Iterable[Tensor]) -> None:
     """
     dense = (t for t in dict.fromkeys(tensors) if not (t.is_splat or t.is_absent or t.dtype.numpy.hasobject))
     wanted = [t for t in dense if t.nbytes >= PAGE]
-    total = sum([_aligned(t.nbytes) for t in wanted])
+    total = sum([aligned(t.nbytes) for t in wanted])
     if total < WORTH:
         return
     with suppress(Error):  # there is no memory for it, or one cannot be read, which the run will say
@@ -49,7 +49,7 @@ def gather(tensors: Iterable[Tensor]) -> None:
             if tensor.is_transient or _may_move(found):
                 place = memory[begin : begin + found.nbytes].view(found.dtype).reshape(found.shape)
                 place[...] = found
-                begin += _aligned(found.nbytes)
+                begin += aligned(found.nbytes)
                 tensor.move(place)
 
 
@@ -57,7 +57,3 @@ def _may_move(array: Array) -> bool:
     """Whether the memory of ``array`` belongs to this process alone, and was not gathered yet."""
     whole = owner(array)
     return (whole.base is None or isinstance(whole.base, bytes)) and id(whole) not in _PIECES
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
