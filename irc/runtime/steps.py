@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.runtime.kernels.pointwise import ufunc_of
 
@@ -63,32 +63,8 @@ def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, dire
     """As `placed_step`, where the result is made over the operand number ``at``, whose slot is among ``dead``."""
     ufunc = ufunc_of(kernel) if directly else None
     over = ins[at]
-    alone = all(s == over for s in dead)
-    if len(ins) == 1 and alone:
-
-        def unary(frame: Frame) -> None:
-            x = frame[over]
-            if ufunc is None:
-                kernel(x, out=x)
-            else:
-                ufunc(x, x)
-            frame[out] = x
-            frame[over] = None
-
-        return unary
-    if len(ins) == 2 and alone:
-        a, b = ins
-
-        def binary(frame: Frame) -> None:
-            x = frame[over]
-            if ufunc is None:
-                kernel(frame[a], frame[b], out=x)
-            else:
-                ufunc(frame[a], frame[b], x)
-            frame[out] = x
-            frame[over] = None
-
-        return binary
+    if ufunc is not None and len(ins) <= 2 and all(s == over for s in dead):
+        return _onward_unary(ufunc, over, out) if len(ins) == 1 else _onward_binary(ufunc, ins, over, out)
 
     def any_arity(frame: Frame) -> None:
         x = frame[over]
@@ -98,6 +74,28 @@ def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, dire
             frame[s] = None
 
     return any_arity
+
+
+def _onward_unary(ufunc: Callable[..., Any], over: int, out: int) -> Step:
+    def step(frame: Frame) -> None:
+        x = frame[over]
+        ufunc(x, x)
+        frame[out] = x
+        frame[over] = None
+
+    return step
+
+
+def _onward_binary(ufunc: Callable[..., Any], ins: Slots, over: int, out: int) -> Step:
+    a, b = ins
+
+    def step(frame: Frame) -> None:
+        x = frame[over]
+        ufunc(frame[a], frame[b], x)
+        frame[out] = x
+        frame[over] = None
+
+    return step
 
 
 def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:

@@ -31,7 +31,7 @@ def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (halves, half_ufuncs):
         monkeypatch.setattr(module, "BLOCK", 61)
     monkeypatch.setattr(pointwise, "MANY", 2)
-    monkeypatch.setattr(pointwise, "BLOCK", 67)
+    monkeypatch.setattr(pointwise, "BLOCK_BYTES", 267)
     for module in (numerics, pointwise):
         monkeypatch.setattr(module, "WORTH_FILLING", 1)
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irc.errors import Error
 from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.fused import scores
 from irc.runtime.fused.attention import Attention
 from irc.runtime.plan import Plan
 from tests.runtime.attention_groups import Array, close, group, make_blocks_small, numbers, one_by_one, outcome
@@ -181,3 +183,50 @@ def test_profiles_have_each_operator_of_any_form(shapes):
     blocks = max(1, run.counters.tiles)
     assert watch.parts == ["a", "s", "b", "f", "p", "y"] * blocks and watch.ended == ["y"] and not watch.open
     assert blocks > 1 or shapes is SMALL
+
+
+STEPS = [
+    ("Mul '%a'", r"float32\[{scores}\], float32\[1\]"),
+    ("MatMul '%s'", r"float32\[2, 3, {rows}, 8\], float32\[2, 3, 8, {keys}\]"),
+    ("Add '%b'", r"float32\[{keys}\], float32\[{scores}\]"),
+    ("Add '%f'", r"float32\[{scores}\], float32\[{rows}, {keys}\]"),
+    ("Softmax '%p'", r"float32\[{scores}\]"),
+    ("MatMul '%y'", r"float32\[{scores}\], float32\[2, 3, {keys}, 4\]"),
+]
+
+
+@pytest.mark.parametrize("shapes", [SMALL, LARGE])
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_an_operator_that_fails_is_named(number, shapes, monkeypatch):
+    """With what it has for inputs in the graph, of which these are not computed, and not with the group's."""
+    plan, names = of_form("masked, scaled and masked")
+    inputs = inputs_for(names, shapes)
+    (expected,), _ = run_plan(plan, *inputs)
+    seen: list[Any] = []
+
+    def step(function: Any) -> Any:
+        def counted(*operands: Any, **given: Any) -> Any:
+            seen.append(function)
+            if len(seen) > number:
+                raise MemoryError("just now")
+            return function(*operands, **given)
+
+        return counted
+
+    with monkeypatch.context() as patch:
+        found = the_only(Attention, plan)
+        failing = found._scores._replace(scaling=step(np.multiply))  # type: ignore[reportOptionalMemberAccess]
+        patch.setattr(found, "_scores", failing)
+        patch.setattr(found, "_at_once", failing)
+        patch.setattr(scores, "matrix_product", step(scores.matrix_product))
+        if shapes is SMALL:
+            patch.setattr(np, "matmul", step(np.matmul))
+        patch.setattr(np, "add", step(np.add))
+        patch.setattr(scores, "_softmax", step(lambda *_: None))
+        rows, keys = shapes[0][-2], shapes[1][-1]
+        name, operands = STEPS[number]
+        operands = operands.format(scores=f"2, 3, {rows}, {keys}", rows=rows, keys=keys)
+        with pytest.raises(Error, match=f"out of memory: just now; inputs: {operands}$") as caught:
+            run_plan(plan, *inputs, threads=1)
+    assert (caught.value.code, caught.value.where) == ("IRC403", f"onnx::{name}")
+    np.testing.assert_array_equal(run_plan(plan, *inputs)[0][0], expected)

@@ -137,6 +137,18 @@ def test_whatever_their_elements_and_layout(dtype: Any) -> None:
         assert tensor.numpy().dtype == array.dtype
 
 
+def test_what_shows_other_memory_than_its_own_stays() -> None:
+    """Parts of one array, and elements that are there once."""
+    whole = np.arange(2 * SIZE * SIZE, dtype=np.float32)
+    arrays = [whole[: SIZE * SIZE], whole[SIZE * SIZE :], np.broadcast_to(whole[:SIZE], (SIZE, SIZE))]
+    tensors = [Tensor(DType.FLOAT, array.shape, name="w", array=array) for array in arrays]
+    before = [tensor.numpy() for tensor in tensors]
+    own = [dense((SIZE, SIZE)) for _ in range(LAYERS)]
+    gather([*tensors, *own])
+    assert are_together([tensor.numpy() for tensor in own])
+    assert all(tensor.numpy() is array for tensor, array in zip(tensors, before))
+
+
 def test_without_memory_for_it_they_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(*_: object) -> Array:
         raise Error("IRC403", "out of memory")

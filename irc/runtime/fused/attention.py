@@ -256,7 +256,7 @@ class Attention:
             shape = (*geometry.extents(block), cut.scores[-1])
             values: list[Any] = [self._part(i, x, block) for i, x in enumerate(views)]
             if scores is not None:
-                scores.compute(values, np.ndarray(shape, cut.dtypes[0], memory[0]), target[block], watch)
+                scores.compute(values, np.ndarray(shape, cut.dtypes[0], memory[0]), target[block], watch, views)
                 return
             for i, operation in enumerate(self.operations):
                 if operation.node.kind == RESHAPE:

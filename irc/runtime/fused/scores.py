@@ -6,18 +6,19 @@ digits differ from those of the operators one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from irc.ir.kinds import MASKED_SOFTMAX, RESHAPE
-from irc.runtime.execution import Slots, Watch
+from irc.runtime.execution import Slots, Watch, fail
 from irc.runtime.fused import geometry
 from irc.runtime.fused.geometry import Shape
 from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.softmax import masked_softmax, softmax
+from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.values import Array, is_array
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Scores(NamedTuple):
         scaling: how: `numpy.multiply` or `numpy.divide`.
         masks: what is added to them.
         is_masked: whether rows of a softmax that are no numbers become zeros.
-        nodes: the operators, in the order in which they are computed here.
+        operations: the operators, in the order in which they are computed here.
     """
 
     queries: int
@@ -52,7 +53,7 @@ class Scores(NamedTuple):
     scaling: Any
     masks: Slots
     is_masked: bool
-    nodes: tuple[Node, ...]
+    operations: tuple[Operation, ...]
 
     def suit(self, inputs: Sequence[Any]) -> bool:
         """Whether ``inputs`` are floats of one type, and the scale is one number."""
@@ -77,6 +78,7 @@ class Scores(NamedTuple):
         scores: Array | None = None,
         out: Array | None = None,
         watch: Watch | None = None,
+        whole: Sequence[Any] | None = None,
     ) -> Array:
         """The result of attention.
 
@@ -85,51 +87,75 @@ class Scores(NamedTuple):
             scores: where to make the scores; None: in new memory.
             out: where to make the result; None: in new memory.
             watch: who follows the operators.
+            whole: what ``inputs`` are parts of, for messages; None: they are whole.
+
+        Raises:
+            Error: as `irc.runtime.execution.fail`, with the operator that failed.
         """
-        queries, keys, values, scale, scaling, masks, is_masked, nodes = self  # at once: decoders come at each step
-        turns = None if watch is None else _Turns(watch, nodes)
-        rows: Array = inputs[queries]
-        product: Callable[..., Array] = np.matmul if rows.shape[-2] == 1 else matrix_product
-        if scale is not None:
+        queries, keys, values, scale, scaling, masks, is_masked, operations = self  # at once: for decoders' many steps
+        turns = None if watch is None else _Turns(watch, operations)
+        at = 0  # the number of the operator
+        try:
+            rows: Array = inputs[queries]
+            product: Callable[..., Array] = np.matmul if rows.shape[-2] == 1 else matrix_product
+            if scale is not None:
+                if turns:
+                    turns.next()
+                rows = scaling(rows, inputs[scale])
+                at = 1
             if turns:
                 turns.next()
-            rows = scaling(rows, inputs[scale])
-        if turns:
-            turns.next()
-        weights = product(rows, inputs[keys], scores)
-        for r in masks:
+            weights = product(rows, inputs[keys], scores)
+            for r in masks:
+                at += 1
+                if turns:
+                    turns.next()
+                np.add(weights, inputs[r], weights)
+            at += 1
             if turns:
                 turns.next()
-            np.add(weights, inputs[r], weights)
-        if turns:
-            turns.next()
-        sums = None
-        last = weights.ndim - 1
-        if are_short(weights, last):
-            (masked_softmax if is_masked else softmax)(weights, last, weights)
-        else:
-            np.subtract(weights, np.maximum.reduce(weights, axis=last, keepdims=True), weights)
-            np.exp(weights, weights)
-            sums = add_reduce(weights, (last,), True)
-            if is_masked and (none := np.isnan(sums)).any():
-                np.copyto(weights, 0, where=none)
-                sums[none] = 1
-        if turns:
-            turns.next()
-        result = product(weights, inputs[values], out)
-        if sums is not None:
-            result /= sums
+            sums = _softmax(weights, is_masked)
+            at += 1
+            if turns:
+                turns.next()
+            result = product(weights, inputs[values], out)
+            if sums is not None:
+                result /= sums
+        except Exception as error:
+            self._fail(error, operations[at], inputs if whole is None else whole)
         if turns:
             turns.end()
         return result
+
+    def _fail(self, error: Exception, operation: Operation, inputs: Sequence[Any]) -> NoReturn:
+        """Raise ``error`` as one of ``operation``, which computes all scores with ``inputs``."""
+        queries, keys = inputs[self.queries], inputs[self.keys]
+        shape = *broadcast_shape(queries.shape[:-2], keys.shape[:-2]), queries.shape[-2], keys.shape[-1]
+        scores = np.broadcast_to(np.empty((), queries.dtype), shape)
+        fail(error, operation.node, [inputs[r] if r < len(inputs) else scores for r in operation.ins])
+
+
+def _softmax(scores: Array, is_masked: bool) -> Array | None:
+    """Make ``scores`` their softmax; or, if the sums of its rows are returned, what divided by these is that."""
+    last = scores.ndim - 1
+    if are_short(scores, last):
+        (masked_softmax if is_masked else softmax)(scores, last, scores)
+        return None
+    np.subtract(scores, np.maximum.reduce(scores, axis=last, keepdims=True), scores)
+    np.exp(scores, scores)
+    sums = add_reduce(scores, (last,), True)
+    if is_masked and (none := np.isnan(sums)).any():
+        np.copyto(scores, 0, where=none)
+        sums[none] = 1
+    return sums
 
 
 class _Turns:
     """Tells ``watch`` of operators, one after the other."""
 
-    def __init__(self, watch: Watch, nodes: Sequence[Node]) -> None:
+    def __init__(self, watch: Watch, operations: Iterable[Operation]) -> None:
         self._watch = watch
-        self._nodes = iter(nodes)
+        self._nodes = iter([operation.node for operation in operations])
         self._node: Node | None = None
 
     def next(self) -> None:
@@ -148,28 +174,30 @@ def scores_of(operations: Sequence[Operation]) -> Scores | None:
     first, *between, last = operations
     scale, scaling = None, None
     masks: list[int] = []
-    nodes: list[Node] = [first.node]
-    before: list[Node] = []
+    scaled: list[Operation] = []
+    following: list[Operation] = []
     softmax = ""
     made = first.out
-    for node, _, ins, out in between:
+    for operation in between:
+        node, _, ins, out = operation
         others = [r for r in ins if r != made]
         if node.kind in _SOFTMAX and not softmax:
             softmax = node.kind
-            nodes.append(node)
+            following.append(operation)
         elif node.kind != RESHAPE:
             if softmax or len(ins) != 2 or len(others) != 1:
                 return None
             if node.kind == "onnx::Add":
                 masks += others
-                nodes.append(node)
-            elif node.kind in _SCALES and not before and not masks and (node.kind == "onnx::Mul" or ins[0] == made):
+                following.append(operation)
+            elif node.kind in _SCALES and not scaled and not masks and (node.kind == "onnx::Mul" or ins[0] == made):
                 scale, scaling = others[0], _SCALES[node.kind]
-                before.append(node)
+                scaled.append(operation)
             else:
                 return None
         made = out
-    members = (*before, *nodes, last.node)
     queries, keys = first.ins
     is_masked = softmax == MASKED_SOFTMAX
-    return Scores(queries, keys, last.ins[1], scale, scaling, tuple(masks), is_masked, members)
+    return Scores(
+        queries, keys, last.ins[1], scale, scaling, tuple(masks), is_masked, (*scaled, first, *following, last)
+    )

@@ -33,7 +33,8 @@ def gather(tensors: Iterable[Tensor]) -> None:
     """Move the contents of ``tensors`` to one array; each is freed where it was before the next is moved.
 
     What is mapped from a file stays there: other processes may have it in memory, too. So does what is a part of such
-    an array already, for another graph. Splats have no contents to be moved.
+    an array already, for another graph, or shows only a part of an array, or elements of it repeatedly. Splats have no
+    contents to be moved.
     """
     dense = (t for t in dict.fromkeys(tensors) if not (t.is_splat or t.is_absent or t.dtype.numpy.hasobject))
     wanted = [t for t in dense if t.nbytes >= PAGE]
@@ -54,6 +55,7 @@ def gather(tensors: Iterable[Tensor]) -> None:
 
 
 def _may_move(array: Array) -> bool:
-    """Whether the memory of ``array`` belongs to this process alone, and was not gathered yet."""
+    """Whether the memory of ``array``, all of it, belongs to this process alone, and was not gathered yet."""
     whole = owner(array)
-    return (whole.base is None or isinstance(whole.base, bytes)) and id(whole) not in _PIECES
+    is_own = whole.base is None or isinstance(whole.base, bytes)
+    return is_own and whole.nbytes == array.nbytes and id(whole) not in _PIECES
