@@ -21,7 +21,7 @@ from irc.runtime.execution import Counters, Run
 from irc.runtime.fused import attention, cutting
 from irc.runtime.fused.attention import Attention
 from irc.runtime.plan import Plan
-from irc.runtime.threads import blas, workers
+from irc.runtime.threads import blas, processors
 from tests.runtime.attention_groups import close, group, make_blocks_small, numbers, one_by_one, outcome
 from tests.runtime.helpers import run_plan, the_only
 
@@ -520,7 +520,7 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(threads, monkeyp
         return kernel(x, **out)
 
     replace(monkeypatch, plan, 1, meeting)
-    monkeypatch.setattr(workers, "usable_processors", lambda: 2)
+    monkeypatch.setattr(processors, "usable_processors", lambda: 2)
     (found,), _ = run_plan(plan, *inputs, threads=threads)
     close(found, expected)
     assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads

@@ -32,7 +32,7 @@ from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import broadcast_shape, check_size
 from irc.runtime.recurring import Recurring
-from irc.runtime.threads import blas, workers
+from irc.runtime.threads import blas, processors, workers
 from irc.runtime.values import Array, is_array
 
 THREADS = 16
@@ -71,7 +71,7 @@ def blocks_of(rows: Shape, row: int, of_product: int) -> list[Index] | None:
 def share(run: Run, start: Callable[[], workers.Piece], blocks: int) -> None:
     """Compute so many ``blocks``, with matrix products in them, on the threads of ``run``, as `workers.share` does."""
     run.counters.tiles += blocks
-    threads = min(run.threads or min(workers.usable_processors(), THREADS), blocks)
+    threads = min(run.threads or min(processors.usable_processors(), THREADS), blocks)
     with blas.at_most(1) if threads > 1 else nullcontext():
         workers.share(start, blocks, threads)
 

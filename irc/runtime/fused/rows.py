@@ -20,7 +20,7 @@ from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Frame, Run, Slots, Step, put
 from irc.runtime.fused import cutting, tiles
 from irc.runtime.steps import kernel_step, placed_step
-from irc.runtime.threads import workers
+from irc.runtime.threads import processors, workers
 from irc.runtime.values import Array, is_array
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _blocks(inputs: Sequence[Any], axis: int, run: Run) -> _Blocks | None:
     x, others = inputs[0], inputs[1:]
     if not x.flags.c_contiguous or not -x.ndim <= axis < x.ndim:
         return None
-    threads = run.threads or min(workers.usable_processors(), tiles.THREADS)
+    threads = run.threads or min(processors.usable_processors(), tiles.THREADS)
     if threads == 1:
         return None
     first = axis % x.ndim

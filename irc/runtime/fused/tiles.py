@@ -23,7 +23,7 @@ from irc.runtime.execution import Frame, Run, Slots
 from irc.runtime.fused import cutting
 from irc.runtime.fused.blocks import Operation, Tiling
 from irc.runtime.recurring import Recurring
-from irc.runtime.threads import workers
+from irc.runtime.threads import processors
 from irc.runtime.values import is_array
 
 WORTH = 1 << 14
@@ -86,7 +86,7 @@ class Tail:
         inputs = [frame[s] for s in self.slots]
         if not all(x is None or is_array(x) or isinstance(x, PARAMETERS) for x in inputs):
             return None
-        threads = run.threads or min(workers.usable_processors(), THREADS)
+        threads = run.threads or min(processors.usable_processors(), THREADS)
         kinds = self._kinds(inputs, threads)
         try:
             found = self._tilings.get(kinds, lambda: cutting.find_tiling(self, inputs, threads), cost_of)

@@ -22,6 +22,7 @@ from irc.errors import Error
 from irc.runtime.bounds import check_bytes, check_work, pace
 from irc.runtime.kernels.columns import PACE_ELEMENTS, columns
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.products import product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -129,7 +130,7 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
     step = length if bias is None else share(length, COLUMN_ELEMENTS // max(1, features))
     for start in range(0, length, max(1, step)):
         block = result[..., start : start + step]
-        np.matmul(weights, source[..., start : start + step], out=block)
+        product(weights, source[..., start : start + step], block)
         if bias is not None:
             block += bias
 
@@ -158,7 +159,7 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
                 pace()
                 seen = columns(channels_of_all, axes, start, count)
                 result = target[..., start * width : (start + count) * width]
-                np.matmul(filters, seen.reshape(*target.shape[:2], depth // group, count * width), out=result)
+                product(filters, seen.reshape(*target.shape[:2], depth // group, count * width), result)
                 if shift is not None:
                     result += shift
 

@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.halves import narrowed
+from irc.runtime.kernels.products import product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.resampling import add_pixels
 from irc.runtime.kernels.support import Array, check_size, is_half
@@ -40,7 +41,7 @@ def deform_conv(node: Node) -> Kernel:
         columns = columns.reshape(images, group, weights.shape[2], count)
         shape = (images, features, *outputs(axes))
         result = np.empty(shape, wide) if out is None or is_half(x.dtype) else out
-        np.matmul(weights, columns, out=result.reshape(images, group, features // group, count))
+        product(weights, columns, result.reshape(images, group, features // group, count))
         if b is not None:
             result += b.astype(wide).reshape(-1, *(1,) * len(axes))
         return narrowed(result, x.dtype, out)

@@ -12,6 +12,7 @@ from irc.errors import Error
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.products import FEW_ROWS, product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
@@ -29,7 +30,8 @@ PIECE = 1 << 24
 second."""
 
 _FEW, _MANY = 16, 1 << 16
-"""Rows of one operand, and elements of another, between which the transposed product is faster; measured."""
+"""Rows of one operand, and elements of another, up to which and from which on the transposed product is faster;
+measured."""
 
 _SURELY_SMALL = MAX_BYTES // 16
 """With at most this many combinations of elements, a product of matrices is no larger than results may be."""
@@ -49,8 +51,8 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     if _is_shared(a, b) and (out is None or out.flags.c_contiguous):
         rows = (*a.shape[:-3], 1, a.shape[-3] * a.shape[-2])
         tall = None if out is None else out.reshape(*rows, b.shape[-1])
-        product = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
-        return product.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
+        made = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
+        return made.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
     if CURRENT.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
         shape = check_size(_product_shape(a, b), a.dtype)
         if CURRENT.guard is not None:
@@ -78,10 +80,10 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
     if b.ndim == 2:
         if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc:
             return None  # of what is in no order, np.dot makes a copy
-        product = np.dot(a.ravel(), b)
+        row = np.dot(a.ravel(), b)
         if out is None:
-            return product[None, None] if len(shape) == 3 else product.reshape(*shape[:-1], len(product))
-        np.copyto(out, product)
+            return row[None, None] if len(shape) == 3 else row.reshape(*shape[:-1], len(row))
+        np.copyto(out, row)
         return out
     other = b.shape
     if shape[:-1] != (*other[:-2], 1) or shape[-1] != other[-2] or not 0 < a.size * b.size <= _SURELY_SMALL:
@@ -100,9 +102,9 @@ def _multiply(a: Array, b: Array, out: Array | None) -> Array:
             return out
         if a.ndim > 2 == b.ndim and a.flags.c_contiguous and (out is None or out.flags.c_contiguous):
             rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-            product = np.matmul(rows, b, out=None if out is None else out.reshape(len(rows), b.shape[1]))
-            return product.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
-    return np.asarray(np.matmul(a, b, out=out))
+            made = product(rows, b, None if out is None else out.reshape(len(rows), b.shape[1]))
+            return made.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
+    return np.asarray(product(a, b, out))
 
 
 def _is_shared(a: Array, b: Array) -> bool:
@@ -123,7 +125,7 @@ def _is_turned(a: Array, b: Array) -> bool:
     """
     return (
         (b.ndim > 2 <= a.ndim or a.ndim == b.ndim == 2)
-        and 1 < a.shape[-2] <= _FEW
+        and FEW_ROWS < a.shape[-2] <= _FEW
         and b.strides[-2] == b.itemsize < b.strides[-1]
         and a.dtype == b.dtype
         and a.dtype.kind == "f"

@@ -17,6 +17,7 @@ from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.numerics import Function
+from irc.runtime.kernels.products import product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
 
@@ -122,7 +123,7 @@ def _rnn(node: Node, weights: _Weights, activations: list[Callable[[Array], Arra
     (f,) = activations
 
     def step(x: Array, state: State) -> State:
-        return (f(x + state[0] @ weights.r_transposed),)
+        return (f(x + product(state[0], weights.r_transposed)),)
 
     return weights.input_bias + weights.recurrent_bias, step
 
@@ -140,9 +141,9 @@ def _gru(node: Node, weights: _Weights, activations: list[Callable[[Array], Arra
 
     def step(x: Array, state: State) -> State:
         (h,) = state
-        open = f(x[:, : 2 * n] + h @ gates)
+        open = f(x[:, : 2 * n] + product(h, gates))
         z, r = open[:, :n], open[:, n:]
-        inner = r * (h @ candidate + late_bias) if reset_after else (r * h) @ candidate
+        inner = r * (product(h, candidate) + late_bias) if reset_after else product(r * h, candidate)
         return ((1 - z) * g(x[:, 2 * n :] + inner) + z * h,)
 
     return bias, step
@@ -156,7 +157,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
 
     def step(x: Array, state: State) -> State:
         hidden, cell = state
-        gates = hidden @ weights.r_transposed
+        gates = product(hidden, weights.r_transposed)
         gates += x
         open = f(gates[:, : 3 * n])
         i, o, forget = open[:, :n], open[:, n : 2 * n], open[:, 2 * n :]
@@ -170,7 +171,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
 
     def peeping_step(x: Array, state: State) -> State:
         hidden, cell = state
-        i, o, forget, c = np.split(x + hidden @ weights.r_transposed, 4, axis=1)
+        i, o, forget, c = np.split(x + product(hidden, weights.r_transposed), 4, axis=1)
         i = f(i + peep_i * cell)
         forget = 1 - i if coupled else f(forget + peep_f * cell)
         cell = forget * cell + i * g(c)

@@ -17,6 +17,8 @@ from threading import RLock
 
 import numpy as np
 
+from irc.runtime.threads.processors import share_of_time
+
 _FOLDERS = ("../numpy.libs", ".dylibs")
 _SUFFIXES = ("64_", "")
 
@@ -76,7 +78,9 @@ def threads() -> Threads:
 
 
 def at_most(number: int | None) -> AbstractContextManager[None]:
-    """While this is open, the BLAS has no more than ``number`` threads; None: as many as it has."""
+    """While this is open, the BLAS has no more than ``number`` threads; None: than this process can keep busy."""
+    if number is None:
+        number = share_of_time()
     return _UNLIMITED if number is None else threads().at_most(number)
 
 

@@ -30,13 +30,6 @@ Piece = Callable[[int], None]
 """Does the piece of that number."""
 
 
-def usable_processors() -> int:
-    """The processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class Pool:
     """Threads that wait for work, started when first needed. They never keep the process from ending."""
 

@@ -1,0 +1,101 @@
+"""Products of two or three rows, each of which is multiplied by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.runtime.kernels import products
+from irc.runtime.kernels.products import FEW_ROWS, product
+
+Array = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.random.default_rng(len(shape)).integers(-8, 9, shape).astype(dtype)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the first operands that NumPy multiplies."""
+    shapes: list[tuple[int, ...]] = []
+    multiply = np.matmul
+
+    def counting(a: Array, b: Array, **given: Any) -> Array:
+        shapes.append(a.shape)
+        return multiply(a, b, **given)
+
+    monkeypatch.setattr(np, "matmul", counting)
+    return shapes
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "by_rows"),
+    [
+        ((2, 64), (64, 64), True),
+        ((3, 64), (64, 64), True),
+        ((5, 3, 64), (64, 64), True),
+        ((3, 64), (5, 64, 64), True),
+        ((4, 1, 2, 64), (5, 64, 64), True),
+        ((4, 5, 2, 8), (4, 1, 8, 512), True),
+        ((1, 64), (64, 64), False),
+        ((FEW_ROWS + 1, 64), (64, 64), False),
+        ((2, 64), (64, 63), False),
+        ((2, 7), (7, 4096), False),
+        ((64,), (64, 64), False),
+        ((2, 4096), (4096,), False),
+    ],
+)
+def test_few_rows_are_multiplied_one_by_one(a, b, by_rows, seen):
+    """By numbers whose sums are exact."""
+    x, y = numbers(*a), numbers(*b)
+    wanted = x.astype(np.int64) @ y.astype(np.int64)
+    found = product(x, y)
+    assert (found.dtype, found.shape, found.tolist()) == (x.dtype, wanted.shape, wanted.tolist())
+    out = np.empty_like(found)
+    assert product(x, y, out) is out
+    np.testing.assert_array_equal(out, wanted)
+    assert found.flags.c_contiguous
+    assert seen == [(*a[:-1], 1, a[-1]) if by_rows else a] * 2
+
+
+@pytest.mark.parametrize("types", [(np.int64, np.int64), (np.complex64, np.complex64), (np.float32, np.float64)])
+def test_other_numbers_are_left_to_numpy(types, seen):
+    x, y = numbers(2, 64, dtype=types[0]), numbers(64, 64, dtype=types[1])
+    found = product(x, y)
+    assert found.dtype == np.result_type(x, y) and seen == [(2, 64)]
+
+
+@given(st.data())
+def test_whatever_operands_and_result_lie_like(data: st.DataObject) -> None:
+    draw = data.draw
+    size = st.integers(0, 3)
+    lead = draw(st.lists(size, max_size=2))
+
+    def of(*inner: int) -> Array:
+        kept = lead[draw(st.integers(0, len(lead))) :]
+        shape = [n if draw(st.booleans()) else 1 for n in kept] + [*inner]
+        steps = [draw(st.sampled_from([1, 1, 2])) for _ in shape]
+        order = draw(st.permutations(range(len(shape))))
+        whole = numbers(*(shape[i] * steps[i] for i in order), dtype=dtype)
+        array = whole.transpose(np.argsort(order))
+        return array[tuple(slice(None, None, step) for step in steps)]
+
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    rows, depth, columns = draw(st.integers(0, 4)), draw(st.integers(0, 9)), draw(size)
+    x, y = of(rows, depth), of(depth, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "_ENOUGH", 0)
+        patch.setattr(products, "_DEEP", 0)
+        wanted = np.matmul(x, y)
+        found = product(x, y)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_array_equal(found, wanted)
+        room = np.full((*wanted.shape[:-2], wanted.shape[-2] + 1, wanted.shape[-1] + 2), np.nan, dtype)
+        product(x, y, room[..., 1:, 1:-1])
+        np.testing.assert_array_equal(room[..., 1:, 1:-1], wanted)
+        assert np.isnan(room[..., :1, :]).all() and np.isnan(room[..., [0, -1]]).all()

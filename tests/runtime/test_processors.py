@@ -1,0 +1,79 @@
+"""How many processors a process may use: what control groups of Linux say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from irc.runtime.threads import blas, processors
+
+CASES = {
+    "none of Linux": ("", {}, None),
+    "without limit": ("0::/", {"cpu.max": "max 100000"}, None),
+    "a container": ("0::/", {"cpu.max": "200000 100000"}, 2),
+    "a container, whose name is that outside": ("0::/docker/4aa8", {"cpu.max": "150000 100000"}, 2),
+    "a small share": ("0::/", {"cpu.max": "5000 100000"}, 1),
+    "the least of the groups around": (
+        "0::/a/b/c",
+        {"a/b/c/cpu.max": "max 100000", "a/b/cpu.max": "300000 100000", "a/cpu.max": "800000 100000"},
+        3,
+    ),
+    "version 1": (
+        "4:memory:/x\n1:cpu,cpuacct:/y",
+        {"cpu,cpuacct/y/cpu.cfs_quota_us": "400000", "cpu,cpuacct/y/cpu.cfs_period_us": "100000", "cpu.max": "1 1"},
+        4,
+    ),
+    "version 1 without limit": ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+    "both versions": (
+        "1:cpu:/\n0::/",
+        {"cpu/cpu.cfs_quota_us": "100", "cpu/cpu.cfs_period_us": "50", "cpu.max": "50 10"},
+        2,
+    ),
+    "something else": ("0::/", {"cpu.max": "a b"}, None),
+    "no time": ("0::/", {"cpu.max": "1 0"}, None),
+}
+
+
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    if own:
+        (tmp_path / "own").write_text(own + "\n")
+    monkeypatch.setattr(processors, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(processors, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    processors.share_of_time.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    yield
+    processors.share_of_time.cache_clear()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_time_that_a_process_gets(case, tmp_path, monkeypatch):
+    own, files, share = CASES[case]
+    limited(tmp_path, monkeypatch, own, files)
+    assert processors.share_of_time() == share
+    assert processors.usable_processors() == (share or 8)
+
+
+def test_more_time_than_processors(tmp_path, monkeypatch):
+    limited(tmp_path, monkeypatch, "0::/", {"cpu.max": "1600000 100000"})
+    assert processors.usable_processors() == 8
+
+
+def test_products_have_no_more_threads(tmp_path, monkeypatch):
+    every = blas.threads()._get()
+    for number in (1, 64):
+        limited(tmp_path, monkeypatch, "0::/", {"cpu.max": f"{number}00000 100000"})
+        with blas.at_most(None):
+            assert blas.threads()._get() == min(number, every)
+        with blas.at_most(1):
+            assert blas.threads()._get() == 1
+        assert blas.threads()._get() == every
