@@ -66,7 +66,9 @@ class IrcBackendRep(BackendRep):
         required = [a for a in arguments if not a.optional]
         chosen = required if len(given) <= len(required) else list(arguments)
         if len(given) > len(chosen):
-            raise Error("IRC410", f"{len(given)} values given, but the model has {len(chosen)} inputs")
+            raise Error(
+                "IRC410", f"{count(len(given), 'value')} given, but the model has {count(len(chosen), 'input')}"
+            )
         return {a.name: value for a, value in zip(chosen, given, strict=False)}
 
 

@@ -12,6 +12,7 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.clone import verify_given
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.loops import known_rows
@@ -72,9 +73,9 @@ def compile(
     clock = _Clock()
     with no_collection():  # once: whatever follows one of its ends begins with a collection of all that was made
         tell("importing")
-        module, name = load_module(model)
         if isinstance(model, Module | Graph):  # importers give what keeps the rules
-            module.verify()
+            verify_given(model)
+        module, name = load_module(model)
         clock.lap("import")
         report = Report(name=name, pipeline=str(manager))
         report.nodes_before = count_nodes(module.main)

@@ -6,7 +6,7 @@ import os
 
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.ir.clone import module_of
+from irc.ir.clone import module_of, verify_given
 from irc.runtime.model import CompiledModel
 
 
@@ -37,8 +37,8 @@ def export(
     if isinstance(model, CompiledModel):
         module = model.module if model.graph is model.module.main else module_of(model.graph)
     elif isinstance(model, Module | Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        verify_given(model)
         module = model if isinstance(model, Module) else module_of(model)
-        module.verify()
     else:
         raise Error("IRC101", f"cannot export a {type(model).__name__}: give a compiled model, a Module or a Graph")
     return save_model(module, where, external_threshold)

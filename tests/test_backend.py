@@ -41,6 +41,14 @@ def test_versions_that_are_none_are_refused(version: Any) -> None:
     assert caught.value.code == "IRC326"
 
 
+def test_more_values_than_inputs() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) {y = Neg(x)}'
+    )
+    with pytest.raises(Error, match=r"IRC410: 2 values given, but the model has 1 input$"):
+        irc.backend.prepare(model).run([X, X])
+
+
 @pytest.mark.parametrize("inputs", [[X], [X, X], {"x": X}, X])
 def test_one_input_at_two_places(inputs: Any) -> None:
     (y,) = irc.backend.run_node(make_node("Add", ["x", "x"], ["y"]), inputs)

@@ -91,7 +91,7 @@ def check_model(
 
     Raises:
         Error: IRC330 if an output differs; names the first value that does. IRC332 if the model is random. IRC102 if
-            an input cannot be made up, IRC4xx if the model does not run on these inputs.
+            an input cannot be made up, IRC4xx if the model does not run on these inputs, or ``source`` is another one.
     """
     _refuse_random(model.module)
     tolerance = Tolerance.of(source)

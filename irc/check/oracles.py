@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.check import peers
 from irc.check.peers import Unable
+from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.types import DType
 from irc.loading import load_module
@@ -74,6 +75,9 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds |
     """Run ``graph`` and return values of its top block by name, intermediate ones included.
 
     Readers of the values named in ``instead`` are given the arrays there.
+
+    Raises:
+        Error: IRC411 there is no value of one of ``names``; others as of a run.
     """
     copy = graph.copy()
     given: dict[str, Any] = {}
@@ -86,6 +90,9 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds |
     if graph.module is not None:
         module.defaults.update(graph.module.defaults)
         module.graphs.update({n: g for n, g in graph.module.graphs.items() if g is not graph})
+    for name in names:
+        if not copy.has_value(name):
+            raise Error("IRC411", f"there is no value {name!r}: give what the model was compiled from", graph.name)
     copy.set_outputs([copy.value(n) for n in names])
     return CompiledModel(module).run({**feeds, **given})
 

@@ -92,10 +92,10 @@ def copy_module(module: Module) -> Module:
 
 def module_of(graph: Graph) -> Module:
     """A module of copied graphs whose main graph is that of ``graph``, with the functions that it may call."""
-    given = graph.module
-    if given is None or given.graphs.get(graph.name) is not graph:  # alone, or inside of a node of another graph
+    given = _home(graph)
+    if given is None:
         copy = Module(graph.copy())
-        copy.sources = () if given is None else given.sources
+        copy.sources = () if graph.module is None else graph.module.sources
         return copy
     copy = given.copy()
     if graph is not given.main:  # what is said of inputs and outputs is said of those of the main graph
@@ -105,6 +105,18 @@ def module_of(graph: Graph) -> Module:
         of_main = (OUTPUT_TYPE, *FIXED_SIZES_KEYS)
         copy.metadata = {key: text for key, text in copy.metadata.items() if not key.startswith(of_main)}
     return copy
+
+
+def verify_given(model: Module | Graph) -> None:
+    """Verify all that a copy of ``model`` would have; before it is made, for it would use what is not visible."""
+    home = model if isinstance(model, Module) else _home(model)
+    (home or model).verify()
+
+
+def _home(graph: Graph) -> Module | None:
+    """The module that ``graph`` is a function of; None if it is alone, or inside of a node of another graph."""
+    module = graph.module
+    return module if module is not None and module.graphs.get(graph.name) is graph else None
 
 
 def _clone_one(node: Node, graph: Graph, mapping: ValueMap) -> Node:

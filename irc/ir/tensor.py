@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Hashable
 from typing import Any
 
 import numpy as np
+from numpy.ma import MaskedArray
 
 from irc.errors import Error
 from irc.ir.strings import python_strings
@@ -66,8 +67,10 @@ class Tensor:
         The array is not copied unless it is converted; the caller must not write to it afterwards.
 
         Raises:
-            Error: IRC143 if there are no tensors of such elements.
+            Error: IRC143 if there are no tensors of such elements, or some are masked.
         """
+        if isinstance(value, MaskedArray):  # as an array, it would show what is masked
+            raise Error("IRC143", "masked arrays are not supported: fill them first", name)
         array: Array = np.asarray(value, None if dtype is None else dtype.numpy)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))

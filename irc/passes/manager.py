@@ -62,7 +62,7 @@ class PassManager:
         if isinstance(pipeline, str):
             self.pipeline: Pipeline = parse_pipeline(pipeline)
         elif isinstance(pipeline, Sequence):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
-            self.pipeline = tuple(entry for item in pipeline for entry in _entries(item))
+            self.pipeline = _pipeline(pipeline)
         else:
             raise TypeError(f"a pipeline is text or a sequence of passes and their names, not {pipeline!r}")
         if isinstance(instruments, str):
@@ -195,16 +195,21 @@ def _check_names(p: Pass, names: dict[str, list[str]], found: dict[str, list[str
             raise Error("IRC305", f"pass {p.name} must keep {what} and their names: {now} stands where {was} was")
 
 
+def _pipeline(items: Sequence[Pass | Repeat | str]) -> Pipeline:
+    return tuple(entry for item in items for entry in _entries(item))
+
+
 def _entries(item: Pass | Repeat | str) -> Pipeline:
     """What ``item`` stands for in a pipeline; TypeError if it cannot be part of one."""
     if isinstance(item, str):
         return parse_pipeline(item)
+    if isinstance(item, Repeat):
+        return (Repeat(_pipeline(item.items), item.rounds),)
     if isinstance(item, type):
         raise TypeError(f"a pipeline holds passes, not classes: give {item.__name__}()")
-    if not isinstance(item, Pass | Repeat):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+    if not isinstance(item, Pass):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         raise TypeError(f"a pipeline holds passes and their names, not {item!r}")
-    if isinstance(item, Pass):
-        _check_pass(item)
+    _check_pass(item)
     return (item,)
 
 

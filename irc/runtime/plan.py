@@ -64,6 +64,9 @@ class Plan:
         self._bound = bound
         self._lock = RLock()
 
+    def __repr__(self) -> str:  # in messages: the value that a function is
+        return f"<plan of {self.name!r}>"
+
     def fill(self, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread

@@ -36,6 +36,9 @@ def chain(length: int = 3, wrong_at: int | None = None, opset: int = 17) -> onnx
     return model(nodes, {"x": [2, 3]}, ["y"], {"one": np.ones(1, np.float32)}, opset=opset)
 
 
+OTHER = "graph(%x : Float(2, 3)):\n  %z : Float(2, 3) = onnx::Relu(%x)\n  return (%z)\n"
+
+
 def of_rows(body: str) -> onnx.ModelProto:
     """A model of x, [4, 1]."""
     versions = '<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 5]>'
@@ -318,6 +321,12 @@ def test_branches_that_are_not_taken_need_not_fit() -> None:
     branches = node("If", "c", "y", then_branch=then, else_branch=other)
     proto = model([branches], {"x": [2, 3], "z": [4, 5]}, ["y"], {"c": np.array(False)})
     assert check_model(irc.compile(proto, "none"), proto).error == 0
+
+
+@pytest.mark.parametrize("other", [model([node("Relu", "x", "z")], {"x": [2, 3]}, ["z"]), parse_graph(OTHER)])
+def test_the_source_of_another_model_is_refused(other: onnx.ModelProto | Graph) -> None:
+    with pytest.raises(Error, match=r"IRC411: .*no value 'y': give what the model was compiled from"):
+        check_model(irc.compile(chain()), other)
 
 
 def test_another_shape_or_type_is_said_so() -> None:

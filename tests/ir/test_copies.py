@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irc
-from irc.ir import Graph, Module, parse_graph, structurally_equal
+from irc.ir import Builder, DType, Graph, Module, parse_graph, structurally_equal, types
 
 DEPTH = 2000
 CHAIN = "".join(f"  %x{i + 1} : Float(4) = onnx::Neg[since_version=13](%x{i})\n" for i in range(DEPTH))
@@ -47,3 +49,32 @@ def test_pickling_says_what_to_do_instead() -> None:
             duplicate(model)
     x = np.ones(4, np.float32)
     assert model.run({"x0": x})[f"x{DEPTH}"].tolist() == x.tolist()
+
+
+def out_of_order(graph: Graph) -> None:
+    node = graph.value("x1").node
+    assert node is not None
+    node.set_inputs([graph.value("x2")])
+
+
+def elsewhere(graph: Graph) -> None:
+    graph.set_outputs([Graph().add_input(types.tensor(DType.FLOAT, (4,)), "far")])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [(out_of_order, "%x2 is used before it is defined"), (elsewhere, "%far belongs to another graph")],
+)
+def test_broken_graphs_are_refused_before_they_are_copied(
+    spoil: Callable[[Graph], None], says: str, tmp_path: Path
+) -> None:
+    graph = Graph()
+    b = Builder(graph)
+    first = b.op("onnx::Neg", graph.add_input(types.tensor(DType.FLOAT, (4,)), "x0"), name="x1", version=13)
+    graph.set_outputs([b.op("onnx::Neg", first, name="x2", version=13)])
+    module = Module(graph)
+    spoil(graph)
+    for given in (graph, module):
+        for use in (irc.compile, partial(irc.export, path=tmp_path / "m.onnx"), lambda model: model.verify()):
+            with pytest.raises(irc.Error, match=f"IRC212: .*{says}"):  # each time: no copy uses what the graph has
+                use(given)

@@ -500,6 +500,7 @@ def test_builders_take_arrays_as_constants() -> None:
         (np.zeros(2, np.longdouble), "no element type for"),
         (np.zeros(2, "M8[D]"), "no element type for datetime64[D]"),
         (np.zeros(2, "f4,i4"), "no element type for"),
+        (np.ma.masked_array(np.ones(2, np.float32), [True, False]), "masked arrays are not supported"),
     ],
 )
 def test_arrays_that_are_no_tensors_are_no_constants(array: Any, says: str) -> None:

@@ -78,6 +78,7 @@ def test_passes_may_be_given_as_objects_and_names():
         (["fuse{max-size=8}", create("dce")], "fuse{max-size=8},dce"),
         (["default,in-place", Repeat((create("cse"),), 2)], "default,in-place,(cse)*2"),
         (["(cse,dce)*3", ""], "(cse,dce)*3"),
+        ([Repeat(("cse,dce", Repeat(("dce",), 2)), 3)], "(cse,dce,(dce)*2)*3"),  # type: ignore[arg-type]
     ],
 )
 def test_what_text_takes_is_taken_piece_by_piece_too(pieces: list[Pass | Repeat | str], text: str) -> None:
@@ -306,6 +307,8 @@ def test_a_pipeline_of_something_else_is_refused() -> None:
         PassManager([3])  # type: ignore[list-item]
     with pytest.raises(TypeError, match=r"give Dce\(\)"):
         PassManager([type(create("dce"))])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"give Dce\(\)"):
+        PassManager([Repeat((type(create("dce")),), 2)])  # type: ignore[arg-type]
     for other in (None, create("dce")):
         with pytest.raises(TypeError, match="text or a sequence of passes"):
             PassManager(other)  # type: ignore[arg-type]

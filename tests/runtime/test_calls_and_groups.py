@@ -83,7 +83,7 @@ def test_functions_may_call_themselves():
     """
     plan = lower(graph_of(text))
     assert plan.run([5]) == [120]
-    with pytest.raises(Error, match="nested too deeply"):
+    with pytest.raises(Error, match="nested too deeply to run; inputs: Plan <plan of 'factorial'>, int "):
         plan.run([100_000])
     assert plan.run([4]) == [24]
 
