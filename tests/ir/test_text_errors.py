@@ -72,6 +72,7 @@ def read(text: str) -> tuple[Error | None, Graph | None]:
         (body("%w : Byte(1) = prim::Constant[value=tensor([300])]()"), "IRC114", "2:39", "300 does not fit"),
         (body("%w : Half(1) = prim::Constant[value=tensor([1e6])]()"), "IRC114", "2:39", "does not fit"),
         (body('%w : Half(1) = prim::Constant[value=tensor(["a"])]()'), "IRC114", "2:39", "cannot be an element"),
+        (body("%w : Long(1, 1) = prim::Constant[value=tensor([[1]])]()"), "IRC110", "2:50", "elements are in one list"),
         (body("%w : Int4(1) = prim::Constant[value=splat(8)]()"), "IRC114", "2:39", "does not fit in a Int4"),
         (body("%w : Float(1) = prim::Constant[value=tensor([1e400])]()"), "IRC113", "2:48", "64-bit float"),
         (body("%w : ComplexFloat() = prim::Constant[value=splat(-1e400+1.j)]()"), "IRC113", "2:52", "64-bit float"),

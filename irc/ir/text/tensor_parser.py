@@ -153,7 +153,10 @@ class TensorParser:
     def _element(self) -> Any:
         match = self._scan.take(SCALAR)
         if match is None:
-            self._scan.fail("expected an element: a number, True, False or a string")
+            form = "a number, True, False or a string"
+            if self._scan.peek() == "[":
+                form = "no brackets inside, elements are in one list, row after row"
+            self._scan.fail(f"expected an element: {form}")
         return element_value(self._scan, match)
 
     def _array(self, dtype: DType, shape: tuple[int, ...], elements: Sequence[Any], pos: int) -> Array:

@@ -89,10 +89,10 @@ ROWS = """
     aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
     aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor | out=any
     aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
-    aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor | out=any
+    aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
     aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
     aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
-    aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor | out=any
+    aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
     aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
     aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common out=none
     aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor
@@ -112,14 +112,14 @@ ROWS = """
     aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
     aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
+    aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes-both=ui out=none
     aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
+    aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes-both=ui out=none
     aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common
+    aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
     aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor
     aten::__lshift__.int(int a, int b) -> int
-    aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common
+    aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
     aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor
     aten::__rshift__.int(int a, int b) -> int
     aten::where(Tensor condition) -> Tensor[]
