@@ -92,6 +92,15 @@ class PassContext:
 
         return analyze(graph, self.module, graph.inputs, self._known_functions(graph))
 
+    def types_hold(self, graph: Graph) -> bool:
+        """Whether types of values say what tensors are at any time, and not only what they are when they are made.
+
+        Then nothing in ``graph``, or in what it calls, changes shapes or element types in place, as ``aten::t_`` does.
+        """
+        from irc.passes.shapes.stability import types_hold  # which needs what passes are
+
+        return types_hold(graph, self.memory)
+
     def begin(self, graph: Graph) -> None:
         """A pass begins to run on ``graph``; until the next call of this, it changes no other graph."""
         for changing in (self._running, graph):

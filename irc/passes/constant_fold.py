@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -156,6 +157,10 @@ class _Folder:
         self.look_again = False
         self.out_of_room = False
 
+    @cached_property
+    def _types_hold(self) -> bool:
+        return self.ctx.types_hold(self.rewriter.graph)
+
     def walk(self, graph: Graph) -> None:
         """Visit all nodes in pre-order, those of branches taken where they go."""
         self.refused.clear()
@@ -236,7 +241,7 @@ class _Folder:
         return taken
 
     def _shape(self, node: Node) -> None:
-        sizes = node.inputs[0].type.static_shape
+        sizes = node.inputs[0].type.static_shape if self._types_hold else None
         if sizes is None or not self.rewriter.can_be_constant(node.outputs):
             return
         try:

@@ -12,7 +12,7 @@ from irc.ir.kinds import CALL, IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
 from irc.passes.registry import register
-from irc.passes.shapes.torch_pointwise import keeps_metadata
+from irc.passes.shapes.stability import types_hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -129,7 +129,7 @@ def _means_concat(node: Node) -> bool:
     dtype, rank = found.pop()
     if found or dtype is None or not rank or not -rank <= axis < rank:
         return False
-    return all(map(keeps_metadata, with_subgraphs(node.graph)))
+    return types_hold(node.graph, {})
 
 
 def _asks_for_strides(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
@@ -73,6 +74,10 @@ class _Overwriter:
         self._whole = Whole(self._db)
         self._uses = LastUses()
 
+    @cached_property
+    def _types_hold(self) -> bool:
+        return self._ctx.types_hold(self._graph)
+
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
         before = self.done
@@ -125,6 +130,8 @@ class _Overwriter:
             return f"%{value.name} is read through another operand too"
         if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"
+        if not self._types_hold:
+            return "the graph changes shapes or element types of tensors in place"
         return self._later_use(node, value)
 
     def _foreign(self, memory: LocationSet) -> Kind | None:

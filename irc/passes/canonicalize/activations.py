@@ -64,7 +64,7 @@ def activation(m: Match) -> Value | None:
     reading = _Reading()
     whole = reading.result_of(m.node)
     x, function = reading.x, reading.function
-    if whole is None or x is None or function is None or not x.type.rank:
+    if whole is None or x is None or function is None or not m.type_of(x).rank:
         return None  # numbers, which may have an axis, leave x its shape
     inner = reading.polynomial(function.inputs[0])
     if inner is None or "x" not in inner:

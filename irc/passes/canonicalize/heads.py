@@ -114,7 +114,7 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
 
 def _is_between(m: Match, unsqueeze: Node, expanded: Value, value: Value) -> bool:
     """Whether the axis that is put in stands behind that of heads, of four."""
-    ranks = unsqueeze.inputs[0].type.rank, expanded.type.rank, value.type.rank
+    ranks = tuple([m.type_of(v).rank for v in (unsqueeze.inputs[0], expanded, value)])
     return ranks == (4, 5, 4) and m.types_of(unsqueeze).axes(1) in ([2], [-3])
 
 
@@ -192,7 +192,7 @@ def transpose_of_heads_as_one(m: Match) -> Value | None:
         return None
     transpose, merge = nodes
     x = merge.inputs[0]
-    own, rank = x.type.rank, m.output.type.rank
+    own, rank = m.type_of(x).rank, m.output.type.rank
     if own is None or rank is None or min(own, rank) < 4 or (merge.version or 5) < 5:
         return None
     rows, width = m.size(x, own - 2), m.size(x, own - 1)

@@ -26,7 +26,7 @@ def masked_softmax(m: Match) -> Value | None:
     if test is None or softmax is None or test.inputs[0] is not found or found.use_count != 2:
         return None
     number = one_number(zero)
-    if number is None or number or math.copysign(1, number) < 0 or not found.type.rank:
+    if number is None or number or math.copysign(1, number) < 0 or not m.type_of(found).rank:
         return None  # the number may have an axis
     if m.types_of(softmax).version < 13 or not m.still_holds_here([test, softmax]):
         return None

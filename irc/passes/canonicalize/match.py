@@ -58,9 +58,13 @@ class Match:
         """What is known of the inputs of another node."""
         return NodeTypes(node, self.inference.known)
 
+    def type_of(self, value: Value) -> Type:
+        """The type that ``value`` surely has still: a plain tensor if types do not hold. Sizes may be polynomials."""
+        return self.inference.type_of(value)
+
     def size(self, value: Value, axis: int) -> Dim:
         """The size of ``value`` along ``axis``; None if its rank is unknown. Sizes that compare equal surely are."""
-        shape = self.inference.type_of(value).shape
+        shape = self.type_of(value).shape
         return None if shape is None else shape[axis]
 
     @property

@@ -37,7 +37,7 @@ def normalization(m: Match) -> Value | None:
     if m.output.type.dtype is not DType.FLOAT or m.types.version < 7:
         return None  # others are rounded in between
     for found in _normals(m):
-        width = m.size(found.source, -1) if found.source.type.rank else None
+        width = m.size(found.source, -1) if m.type_of(found.source).rank else None
         if not isinstance(width, int) or not width or not m.same_type(found.source):
             continue
         if m.still_holds_here(found.made_by):
@@ -76,7 +76,7 @@ def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
         normal = rows.made_by(*kinds) if rows.is_used_once else None
         if normal is None or constant is None or normal.outputs[1:] or normal.inputs[2:]:
             continue
-        shape = normal.inputs[1].type.static_shape
+        shape = m.type_of(normal.inputs[1]).static_shape
         fits = shape is not None and len(shape) == 1 and shape == tuple(constant.shape)
         if fits and constant.dtype is DType.FLOAT and m.same_type(normal.inputs[0]) and m.still_holds_here([normal]):
             yield normal, normal.inputs[0], m.input(1 - at)
@@ -124,7 +124,7 @@ def _mean(m: Match, value: Value) -> Node | None:
     node = value.made_by("onnx::ReduceMean")
     if node is None or not node.attributes.get("keepdims", 1):
         return None
-    axes, rank = m.types_of(node).axes(1), node.inputs[0].type.rank
+    axes, rank = m.types_of(node).axes(1), m.type_of(node.inputs[0]).rank
     return node if axes == [-1] or (rank and axes == [rank - 1]) else None
 
 

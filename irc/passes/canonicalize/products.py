@@ -89,7 +89,7 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
         tensor = constant_tensor(number)
         if tensor is None or tensor.numel != 1 or is_constant(source):
             continue
-        type = source.type
+        type = m.type_of(source)
         if type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
             return _Scaled(source, float(tensor.scalar), type.dtype, node, moved)
     return None

@@ -48,7 +48,7 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
     if sign is None or first is None or second is None or second.inputs[0] is not first.inputs[0]:
         return None
     x = first.inputs[0]
-    width = m.size(x, -1) if x.type.rank else None
+    width = m.size(x, -1) if m.type_of(x).rank else None
     if not isinstance(width, int) or width < 2 or width % 2 or (interleaved and not m.same_type(x)):
         return None  # the parts of Concat are as large as it is, but for its axis
     half = width // 2
@@ -62,7 +62,7 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
 
 def _begins(m: Match, node: Node, count: int, step: int) -> int | None:
     """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step; else None."""
-    (starts, _, axes, steps), rank = m.types_of(node).slices(), node.inputs[0].type.rank
+    (starts, _, axes, steps), rank = m.types_of(node).slices(), m.type_of(node.inputs[0]).rank
     if starts is None or len(starts) != 1 or not rank or axes not in ([-1], [rank - 1]) or steps != [step]:
         return None
     start = starts[0]

@@ -91,13 +91,13 @@ def _counted(m: Match, column: Value, axis: int, rank: int) -> Dim:
         return None
     wide = made.inputs[0]
     tall = _before(wide, "onnx::Expand")
-    own = tall.type.rank
+    own = m.type_of(tall).rank
     if own is None or not 0 <= (at := axis + own - rank) < own:
         return None
     if any(m.size(tall, other) != 1 for other in range(own) if other != at):
         return None
     line = _before(tall, "onnx::Reshape")
-    if line.type.rank != 1 or not _counts(m, line):
+    if m.type_of(line).rank != 1 or not _counts(m, line):
         return None
     return m.size(line, 0) if all(m.is_fixed(value) for value in (column, wide, tall)) else None
 
@@ -138,7 +138,7 @@ def _columns(m: Match, indices: Value) -> list[Array] | None:
     if tensor is not None:
         array = tensor.numpy()
         return [array[..., k] for k in range(array.shape[-1])] if array.ndim else None
-    node, rank = indices.made_by("onnx::Concat"), indices.type.rank
+    node, rank = indices.made_by("onnx::Concat"), m.type_of(indices).rank
     if node is None or rank is None or node.attributes.get("axis") not in (-1, rank - 1):
         return None
     columns = [_column(m, value) for value in node.inputs] if m.is_fixed(indices) else []
@@ -148,14 +148,14 @@ def _columns(m: Match, indices: Value) -> list[Array] | None:
 
 def _column(m: Match, value: Value) -> Array | None:
     """A tensor whose last dimension is 1, without that dimension."""
-    shape = value.type.static_shape
+    shape = m.type_of(value).static_shape
     if not shape or shape[-1] != 1:
         return None
     tensor = constant_tensor(value)
     if tensor is not None:
         return tensor.numpy()[..., 0]
     node = value.made_by("onnx::Unsqueeze")
-    if node is None or node.inputs[0].type.shape != shape[:-1] or not m.is_fixed(value):
+    if node is None or m.type_of(node.inputs[0]).shape != shape[:-1] or not m.is_fixed(value):
         return None
     return _spread(m, node.inputs[0], shape[:-1])
 

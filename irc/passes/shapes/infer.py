@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
-from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.ops.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
@@ -19,7 +19,7 @@ from irc.ir.verify.type_relation import accepts
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
 from irc.passes.shapes.rules import apply, find_rule, types_told
-from irc.passes.shapes.torch_pointwise import keeps_metadata
+from irc.passes.shapes.stability import types_hold
 from irc.passes.worklist import Worklist
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Inference:
         self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
         self._declared: dict[Value, Type] = {}  # what types said before
         self._untold: dict[Value, Type] = {}  # what the analysis takes them to be
-        self.known = Known(_is_stable(graph, {} if memory is None else memory), self.is_fixed)
+        self.known = Known(types_hold(graph, {} if memory is None else memory), self.is_fixed)
         self._surely_runs = graph.module is None or graph.is_main
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
@@ -324,22 +324,6 @@ _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 def surely_writes_nothing(node: Node) -> bool:
     """Whether it is certain without an analysis that ``node`` itself, not what it runs, writes nothing."""
     return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
-
-
-def _is_stable(graph: Graph, memory: dict[Any, Any]) -> bool:
-    """Whether tensors keep their shapes and element types, in functions that ``graph`` may call too."""
-    changing = _changing(graph)
-    if changing != {CALL} or graph.module is None:
-        return not changing
-    key = (_is_stable, graph.module)
-    if key not in memory:
-        memory[key] = all(_changing(function) <= {CALL} for function in graph.module.graphs.values())
-    return memory[key]
-
-
-def _changing(graph: Graph) -> set[str]:
-    """The kinds of nodes of ``graph`` that may change shapes and element types."""
-    return {node.kind for node in with_subgraphs(graph) if not keeps_metadata(node)}
 
 
 _PATIENCE = 8

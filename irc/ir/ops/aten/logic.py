@@ -112,9 +112,9 @@ ROWS = """
     aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
     aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes-both=ui out=none
+    aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes=ui out=none
     aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes-both=ui out=none
+    aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes=ui out=none
     aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
     aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor
