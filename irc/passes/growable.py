@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.sets import EMPTY, intersects
@@ -12,7 +13,6 @@ from irc.ir.kinds import CALL, IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
 from irc.passes.registry import register
-from irc.passes.shapes.stability import types_hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,10 +72,11 @@ class Growable:
         growing: list[Node] = []
         asked = _asked_for_strides(graph, nodes)
         held = rewriter.db.location_set(asked) if rewriter.db.any_writes() else EMPTY  # which may be put in lists
+        types_hold = cache(partial(ctx.types_hold, graph))  # most graphs have no torch.cat
         for node in nodes:
             first = _parts(node)[0]
             shared = first, node.output
-            if node.kind != CONCAT and not _means_concat(node):
+            if node.kind != CONCAT and not (_joins_alike(node) and types_hold()):
                 ctx.note(node, "copies: element types and ranks of what it joins are not known to be equal")
             elif graph.is_function:
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
@@ -122,14 +123,12 @@ def _may_grow(node: Node) -> bool:
     return join.parts[0].type.dtype is not DType.STRING
 
 
-def _means_concat(node: Node) -> bool:
-    """Whether torch's ``node`` joins tensors of one known element type and rank."""
+def _joins_alike(node: Node) -> bool:
+    """Whether torch's ``node`` joins tensors of one known element type and rank: it means Concat, if types hold."""
     parts, axis = _join(node)
     found = {(part.type.dtype, part.type.rank) for part in parts}
     dtype, rank = found.pop()
-    if found or dtype is None or not rank or not -rank <= axis < rank:
-        return False
-    return types_hold(node.graph, {})
+    return not found and dtype is not None and bool(rank) and -rank <= axis < rank
 
 
 def _asks_for_strides(node: Node) -> bool:

@@ -86,12 +86,12 @@ class Match:
 
     def surely_same_type(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b`` surely have one shape and element type."""
-        first, second = self.inference.type_of(a), self.inference.type_of(b)
+        first, second = self.type_of(a), self.type_of(b)
         return first == second and first.dtype is not None and first.shape is not None and None not in first.shape
 
     def same_dtype(self, value: Value) -> bool:
         """Whether ``value`` surely has the element type of the output."""
-        a, b = self.inference.type_of(value), self.inference.type_of(self.output)
+        a, b = self.type_of(value), self.type_of(self.output)
         return a.dtype is not None and a.dtype is b.dtype
 
     def can_share(self, value: Value) -> bool:

@@ -75,7 +75,7 @@ def reshape_by_numbers(m: Match) -> Value | None:
     numbers = [0 if kept else size for kept, size in zip(stays, target, strict=True)]
     rest = [i for i, size in enumerate(numbers) if not isinstance(size, int)]
     if rest:
-        made = m.inference.type_of(m.output).shape or ()
+        made = m.type_of(m.output).shape or ()
         whole = product(x)
         if -1 in numbers or whole is None or product(made) != whole:
             return None
@@ -135,7 +135,7 @@ def reshape_of_reshape(m: Match) -> Value | None:
 @rewrite("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Equal", "Less", "Greater", "Where", "And", "Or")
 def operand_expanded_for_nothing(m: Match) -> Value | None:
     """Operators that broadcast need no Expand before them, unless only it gives the result its shape."""
-    out, db = m.inference.type_of(m.output), m.rewriter.db
+    out, db = m.type_of(m.output), m.rewriter.db
     if m.types.version < 7 or out.shape is None or None in out.shape:
         return None
     expands = {i: e for i, v in enumerate(m.node.inputs) if (e := v.made_by("onnx::Expand")) is not None}
@@ -143,7 +143,7 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
         i: e.inputs[0] for i, e in expands.items() if not (db.has_writers(e.inputs[0]) or db.has_writers(e.output))
     }
     inputs = [plain.get(i, v) for i, v in enumerate(m.node.inputs)]
-    shape = m.types.broadcast([m.inference.type_of(v).shape for v in inputs])
+    shape = m.types.broadcast([m.type_of(v).shape for v in inputs])
     for i in plain:
         if shape == out.shape:
             break

@@ -15,9 +15,9 @@ from irc.ir.kinds import MASKED_SOFTMAX, RESHAPE
 from irc.runtime.execution import Slots, Watch, fail
 from irc.runtime.fused import geometry
 from irc.runtime.fused.geometry import Shape
-from irc.runtime.kernels.last_axes import add_reduce, are_short
+from irc.runtime.kernels.last_axes import are_short
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.softmax import masked_softmax, softmax
+from irc.runtime.kernels.softmax import exponentials, masked_softmax, softmax
 from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.values import Array, is_array
 
@@ -141,9 +141,7 @@ def _softmax(scores: Array, is_masked: bool) -> Array | None:
     if are_short(scores, last):
         (masked_softmax if is_masked else softmax)(scores, last, scores)
         return None
-    np.subtract(scores, np.maximum.reduce(scores, axis=last, keepdims=True), scores)
-    np.exp(scores, scores)
-    sums = add_reduce(scores, (last,), True)
+    _, sums = exponentials(scores, last, scores)
     if is_masked and (none := np.isnan(sums)).any():
         np.copyto(scores, 0, where=none)
         sums[none] = 1

@@ -9,7 +9,7 @@ from irc.runtime.kernels.support import Array
 FEW_ROWS = 3
 """Up to so many rows, each is multiplied by itself: gemm, for several rows, first packs all of the other matrix, which
 gemv does not. Measured with OpenBLAS 0.3.31 on a processor with AVX2, matrices of 16 KiB to 16 MiB: two or three rows
-take 0.4 to 0.8 of gemm's time, four 0.8 to 1.2, more rows take longer."""
+take 0.3 to 0.8 of gemm's time, four 0.5 to 1.2, and on one thread, beyond the cache, up to twice as long."""
 
 _ENOUGH = 1 << 12
 """Elements of the other matrix; with fewer, nothing is gained."""

@@ -46,10 +46,16 @@ def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
         powers = rounded(np.exp(powers, powers), x.dtype)
         sums = add_reduce(powers, (axis,), True)
         return narrowed(np.divide(powers, rounded(sums, x.dtype), powers), x.dtype, out)
-    result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
-    np.exp(result, out=result)
-    result /= add_reduce(result, (axis,), True)
+    result, sums = exponentials(x, axis, out)
+    result /= sums
     return result
+
+
+def exponentials(x: Array, axis: int, out: Array | None = None) -> tuple[Array, Array]:
+    """What `softmax` makes of wide floats before it divides: ``exp(x - max(x))`` and its sums along ``axis``."""
+    result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
+    np.exp(result, result)
+    return result, add_reduce(result, (axis,), True)
 
 
 def masked_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
