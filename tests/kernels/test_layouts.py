@@ -32,8 +32,7 @@ def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BLOCK", 61)
     monkeypatch.setattr(pointwise, "MANY", 2)
     monkeypatch.setattr(pointwise, "BLOCK_BYTES", 267)
-    for module in (numerics, pointwise):
-        monkeypatch.setattr(module, "WORTH_FILLING", 1)
+    monkeypatch.setattr(numerics, "WORTH_FILLING", 1)
 
 
 def repeated(x: Array) -> Iterator[Array]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,25 +37,65 @@ WORTH_FILLING = 1 << 13
 """Elements from which on such a block saves more time than it takes."""
 
 
-def bounded(ufunc: Callable[..., Any]) -> Callable[[Array, Array, Array], Array]:
-    """``np.maximum`` or ``np.minimum`` of an array and one number, a 0-d array, written to a third.
+def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
+    """``np.maximum`` or ``np.minimum`` of an array and a bound that broadcasts to it: ``(x, bound, out=None)``.
 
+    Where both are zero, the result is ``x``, with its sign, as comparisons define it (``x < bound ? bound : x``).
     NumPy's loops take four times as long for an array and a number as for two arrays, so a large array meets a block
     filled with the number.
     """
+    kept = partial(_kept_zero, ufunc)
 
-    def function(x: Array, bound: Array, out: Array) -> Array:
-        if x.size < WORTH_FILLING or x.dtype != bound.dtype or not (x.flags.c_contiguous and out.flags.c_contiguous):
-            return ufunc(x, bound, out=out)
+    def pair(x: Array, bound: Array, out: Array | None = None) -> Array:
+        which = kept(x.dtype)
+        if which == 1:
+            return ufunc(bound, x, out=out, order="C")
+        if which == 0:
+            return ufunc(x, bound, out=out, order="C")
+        equal = np.equal(x, bound)
+        zeros = np.broadcast_to(x, equal.shape)[equal]  # before `out`, which may be `x`, is written
+        found = np.asarray(ufunc(x, bound, out=out, order="C"))
+        found[equal] = zeros
+        return found
+
+    def function(x: Array, bound: Array, out: Array | None = None) -> Array:
+        is_large = x.size >= WORTH_FILLING and not bound.ndim and x.dtype == bound.dtype
+        if not is_large or not (x.flags.c_contiguous and (out is None or out.flags.c_contiguous)):
+            return np.asarray(pair(x, bound, out))
+        found = np.empty(x.shape, x.dtype) if out is None else out
         filled = _filled(x.dtype, bound.tobytes())
-        source, target, whole = x.reshape(-1), out.reshape(-1), x.size // FILLED * FILLED
+        source, target, whole = x.reshape(-1), found.reshape(-1), x.size // FILLED * FILLED
         if whole:
-            ufunc(source[:whole].reshape(-1, FILLED), filled, out=target[:whole].reshape(-1, FILLED))
+            pair(source[:whole].reshape(-1, FILLED), filled, target[:whole].reshape(-1, FILLED))
         if whole < x.size:
-            ufunc(source[whole:], filled[: x.size - whole], out=target[whole:])
-        return out
+            pair(source[whole:], filled[: x.size - whole], target[whole:])
+        return found
 
     return function
+
+
+@cache
+def _kept_zero(ufunc: Callable[..., Any], dtype: np.dtype[Any]) -> int | None:
+    """Which of two zeros of different signs ``ufunc`` gives: operand 0 or 1; None if it depends on signs or sizes.
+
+    It is a matter of the processor's instructions and of NumPy's loops. Of integers there is one zero.
+    """
+    if dtype.kind not in "fV":
+        return 1
+    plus = np.zeros(2 * _PROBED, dtype)
+    signs = set[bool]()
+    for first, second in ((plus, -plus), (-plus, plus)):
+        for step in (1, 2):
+            for size in (1, 3, _PROBED):
+                x, y = first[::step][:size], second[::step][:size]
+                for left, right in ((x, y), (x[0], y), (x, y[0])):
+                    is_first = np.signbit(ufunc(left, right)) == np.signbit(x)
+                    signs.update(map(bool, is_first))
+    return None if len(signs) > 1 else int(not signs.pop())
+
+
+_PROBED = 67
+"""More than the widest vectors hold, and not a multiple of them."""
 
 
 @lru_cache(maxsize=16)
@@ -154,6 +194,7 @@ def elu(alpha: float) -> Function:
 def scaled_elu(alpha: float, gamma: float, stretch: float = 1.0) -> Function:
     """The family of Elu, Selu and Celu: gamma x where x >= 0, else gamma alpha (exp(x / stretch) - 1)."""
     negative_scale, positive_scale, divisor = constant(gamma * alpha), constant(gamma), constant(stretch)
+    is_elu = gamma == stretch == 1
 
     def function(x: Array, out: Array) -> None:
         negative = _like(x, "negative")
@@ -163,8 +204,9 @@ def scaled_elu(alpha: float, gamma: float, stretch: float = 1.0) -> Function:
         np.expm1(negative, negative)
         np.multiply(negative, negative_scale, negative)
         at_least(x, ZERO, out)
-        if gamma != 1:
+        if not is_elu:  # whose formulas give 0 for -0
             np.multiply(out, positive_scale, out)
+            np.add(out, ZERO, out)
         np.add(out, negative, out)
 
     return function

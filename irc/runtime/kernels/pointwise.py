@@ -21,7 +21,7 @@ from irc.errors import Error
 from irc.runtime.kernels.half_ufuncs import MANY, of_halves
 from irc.runtime.kernels.halves import BLOCK as HALVES
 from irc.runtime.kernels.halves import HALF, narrowed, widened
-from irc.runtime.kernels.numerics import WORTH_FILLING, Function, bounded
+from irc.runtime.kernels.numerics import Function, bounded
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, broadcast_shape, is_half
@@ -93,17 +93,12 @@ def of_many(ufunc: Callable[..., Any]) -> Kernel:
 
 def of_bound(ufunc: Callable[..., Any]) -> Kernel:
     """A kernel that is `numerics.bounded` by one number, a 0-d array."""
-    large, halves = bounded(ufunc), of_halves(ufunc)
+    compute, halves = bounded(ufunc), of_halves(ufunc)
 
     def run(x: Array, bound: Array, out: Array | None = None) -> Array:
-        if x.size >= WORTH_FILLING:
-            if x.dtype == bound.dtype == HALF and halves is not None:
-                return halves(x, bound, out=out)
-            return large(x, bound, np.empty(x.shape, x.dtype) if out is None else out)
-        if out is None:
-            result = ufunc(x, bound, order="C")
-            return result if type(result) is _NDARRAY else np.asarray(result)
-        return ufunc(x, bound, out=out)
+        if halves is not None and x.size >= MANY and x.dtype == bound.dtype == HALF:
+            return halves(x, bound, out=out)
+        return compute(x, bound, out)
 
     return run
 

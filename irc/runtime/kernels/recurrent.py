@@ -58,7 +58,7 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Function], tuple[float, ...]]] = {
     "elu": (numerics.elu, (1.0,)),
     "hardsigmoid": (numerics.hard_sigmoid, (0.2, 0.5)),
     "leakyrelu": (numerics.leaky_relu, (0.01,)),
-    "relu": (_fixed(lambda x, out: np.maximum(x, numerics.ZERO, out=out)), ()),
+    "relu": (_fixed(lambda x, out: numerics.at_least(x, numerics.ZERO, out)), ()),
     "scaledtanh": (_scaled_tanh, (1.0, 1.0)),
     "sigmoid": (_fixed(numerics.sigmoid), ()),
     "softplus": (_fixed(numerics.softplus), ()),

@@ -19,12 +19,12 @@ from irc.runtime.kernels.support import Array, axis_in
 
 
 def _relu(x: Array, out: Array | None = None) -> Any:
-    return np.maximum(x, x.dtype.type(0), out=out)
+    return numerics.at_least(x, np.zeros((), x.dtype), out)
 
 
 def _between(low: Any, high: Any) -> Callable[..., Any]:
     def compute(x: Array, out: Array | None = None) -> Any:
-        return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high), out=out)
+        return numerics.at_most(numerics.at_least(x, np.array(low, x.dtype)), np.array(high, x.dtype), out)
 
     return compute
 
@@ -69,7 +69,7 @@ def _random_slopes(
 def _elu(alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Function:
     def function(x: Array, out: Array) -> None:
         real = x.dtype.type
-        negative: Array = np.expm1(np.minimum(x, real(0)) * real(input_scale)) * real(alpha * scale)
+        negative: Array = np.expm1(numerics.at_most(x, np.zeros((), x.dtype)) * real(input_scale)) * real(alpha * scale)
         np.copyto(out, np.where(x > 0, x * real(scale), negative))
 
     return function

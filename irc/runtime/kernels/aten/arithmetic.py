@@ -89,6 +89,15 @@ def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
     return np.trunc(np.divide(a, b), out=out)
 
 
+def _remainder(a: Array, b: Array, out: Array | None = None) -> Any:
+    """The remainder with the divisor's sign; a remainder of 0 has the dividend's, as torch computes it."""
+    if a.dtype.kind in "iu":
+        return np.remainder(a, b, out=out)
+    rest = np.asarray(np.fmod(a, b))
+    np.add(rest, b, out=rest, where=(rest != 0) & ((b < 0) != (rest < 0)))
+    return np.positive(rest, out=out)
+
+
 _quotient = of_two(np.divide)
 _add, _subtract = _scaled(np.add), _scaled(np.subtract)
 _multiply = _scaling(of_two(np.multiply))
@@ -286,7 +295,7 @@ register("sub", _subtract, compute=np.subtract, rest=(1,), python=_difference)
 register("div", _divide, compute=np.divide, rest=(None,), python=on_numbers(np.divide))
 for _name, _planner, _python in (
     ("floor_divide", _floor_divide, None),
-    ("remainder", _integral(np.remainder), _divisible(_modulo, _modulo)),
+    ("remainder", _integral(_remainder), _divisible(_modulo, _modulo)),
     ("fmod", _integral(np.fmod), on_numbers(np.fmod)),
     ("atan2", np.arctan2, on_numbers(np.arctan2)),
     ("copysign", np.copysign, on_numbers(np.copysign)),

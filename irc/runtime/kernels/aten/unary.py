@@ -261,8 +261,8 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
 
     def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
         rest = iter(bounds)
-        found = a if low is None else np.maximum(a, next(rest), out=None if high is not None else out)
-        return found if high is None else np.minimum(found, next(rest), out=out)
+        found = a if low is None else numerics.at_least(a, next(rest), None if high is not None else out)
+        return found if high is None else numerics.at_most(found, next(rest), out)
 
     return Computation(compute, (x, *given), dtype)
 
