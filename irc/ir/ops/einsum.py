@@ -17,8 +17,12 @@ def is_equation(text: str) -> bool:
     return _EQUATION.fullmatch(text) is not None
 
 
-def axes_of(equation: str, ranks: Sequence[int]) -> tuple[list[list[Axis]], list[Axis]]:
-    """The axes of operands with these ``ranks``, and of the result; ValueError if they do not fit the equation."""
+def axes_of(equation: str, ranks: Sequence[int], sums_ellipsis: bool = False) -> tuple[list[list[Axis]], list[Axis]]:
+    """The axes of operands with these ``ranks``, and of the result; ValueError if they do not fit the equation.
+
+    Where a result that is given lacks an ellipsis that terms have, torch sums over its axes (``sums_ellipsis``);
+    ONNX calls it an error.
+    """
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
@@ -28,10 +32,11 @@ def axes_of(equation: str, ranks: Sequence[int]) -> tuple[list[list[Axis]], list
     dots = range(min((axis for axes in named for axis in axes if isinstance(axis, int)), default=0), 0)
     if not arrow:
         return named, [*dots, *sorted(letter for letter, n in letters.items() if n == 1)]
-    wanted = result.replace("...", "")
-    if len(set(wanted)) != len(wanted) or not set(wanted) <= letters.keys() or (dots and "..." not in result):
+    wanted, has_dots = result.replace("...", ""), "..." in result
+    is_dropped = bool(dots) and not has_dots
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= letters.keys() or (is_dropped and not sums_ellipsis):
         raise ValueError("the result must name letters of the terms, each once, and '...' if they have it")
-    return named, _axes(result, len(wanted) + len(dots))
+    return named, _axes(result, len(wanted) + (len(dots) if has_dots else 0))
 
 
 def _axes(term: str, rank: int) -> list[Axis]:

@@ -208,13 +208,15 @@ def einsum(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), einsum_shape(c, equation, [c.shape(i) for i in range(len(c.node.inputs))]))
 
 
-def einsum_shape(c: NodeTypes, equation: str, shapes: Sequence[Shape | None]) -> Shape | None:
+def einsum_shape(
+    c: NodeTypes, equation: str, shapes: Sequence[Shape | None], sums_ellipsis: bool = False
+) -> Shape | None:
     """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or not is_equation(equation):
         return None
     try:
-        terms, result = axes_of(equation, [len(shape) for shape in known])
+        terms, result = axes_of(equation, [len(shape) for shape in known], sums_ellipsis)
     except ValueError as error:
         c.fail(f"the equation {equation!r} does not fit the operands: {error}")
     sizes: dict[Axis, Dim] = {}

@@ -170,7 +170,7 @@ def einsum(c: Call) -> Type:
     if not items or not isinstance(equation, str):
         return TensorType()
     dtype = _common(*items) if len(items) > 1 else if_float(items[0].dtype)  # sums of integers are wider
-    return TensorType(dtype, einsum_shape(c.types, equation.replace(" ", ""), [t.shape for t in items]))
+    return TensorType(dtype, einsum_shape(c.types, equation.replace(" ", ""), [t.shape for t in items], True))
 
 
 # -- reductions ----------------------------------------------------------------

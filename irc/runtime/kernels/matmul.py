@@ -269,10 +269,16 @@ def _largest(axes: Iterable[tuple[Axis, int]]) -> dict[Axis, int]:
     return sizes
 
 
-def einsum_axes(equation: str, operands: Sequence[Array]) -> tuple[list[list[Axis]], list[Axis], dict[Axis, int]]:
-    """The axes of each of ``operands``, of the result, and their sizes; Error if ``equation`` does not fit."""
+def einsum_axes(
+    equation: str, operands: Sequence[Array], sums_ellipsis: bool = False
+) -> tuple[list[list[Axis]], list[Axis], dict[Axis, int]]:
+    """The axes of each of ``operands``, of the result, and their sizes, as `axes_of` finds them.
+
+    Raises:
+        Error: IRC421 if ``equation`` does not fit.
+    """
     try:
-        terms, result = axes_of(equation, [x.ndim for x in operands])
+        terms, result = axes_of(equation, [x.ndim for x in operands], sums_ellipsis)
         sizes: dict[Axis, int] = {}
         for term, x in zip(terms, operands, strict=True):
             for axis, size in zip(term, x.shape, strict=True):

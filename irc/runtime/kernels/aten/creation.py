@@ -116,25 +116,30 @@ def arange(*arguments: Any) -> Array:
 
 def _linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *options: Any) -> Array:
     element = dtype_of(dtype, FLOAT32)
+    return _evenly(start, end, steps, element).astype(element)
+
+
+def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
+    element = dtype_of(dtype, FLOAT32)
+    exponents = _evenly(start, end, steps, FLOAT64 if element == FLOAT32 else element).astype(np.float64)
+    return np.power(float(base), exponents).astype(element)
+
+
+def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
+    """Numbers from ``start`` to ``end``, which are elements of type ``element``; between integers there are floats."""
     if element == BOOL:
-        raise Error("IRC423", "linspace makes numbers, not bools")
+        raise Error("IRC423", "there are no steps between bools")
     check_size((steps,), FLOAT64)
-    low, high = (float(v) for v in (start, end))
-    within = wide(element) if element.kind in "fV" else np.dtype(np.float64)
+    low, high = (v.astype(np.float64).item() for v in (element_of(start, element), element_of(end, element)))
+    within = wide(element) if element.kind in "fV" else FLOAT64
     if steps == 1:
-        return np.full(1, low, element)
+        return np.full(1, low, within)
     step = within.type((high - low) / (steps - 1))
     places: Array = counting(steps)
     # From both ends, so that both are exact.
     left = within.type(low) + step * places.astype(within)
     right = within.type(high) - step * (steps - 1 - places).astype(within)
-    return np.where(places < steps // 2, left, right).astype(element)
-
-
-def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
-    element = dtype_of(dtype, FLOAT32)
-    exponents = _linspace(start, end, steps, 7)
-    return np.power(float(base), exponents).astype(element)
+    return np.where(places < steps // 2, left, right)
 
 
 def _eye(n: int, *arguments: Any) -> Array:

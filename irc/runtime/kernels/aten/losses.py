@@ -10,9 +10,11 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import (
+    BOOL,
     FLOAT64,
     INT64,
     as_float,
+    element_of,
     is_floating,
     is_integral,
     real_type,
@@ -21,6 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.registering import table, two
+from irc.runtime.kernels.numerics import at_least
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size
 
@@ -123,7 +126,7 @@ def _cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Array:
     """Cross-entropy of logits, with classes or their probabilities."""
-    check_kind("_log_softmax", x.dtype)
+    check_kind("cross_entropy_loss", x.dtype, "_log_softmax")
     axis = 1 if x.ndim > 1 else 0
     logs = log_softmax(np.ascontiguousarray(x, wide(x.dtype)), axis)
     classes = x.shape[axis]
@@ -215,9 +218,8 @@ table(
 
 
 def _floats(*operands: Array) -> tuple[Any, list[Array]]:
-    """The type of a loss of ``operands``, and those in the type to compute in."""
-    dtype = result_type(*operands)
-    check_kind("softplus", dtype)
+    """The type of a loss of ``operands``, a float one, and those in the type to compute in."""
+    dtype = as_float(result_type(*operands))
     return dtype, [x.astype(wide(dtype), copy=False) for x in operands]
 
 
@@ -227,12 +229,18 @@ def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, redu
 
 
 def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
-    dtype, (a, t) = _floats(x, target)
-    loss = np.where(t != 1, np.maximum(margin - a, 0), 0) + np.where(t != -1, a, 0)
-    return reduced(loss, reduction, dtype)
+    """Of the element type of ``x``, in which the margin is taken."""
+    if x.dtype == BOOL:
+        raise Error("IRC423", "hinge_embedding_loss is not defined on bools; convert them first")
+    a = x.astype(wide(x.dtype), copy=False)
+    apart = at_least(element_of(margin, a.dtype) - a, np.zeros((), a.dtype))
+    loss = np.where(target != 1, apart, a.dtype.type(0)) + np.where(target != -1, a, a.dtype.type(0))
+    return reduced(loss, reduction, x.dtype)
 
 
 def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
+    if is_integral(result_type(x, target)):
+        raise Error("IRC423", "soft_margin_loss is not defined on integers; convert them first")
     dtype, (a, t) = _floats(x, target)
     return reduced(np.logaddexp(0, -t * a), reduction, dtype)
 

@@ -94,8 +94,15 @@ def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1
 
 
 def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int]) -> Array:
+    """Products summed over pairs of axes; one of size 1 is repeated along the other, as in a broadcast."""
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"tensordot takes tensors of one element type, not {a.dtype.name} and {b.dtype.name}")
+    x, y = a.astype(wide(a.dtype), copy=False), b.astype(wide(b.dtype), copy=False)
     try:
-        found = np.tensordot(a.astype(wide(a.dtype)), b.astype(wide(b.dtype)), (list(dims_a), list(dims_b)))
+        for i, j in zip(dims_a, dims_b, strict=True):
+            if (x.shape[i] == 1) != (y.shape[j] == 1):
+                x, y = (v if v.shape[k] == 1 else v.sum(k, v.dtype, keepdims=True) for v, k in ((x, i), (y, j)))
+        found = np.tensordot(x, y, (list(dims_a), list(dims_b)))
     except (ValueError, IndexError) as error:
         raise Error("IRC421", f"tensordot over {list(dims_a)} and {list(dims_b)}: {error}") from None
     return np.asarray(found).astype(a.dtype, copy=False)

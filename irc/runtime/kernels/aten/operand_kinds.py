@@ -57,9 +57,12 @@ def _is_taken(type: Type, refused: str) -> bool:
     return type.dtype is not None and type.dtype.numpy.kind not in refused
 
 
-def check_kind(name: str, dtype: AnyDType) -> None:
-    """Error IRC423 if torch's operator ``name`` refuses a first operand of ``dtype``."""
-    if dtype.kind in REFUSED_FIRST[name]:
+def check_kind(name: str, dtype: AnyDType, computed_by: str | None = None) -> None:
+    """Error IRC423 if torch's operator ``name`` refuses a first operand of ``dtype``.
+
+    ``computed_by``: the operator by which torch computes it, and whose row tells, if ``name``'s own does not.
+    """
+    if dtype.kind in REFUSED_FIRST[computed_by or name]:
         raise _error(name, dtype.kind)
 
 

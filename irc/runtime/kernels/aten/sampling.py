@@ -267,11 +267,20 @@ def affine_grid(theta: Array, size: Sequence[int], align_corners: bool) -> Array
 
 # -- padding -------------------------------------------------------------------
 
-_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_POSITIONS: dict[str, Callable[[Array, int], Array]] = {
+    "reflect": lambda places, n: n - 1 - np.abs(n - 1 - np.abs(places)),
+    "replicate": lambda places, n: np.clip(places, 0, n - 1),
+}
+"""For places before, on and behind an axis of size ``n``, the index of the element that stands there."""
+
+_MODES = ("constant", "circular", *_POSITIONS)
 
 
 def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = None) -> Array:
-    """Pad by ``widths``: begin and end of the last dimension, of the one before, and so on; negative ones cut off."""
+    """Pad by ``widths``: begin and end of the last dimension, of the one before, and so on; negative ones cut off.
+
+    What ``reflect`` and ``replicate`` add is taken from the whole of ``x``, also from what a negative width cuts off.
+    """
     if len(widths) % 2 or len(widths) > 2 * x.ndim or mode not in _MODES:
         raise Error("IRC424", f"a tensor of {x.ndim} dimensions cannot be padded by {list(widths)}, mode {mode!r}")
     sides = [(0, 0)] * x.ndim
@@ -284,6 +293,12 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         most = {"reflect": n - 1, "circular": n}.get(mode)
         if (most is not None and max(a, b) > most) or (mode != "constant" and max(a, b) > 0 and n == 0):
             raise Error("IRC424", f"padding {(a, b)} is too wide for dimension {axis} of size {n}, mode {mode!r}")
+    if mode in _POSITIONS:
+        found: Array = x
+        for axis, (a, b) in enumerate(sides):
+            if a or b:
+                found = np.take(found, _POSITIONS[mode](counting(shape[axis]) - a, x.shape[axis]), axis)
+        return layout.in_format(c_order(found), layout.format_of(x))
     cut = x
     for axis, (a, b) in enumerate(sides):
         if a < 0 or b < 0:
@@ -293,7 +308,7 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         filling: Array = element_of(0 if value is None else value, x.dtype)
         found = np.pad(cut, grown, constant_values=filling) if x.ndim else x.copy()  # NumPy pads no scalars
     else:
-        found = np.pad(cut, grown, mode=_MODES[mode])  # type: ignore[reportArgumentType]
+        found = np.pad(cut, grown, mode="wrap")
     return layout.in_format(c_order(found), layout.format_of(x))
 
 

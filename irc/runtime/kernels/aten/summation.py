@@ -29,14 +29,14 @@ def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     formula = equation.replace(" ", "")
     if not is_equation(formula):
         raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
-    terms, result, sizes = einsum_axes(formula, tensors)
-    summed: list[Axis] = sorted(str(axis) for axis in sizes.keys() - set(result))
+    terms, result, sizes = einsum_axes(formula, tensors, sums_ellipsis=True)
+    summed = sorted(sizes.keys() - set(result), key=str)
     operands = [_in_order(x, term, [*result, *summed]) for x, term in zip(tensors, terms, strict=True)]
     dtype = result_type(*tensors)
     rank = len(result)
     if len(operands) > 1:
         if summed:
-            check_kind("bmm", dtype)
+            check_kind("einsum", dtype, "bmm")
         found = _contracted([x.astype(wide(dtype), copy=False) for x in operands], rank)
         return found.reshape(found.shape[:rank]).astype(dtype, copy=False)
     (only,) = operands
