@@ -14,7 +14,7 @@ from irc.frontend.onnx.bodies import EXPANDED
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
-from irc.ir.ops import aten, onnx_alias, prim
+from irc.ir.ops import aten, microsoft, onnx_alias, prim
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.aten.tags import tags_of
 from irc.ir.ops.heavy import HEAVY
@@ -99,7 +99,7 @@ def test_both_tables_of_kinds_count(monkeypatch):
             run(given[first], given[second])
 
 
-EFFECTS = (aten, ops.irc, onnx_alias, prim)
+EFFECTS = (aten, ops.irc, microsoft, onnx_alias, prim)
 
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,

@@ -152,10 +152,6 @@ IN_ONNXRUNTIME: dict[str, Fault] = {
 }
 """What ONNX Runtime computes otherwise."""
 
-ROUGH_IN_ONNXRUNTIME: dict[str, Fault] = {"DynamicQuantizeLSTM": _always}
-"""Operators of which irc quantizes the weights alone, and ONNX Runtime what they are multiplied with, too, in ranges
-that depend on how threads share the samples."""
-
 IN_REFERENCE: dict[str, Fault] = {
     "Attention": _masked,
     "ConvTranspose": _padded,

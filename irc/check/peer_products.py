@@ -8,6 +8,7 @@ optimiser, passes over QLinearMatMul, ConvInteger and weights that are computed,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from irc.check.peer_faults import nodes_of
@@ -20,6 +21,7 @@ _QUANTIZED = ((0, 2), (3, 5))
 
 PRODUCTS: dict[str, tuple[tuple[int, int], ...]] = {
     "ConvInteger": ((0, 2), (1, 3)),
+    "DynamicQuantizeLSTM": ((1, 9), (2, 11)),
     "DynamicQuantizeMatMul": ((1, 3),),
     "MatMulInteger": ((0, 2), (1, 3)),
     "MatMulIntegerToFloat": ((0, 4), (1, 5)),
@@ -28,8 +30,10 @@ PRODUCTS: dict[str, tuple[tuple[int, int], ...]] = {
     "QLinearConv": _QUANTIZED,
     "QLinearMatMul": _QUANTIZED,
 }
-"""Where the two operands of bytes are among the inputs, and their zero points. (DynamicQuantizeMatMul makes one of
-them, which is unsigned.)"""
+"""Where the operands of bytes are among the inputs, and their zero points."""
+
+_WEIGHTS = frozenset({"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"})
+"""Operators that multiply each of these operands with unsigned bytes of their own making, not with each other."""
 
 _MIDDLE = 128
 """What is added to a signed byte, and to its zero point, so that both are unsigned and as far apart as before."""
@@ -59,8 +63,8 @@ def _make_unsigned(graph: GraphProto, outer: Mapping[str, int]) -> None:
             for inner in (attribute.g, *attribute.graphs):
                 _make_unsigned(inner, types)
         signed = [operand for operand in PRODUCTS.get(node.op_type, ()) if _is_signed(node, operand, types)]
-        if len(signed) == 1:  # the other one is unsigned
-            nodes += _unsigned(node, *signed[0])
+        if node.op_type in _WEIGHTS or len(signed) == 1:  # what they are multiplied with is unsigned
+            nodes += chain.from_iterable(_unsigned(node, *operand) for operand in signed)
         nodes.append(node)
     if len(nodes) > len(graph.node):
         del graph.node[:]
@@ -83,7 +87,8 @@ def _unsigned(node: NodeProto, *operand: int) -> list[NodeProto]:
     from onnx.helper import make_node, make_tensor
 
     node.input.extend([""] * (max(operand) + 1 - len(node.input)))
-    own = f"{node.output[0]}, unsigned"  # names are those of values: no other value has this one
+    # Names are those of values: no other value has these.
+    own = f"{next(filter(None, node.output))}, unsigned {operand[0]}"
     nodes = [make_node("Constant", [], [own], value=make_tensor("", DType.INT32.onnx, (), [_MIDDLE]))]
     for at in operand:
         wide, moved, made = (f"{own} {at} {step}" for step in ("wide", "moved", "made"))

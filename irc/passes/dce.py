@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from irc.passes.rewriter import Rewriter
 
 OPTIONAL_OUTPUTS = {
-    f"onnx::{name}": 1 for name in ("Dropout", "GRU", "LayerNormalization", "LSTM", "MaxPool", "RNN", "Unique")
+    **{f"onnx::{name}": 1 for name in ("Dropout", "GRU", "LayerNormalization", "LSTM", "MaxPool", "RNN", "Unique")},
+    "com.microsoft::DynamicQuantizeLSTM": 1,
 }
 """Operators whose later outputs may be left out -> how many must stay. (BatchNormalization is not one of them:
 before version 14 the number of its outputs says whether it trains.)"""

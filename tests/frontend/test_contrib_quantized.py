@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 import irc
 from irc.check import check_model
-from irc.check.peers import onnxruntime
+from irc.check.peers import exact_onnxruntime
 from tests.frontend.contrib import check, contrib, random
 from tests.frontend.helpers import refused
 
@@ -162,43 +162,58 @@ def test_products_of_quantized_numbers(dtype: Any, zero: np.ndarray | None, has_
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("directions", [1, 2])
-def test_recurrent_layers(directions: int, by_column: bool, dtype: Any) -> None:
+@pytest.mark.parametrize("lengths", [None, [6, 2, 4], [3, 0, 1]])
+def test_recurrent_layers(directions: int, by_column: bool, dtype: Any, lengths: list[int] | None) -> None:
     samples, wide, hidden = 3, 5, 4
     parts = [directions, 4 * hidden] if by_column else [directions]
     zeros = [np.full(parts, 120 if dtype is np.uint8 else 0, dtype) for _ in "WR"]
     codes = [numbers(i, directions, n, 4 * hidden, dtype=dtype) for i, n in enumerate((wide, hidden))]
-    if dtype is np.int8:  # of more than seven bits, sums saturate in ONNX Runtime on processors without VNNI
-        codes = [code // 2 for code in codes]
     scales = [0.002 + 0.01 * np.abs(random(i, *parts)) for i in (2, 3)]
-    rest: dict[str, np.ndarray | None] = {
+    arrays: dict[str, np.ndarray | None] = {
+        "x": random(7, 6, samples, wide),
+        "w": codes[0],
+        "r": codes[1],
         "b": random(4, directions, 8 * hidden),
-        "lens": np.array([6, 2, 4], np.int32),
+        "lens": None if lengths is None else np.array(lengths, np.int32),
         "h": random(5, directions, samples, hidden),
         "c": None,
         "p": random(6, directions, 3 * hidden),
+        **dict(zip(("ws", "wz", "rs", "rz"), (scales[0], zeros[0], scales[1], zeros[1]))),
     }
-    x = {"x": random(7, 6, samples, wide)}
-    quantized = dict(zip(("ws", "wz", "rs", "rz"), (scales[0], zeros[0], scales[1], zeros[1])))
     words = {"hidden_size": hidden, "direction": "bidirectional" if directions > 1 else "reverse", "clip": 2.5}
     words |= {"activations": ["HardSigmoid", "Tanh", "Tanh"] * directions, "activation_alpha": [0.3] * directions}
-    arrays = {**x, "w": codes[0], "r": codes[1], **rest, **quantized}
 
-    apart = [np.reshape(part, [directions, 1, -1]) for part in (*scales, *zeros)]
-    real = [((w - z.astype(np.float32)) * s).swapaxes(1, 2) for w, s, z in zip(codes, apart[:2], apart[2:])]
     names = "y y_h y_c"
-    plain, feeds = contrib("LSTM", {**x, "w": real[0], "r": real[1], **rest}, names, **words)
-    plain.graph.node[0].domain = ""
-    check(irc.compile(plain, "none").run(feeds), "DynamicQuantizeLSTM", arrays, **words)
-    check({"_": x["x"], "y_h": irc.compile(plain, "none").run(feeds)["y_h"]}, "DynamicQuantizeLSTM", arrays, **words)
-
     model, feeds = contrib("DynamicQuantizeLSTM", arrays, names, constants="w r ws wz rs rz", **words)
-    compiled = irc.compile(model)
-    assert [node.kind for node in compiled.graph.nodes if node.kind != "prim::Constant"] == ["onnx::LSTM"]
-    assert "in the midst of DynamicQuantizeLSTM" in str(check_model(compiled, model, given=feeds))
     for output in model.graph.output:
         output.type.tensor_type.elem_type = TensorProto.FLOAT
-    for found, expected in zip(compiled.run(feeds).values(), onnxruntime(model, "")(feeds, None)):
-        assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
+    expected = exact_onnxruntime(model, "")(feeds, None)
+    check(dict(zip(names.split(), expected)), "DynamicQuantizeLSTM", arrays, **words)
+    check({"y": expected[0]}, "DynamicQuantizeLSTM", arrays, **words)
+    compiled = irc.compile(model)
+    assert [node.kind for node in compiled.graph.nodes if node.kind != "prim::Constant"] == [
+        "com.microsoft::DynamicQuantizeLSTM"
+    ]
+    assert "agrees with ONNX Runtime" in str(check_model(compiled, model, given=feeds))
+
+
+@pytest.mark.parametrize("name", ["ws", "wz", "rs", "rz"])
+def test_recurrent_layers_with_scales_that_do_not_fit(name: str) -> None:
+    scale, zero = np.ones(1, np.float32), np.zeros(1, np.uint8)
+    arrays: dict[str, np.ndarray | None] = {
+        "x": random(0, 2, 1, 3),
+        "w": numbers(1, 1, 3, 8),
+        "r": numbers(2, 1, 2, 8),
+        **dict.fromkeys(("b", "lens", "h", "c", "p")),
+        "ws": scale,
+        "wz": zero,
+        "rs": scale,
+        "rz": zero,
+    }
+    arrays[name] = np.resize(arrays[name], (1, 7))  # type: ignore[arg-type]
+    model, feeds = contrib("DynamicQuantizeLSTM", arrays, "y", hidden_size=2)
+    with pytest.raises(irc.Error, match=r"IRC421.*has the shape \[1, 7\]; it must be \[1\]"):
+        irc.compile(model, passes="none").run(feeds)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])

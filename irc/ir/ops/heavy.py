@@ -23,6 +23,7 @@ HEAVY = CONTRACTING | {
             "MeanVarianceNormalization RMSNormalization Resize Softmax"
         ).split()
     ),
+    "com.microsoft::DynamicQuantizeLSTM",
     *(
         f"aten::{name}"
         for name in (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from irc.errors import Error
-from irc.ir.ops import aten, irc, onnx_alias, prim
+from irc.ir.ops import aten, irc, microsoft, onnx_alias, prim
 from irc.ir.ops.aten.copied import rows_copied
 from irc.ir.ops.aten.in_place import rows_in_place
 from irc.ir.ops.effects import Effects
@@ -165,7 +165,7 @@ def _kind(row: str) -> str:
 
 
 def _load() -> None:
-    for table in (aten, prim, onnx_alias, irc):
+    for table in (aten, prim, onnx_alias, irc, microsoft):
         for rows in table.ROWS:
             _append(line for line in map(str.strip, rows.splitlines()) if line and not line.startswith("#"))
         _EFFECTS.update(dict.fromkeys((*table.RANDOM, *table.RANDOM_UNLESS_FALSE), Effects.RANDOM))

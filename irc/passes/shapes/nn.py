@@ -302,7 +302,7 @@ def _scaled(size: Dim, scale: float) -> Dim:
     return None if exact != whole and abs(exact - whole) < 1e-5 * max(1, whole) else int(exact)
 
 
-@shape_rule("LSTM", "GRU", "RNN")
+@shape_rule("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
 def recurrent(c: NodeTypes) -> list[Type]:
     x, hidden = c.shape(0), c.attr("hidden_size")
     directions = 2 if c.attr("direction", "forward") == "bidirectional" else 1

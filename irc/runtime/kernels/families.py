@@ -65,6 +65,7 @@ NAMESPACES = {
     "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_svm", "ml_trees"),
     "ai.onnx.preview.training": ("optimizers",),
     "aten": ("aten",),
+    "com.microsoft": ("recurrent",),
     "prim": ("prim",),
 }
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""

@@ -101,16 +101,16 @@ def dequantize_linear(node: Node) -> Kernel:
 
 @kernel("onnx::DynamicQuantizeLinear")
 def dynamic_quantize_linear(node: Node) -> Kernel:
-    """To uint8 by the range of the data, widened to hold 0; returns that, the scale and the zero point."""
+    return dynamically_quantized
 
-    def run(x: Array) -> tuple[Array, Array, Array]:
-        low = np.minimum(x.min(initial=np.float32(0)), np.float32(0))
-        high = np.maximum(x.max(initial=np.float32(0)), np.float32(0))
-        scale = np.asarray((high - low) / np.float32(255), np.float32)
-        if scale == 0:
-            scale = np.array(1, np.float32)
-        zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255)).astype(np.uint8)
-        quantized = np.clip(np.rint(x / scale) + zero.astype(np.float32), 0, 255)
-        return np.asarray(quantized).astype(np.uint8, order="C"), scale, zero
 
-    return run
+def dynamically_quantized(x: Array) -> tuple[Array, Array, Array]:
+    """``x`` as uint8 by its range, widened to hold 0; the scale, float32; the zero point, uint8."""
+    low = np.minimum(x.min(initial=np.float32(0)), np.float32(0))
+    high = np.maximum(x.max(initial=np.float32(0)), np.float32(0))
+    scale = np.asarray((high - low) / np.float32(255), np.float32)
+    if scale == 0:
+        scale = np.array(1, np.float32)
+    zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255)).astype(np.uint8)
+    quantized = np.clip(np.rint(x / scale) + zero.astype(np.float32), 0, 255)
+    return np.asarray(quantized).astype(np.uint8, order="C"), scale, zero

@@ -46,7 +46,8 @@ def _filters(w: Array, zero: Array | None = None) -> Weights:
     return _weights(w, None if zero is None else _column(zero, w.ndim), tuple(range(1, w.ndim)))
 
 
-def _columns(b: Array, zero: Array | None = None) -> Weights:
+def columns(b: Array, zero: Array | None = None) -> Weights:
+    """The second operand of a matrix product, less its zero point: one, or one a column."""
     return _weights(b, zero, -2 if b.ndim > 1 else 0)
 
 
@@ -166,17 +167,18 @@ def qlinear_conv(node: Node) -> Kernel:
     return _preparing(run, 3, _filters)
 
 
-def _matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None) -> Array:
-    weights = b if isinstance(b, Weights) else _columns(b, b_zero)
+def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None = None) -> Array:
+    """The product of two matrices of integers less their zero points, exact, in floats that hold every sum."""
+    weights = b if isinstance(b, Weights) else columns(b, b_zero)
     return matrix_product(*_operands(a, None if a_zero is None else _column(a_zero, 2), weights))
 
 
 @kernel("onnx::MatMulInteger", since=10)
 def matmul_integer(node: Node) -> Kernel:
     def run(a: Array, b: Array | Weights, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-        return _int32(_matmul_sums(a, b, a_zero, b_zero))
+        return _int32(matmul_sums(a, b, a_zero, b_zero))
 
-    return _preparing(run, 1, _columns)
+    return _preparing(run, 1, columns)
 
 
 @kernel("onnx::QLinearMatMul", since=10)
@@ -191,6 +193,6 @@ def qlinear_matmul(node: Node) -> Kernel:
         y_scale: Array,
         y_zero: Array,
     ) -> Array:
-        return _requantized(_matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)
+        return _requantized(matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)
 
-    return _preparing(run, 3, _columns)
+    return _preparing(run, 3, columns)

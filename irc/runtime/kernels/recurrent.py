@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, GRU, LSTM, in one or both directions.
+"""Recurrent layers: RNN, GRU, LSTM, and an LSTM of quantized weights, in one or both directions.
 
 One loop over time serves all three; a cell says how many gates it has and how
 one step goes. The inputs' share of the gates is one matrix product for all
@@ -18,6 +18,8 @@ from irc.runtime.kernels import numerics
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.products import product
+from irc.runtime.kernels.quantize import dynamically_quantized
+from irc.runtime.kernels.quantized import columns, matmul_sums
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from irc.ir import Node
 
 State = tuple[Array, ...]
+Product = Callable[[Array], Array]
 Step = Callable[[Array, State], State]
 """``(inputs' share of the gates [B, gates H], state)`` -> the next state; the first of a state is the output."""
 
@@ -99,13 +102,20 @@ def _clipped(function: Function, limit: float | None) -> Callable[[Array], Array
     return run
 
 
-class _Weights:
-    """What belongs to one direction."""
+class Weights:
+    """The weights of one direction: ``w`` [gates H, I], ``r`` [gates H, H], ``b`` [2 gates H], ``peepholes`` [3 H].
+
+    Attributes:
+        share: the inputs' share of the gates, of rows of inputs.
+        recurrent: the state's share of the gates, of rows of states.
+    """
 
     def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None, several: bool) -> None:
         # Products of several rows take BLAS a quarter of the time if it need not turn the weights around in each step.
-        self.w, self.r_transposed = w, np.ascontiguousarray(r.T) if several else r.T
-        self.hidden = r.shape[1]
+        self.r_transposed = np.ascontiguousarray(r.T) if several else r.T
+        self.share: Product = lambda rows: rows @ w.T
+        self.recurrent: Product = lambda rows: product(rows, self.r_transposed)
+        self.size, self.hidden = w.size + r.size, r.shape[1]
         zero = np.zeros(r.shape[0], w.dtype)
         self.input_bias, self.recurrent_bias = (zero, zero) if b is None else np.split(b, 2)
         self.peepholes = None if peepholes is None else peepholes.reshape(3, self.hidden)
@@ -114,21 +124,24 @@ class _Weights:
 _FEW_STEPS = 4
 """More steps are worth a copy of the weights."""
 
-Cell = Callable[["Node", _Weights, list[Callable[[Array], Array]]], tuple[Array, Step]]
+WeightsOf = Callable[[int, Array | None, Array | None], Weights]
+"""Makes the weights of one direction, given its number, biases and peepholes."""
+
+Cell = Callable[["Node", Weights, list[Callable[[Array], Array]]], tuple[Array, Step]]
 """Makes, for one direction, the bias to add to the inputs' share, and the step."""
 
 
-def _rnn(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+def _rnn(node: Node, weights: Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
     """H' = f(X W + H R + b)."""
     (f,) = activations
 
     def step(x: Array, state: State) -> State:
-        return (f(x + product(state[0], weights.r_transposed)),)
+        return (f(x + weights.recurrent(state[0])),)
 
     return weights.input_bias + weights.recurrent_bias, step
 
 
-def _gru(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+def _gru(node: Node, weights: Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
     """Gates z, r, h: H' = (1 - z) h + z H, where r resets the state before or after its product with R."""
     f, g = activations
     n = weights.hidden
@@ -149,7 +162,7 @@ def _gru(node: Node, weights: _Weights, activations: list[Callable[[Array], Arra
     return bias, step
 
 
-def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
+def _lstm(node: Node, weights: Weights, activations: list[Callable[[Array], Array]]) -> tuple[Array, Step]:
     """Gates i, o, f, c: C' = f C + i c; H' = o h(C'); peepholes let i, f see C and o see C'."""
     f, g, h = activations
     coupled = bool(node.attributes.get("input_forget", 0))
@@ -157,7 +170,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
 
     def step(x: Array, state: State) -> State:
         hidden, cell = state
-        gates = product(hidden, weights.r_transposed)
+        gates = weights.recurrent(hidden)
         gates += x
         open = f(gates[:, : 3 * n])
         i, o, forget = open[:, :n], open[:, n : 2 * n], open[:, 2 * n :]
@@ -171,7 +184,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
 
     def peeping_step(x: Array, state: State) -> State:
         hidden, cell = state
-        i, o, forget, c = np.split(x + product(hidden, weights.r_transposed), 4, axis=1)
+        i, o, forget, c = np.split(x + weights.recurrent(hidden), 4, axis=1)
         i = f(i + peep_i * cell)
         forget = 1 - i if coupled else f(forget + peep_f * cell)
         cell = forget * cell + i * g(c)
@@ -181,7 +194,7 @@ def _lstm(node: Node, weights: _Weights, activations: list[Callable[[Array], Arr
 
 
 def _run(
-    x: Array, weights: _Weights, bias: Array, step: Step, state: State, lengths: Array | None, backward: bool
+    x: Array, weights: Weights, bias: Array, step: Step, state: State, lengths: Array | None, backward: bool
 ) -> tuple[Array, State]:
     """All outputs [T, B, H] of one direction, and the last state; steps beyond a sample's length give zeros."""
     steps, batch = x.shape[:2]
@@ -190,27 +203,33 @@ def _run(
         time = counting(steps)[:, None]
         order = (np.where(time < lengths, lengths - 1 - time, time), counting(batch))
     source = x[order] if backward else x
-    check_work(steps * batch * (weights.w.size + weights.r_transposed.size))
-    share = source.reshape(steps * batch, x.shape[2]) @ weights.w.T + bias
-    share = share.reshape(steps, batch, len(bias))
+    longest = steps if lengths is None else int(lengths.max(initial=0))  # what lies beyond is not read
+    check_work(longest * batch * weights.size)
+    share = weights.share(source[:longest].reshape(longest * batch, x.shape[2])) + bias
+    share = share.reshape(longest, batch, len(bias))
     out = np.empty((steps, batch, weights.hidden), x.dtype)
-    paced = 1 + PACE_ELEMENTS // max(1, share[0].size if steps else 0)
-    for t in range(steps):
+    out[longest:] = 0
+    given = state
+    paced = 1 + PACE_ELEMENTS // max(1, share[0].size if longest else 0)
+    for t in range(longest):
         if not t % paced:
             pace()
-        following = step(share[t], state)
+        following = step(share[t], given)
         if lengths is None:
             out[t], state = following[0], following
         else:
             alive = (t < lengths)[:, None]
             out[t] = np.where(alive, following[0], 0)
             state = tuple(np.where(alive, new, old) for new, old in zip(following, state, strict=True))
+        # The next step sees zeros in place of samples that have ended, which counts where it quantizes all of them.
+        given = (out[t], *following[1:])
     if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
         state = tuple(np.where(lengths[:, None] > 0, v, 0) for v in state)
     return (out[order] if backward else out), state
 
 
 def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
+    """The kernel of a layer; ``weights_of``, where given, makes what stands for the weights ``w`` and ``r``."""
     direction: str = node.attributes.get("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
         raise Error("IRC320", f"direction is {direction!r}; it must be 'forward', 'reverse' or 'bidirectional'")
@@ -229,6 +248,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         initial_h: Array | None = None,
         initial_c: Array | None = None,
         peepholes: Array | None = None,
+        weights_of: WeightsOf | None = None,
     ) -> Any:
         hidden = size if size is not None else r.shape[-1] if r.ndim else 0
         dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
@@ -246,7 +266,11 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
         for d in range(directions):
             bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
-            own = _Weights(widened(w[d]), widened(r[d]), bias, peep, several=batch > 1 and steps > _FEW_STEPS)
+            several = batch > 1 and steps > _FEW_STEPS
+            if weights_of is not None:
+                own = weights_of(d, bias, peep)
+            else:
+                own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
             total_bias, step = cell(node, own, activations[d])
             backward = direction == "reverse" or d == 1
             outputs[:, d], state = _run(wide, own, total_bias, step, tuple(v[d] for v in first), lengths, backward)
@@ -291,3 +315,66 @@ def gru(node: Node) -> Kernel:
 @kernel("onnx::LSTM")
 def lstm(node: Node) -> Kernel:
     return _layer(node, _lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh"))
+
+
+@kernel("com.microsoft::DynamicQuantizeLSTM")
+def dynamic_quantize_lstm(node: Node) -> Kernel:
+    """An LSTM with weights of 8 bits, [D, I, 4 H] and [D, H, 4 H], that multiplies integers, as ONNX Runtime does.
+
+    What a weight is multiplied with is quantized as a whole, as by DynamicQuantizeLinear: the inputs of all steps at
+    once, the states of all samples in each step. (ONNX Runtime's threads share the samples and quantize those of each
+    thread apart: results are its own on one thread.)
+    """
+    layer = lstm(node)
+
+    def run(
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None,
+        lengths: Array | None,
+        initial_h: Array | None,
+        initial_c: Array | None,
+        peepholes: Array | None,
+        w_scale: Array,
+        w_zero: Array,
+        r_scale: Array,
+        r_zero: Array,
+    ) -> Any:
+        directions, columns = w.shape[0] if w.ndim == 3 else 0, w.shape[-1] if w.ndim else 0
+        for name, given in (
+            ("W_scale", w_scale),
+            ("W_zero_point", w_zero),
+            ("R_scale", r_scale),
+            ("R_zero_point", r_zero),
+        ):
+            if given.shape not in ((directions,), (directions, columns)):
+                _check_shape(name, given, (directions,))
+
+        def weights_of(d: int, bias: Array | None, peep: Array | None) -> Weights:
+            made = Weights(w[d].T, r[d].T, bias, peep, several=False)
+            made.share = _quantizing_product(w[d], w_scale[d], w_zero[d])
+            made.recurrent = _quantizing_product(r[d], r_scale[d], r_zero[d])
+            return made
+
+        weights = (v.swapaxes(1, 2) if v.ndim == 3 else v for v in (w, r))
+        return layer(x, *weights, b, lengths, initial_h, initial_c, peepholes, weights_of=weights_of)
+
+    return run
+
+
+def _quantizing_product(b: Array, scale: Array, zero: Array) -> Product:
+    """The product of float rows, which are quantized as a whole, with a matrix [K, N] of integers.
+
+    Args:
+        b: the matrix, of int8 or uint8.
+        scale: float32, one or one a column.
+        zero: the zero point, likewise.
+    """
+    weights = columns(b, zero)
+
+    def multiply(rows: Array) -> Array:
+        codes, row_scale, row_zero = dynamically_quantized(rows)
+        return matmul_sums(codes, weights, row_zero).astype(np.float32, copy=False) * (row_scale * scale)
+
+    return multiply

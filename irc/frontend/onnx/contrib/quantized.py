@@ -121,29 +121,7 @@ def _scaled(b: Body, product: str, scale: str) -> str:
     return b("Add", made, "bias") if b.has("bias") else made
 
 
-def _lstm(b: Body) -> tuple[str, ...]:
-    """An LSTM with quantized weights, rows and columns exchanged, with a scale for each direction or each column."""
-    weights = [b("Transpose", _by_direction(b, name), perm=[0, 2, 1]) for name in "WR"]
-    rest = [b.optional(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
-    words = {word: value for word, value in b.attributes.items() if value != ()}
-    return tuple(b.several(3, "LSTM", "X", *weights, *rest, **words))
-
-
-def _by_direction(b: Body, name: str) -> str:
-    """A weight of three dimensions, the first of which is the direction, dequantized."""
-    scale, zero = f"{name}_scale", f"{name}_zero_point"
-    real = b("Sub", b.cast(name, scale), b.cast(b("Reshape", zero, [0, 1, -1]), scale))
-    return b("Mul", real, b("Reshape", scale, [0, 1, -1]))
-
-
 ROWS: list[Row] = [
-    row(
-        "DynamicQuantizeLSTM(X, W, R, B?, sequence_lens?, initial_h?, initial_c?, P?, W_scale, W_zero_point, R_scale,"
-        "R_zero_point) -> Y?, Y_h?, Y_c?",
-        _lstm,
-        "floats activation_alpha =, floats activation_beta =, strings activations =, float clip =, string direction ="
-        "forward, int hidden_size, int input_forget = 0",
-    ),
     row("DynamicQuantizeMatMul(A, B, b_scale, b_zero_point?, bias?) -> Y", _dynamic),
     row(
         "GatherBlockQuantized(data, indices, scales, zero_points?) -> output",
