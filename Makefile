@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench bench-compare conformance fuzz fuzz-models lint format clean
+.PHONY: help demo test bench bench-compare conformance zoo fuzz fuzz-models lint format clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
+	@echo "make zoo     downloads the packages of 35 real models, and checks and measures them"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make fuzz-models   N models that SEED mutates: refused, or computed as ONNX Runtime does, within limits"
 	@echo "make lint    ruff, formatting, types"
@@ -43,6 +44,9 @@ bench-compare: $(VENV)/.bench
 
 conformance: $(VENV)/.test
 	$(BIN)/python -m benchmarks.conformance
+
+zoo: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.zoo --fetch
 
 # How many random programs, and which ones: make fuzz N=20000 SEED=1
 N    ?= 2000
