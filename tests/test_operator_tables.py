@@ -18,6 +18,7 @@ from irc.ir.ops import aten, microsoft, onnx_alias, prim
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.aten.tags import tags_of
 from irc.ir.ops.heavy import HEAVY
+from irc.ir.ops.metadata import CHANGES_METADATA
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
@@ -31,7 +32,7 @@ from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.forms import VIEWS
 from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.torch_pointwise import CHANGES_METADATA, KEEPS_METADATA
+from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
 from irc.runtime.guards import estimates
@@ -114,7 +115,7 @@ TABLES = {
     "alias rules": rules._BY_KIND,
     "shape rules": shape_rules._RULES,
     "contents": CONTENTS_RULES,
-    "metadata": KEEPS_METADATA | CHANGES_METADATA,
+    "metadata": KEEPS_METADATA | CHANGES_METADATA.keys(),
     "rewrites": match.RULES,
     "whole": whole._RESHAPES,
     "laid out anew": growable._LAID_OUT_ANEW,

@@ -42,6 +42,9 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
                 fresh.has_writers(v, contained),
                 exact,
             )
+    for v in values:
+        found, wanted = kept.has_metadata_writers(v), fresh.has_metadata_writers(v)
+        _compare_answer("has_metadata_writers", f"%{v.name}", found, wanted, exact)
     # Which of its writers may run between two nodes, ``writes_between`` asks the graph, and an index of their order.
     _require(kept.knows_order_of_writers(), "nodes that write the same were moved past each other", "the write index")
     for v in values:

@@ -1,44 +1,104 @@
-"""Which values certainly share memory.
+"""Which values certainly are one tensor, or certainly share memory.
 
-Schema rows mark results that always are, or lie within, an argument (``t``,
-``select``, in-place operators). Such results are followed up to where the
-memory comes from.
+Schema rows mark results that always are an argument (in-place operators, ``positive``), or lie within one (``t``,
+``select``). Such results are followed up to where the memory comes from, through branches that return the same value,
+and loops that carry a value unchanged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
 from irc.alias.memory_types import has_memory
-from irc.ir.constants import constant_value
+from irc.ir.block import Block
+from irc.ir.constants import constant_value, is_constant
+from irc.ir.kinds import IF, PRIM_LOOP
+from irc.ir.node import Node
 from irc.ir.ops import resolve, schemas
+from irc.ir.ops.loops import carried
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})
 
+_MOST_NESTED = 32
+"""How many blocks deep branches and loops are looked into."""
 
-def must_alias(a: Value, b: Value) -> bool:
-    """Whether ``a`` and ``b``, where both are defined, certainly share memory (if they have any elements at all).
 
-    Two parts of one tensor need not: only a part and the whole do.
+class Cover(IntEnum):
+    """How much of the memory of a value another one shows."""
+
+    PART = 0
+    ALL = 1
+    SAME = 2
+    """All of it, as the same tensor, or the same container: a change of shape is seen through both."""
+
+
+class Link(NamedTuple):
+    """How a value is made of an earlier one.
+
+    Attributes:
+        value: the earlier one.
+        cover: how much of its memory is shown.
+        keeps_elements: whether there certainly are elements if the earlier value has any.
     """
-    if not has_memory(a.type) or not has_memory(b.type):
-        return False
+
+    value: Value
+    cover: Cover = Cover.SAME
+    keeps_elements: bool = True
+
+    def after(self, later: Link) -> Link:
+        """The link of a value of which ``later`` leads to the one that this link is of."""
+        return Link(self.value, min(self.cover, later.cover), self.keeps_elements and later.keeps_elements)
+
+
+def common_origin(a: Value, b: Value) -> tuple[Link, Link] | None:
+    """The links of ``a`` and ``b`` to the nearest value that both are made of, or to two constants of one weight."""
     # From both at once: what is made of one value meets soon, however long the chain that this came by is.
-    above: tuple[dict[object, bool], dict[object, bool]] = {}, {}
-    ends: list[tuple[Value, bool] | None] = [(a, True), (b, True)]
+    above: tuple[dict[object, Link], dict[object, Link]] = {}, {}
+    ends: list[Link | None] = [Link(a), Link(b)]
     while any(ends):
         for i, end in enumerate(ends):
             if end is None:
                 continue
-            value, whole = end
-            memory = _memory(value)
-            above[i][memory] = whole
+            memory = _memory(end.value)
+            above[i][memory] = end
             other = above[1 - i].get(memory)
             if other is not None:
-                return other or whole
-            step = _source(value)
-            ends[i] = None if step is None else (step[0], whole and step[1])
-    return False
+                return (end, other) if i == 0 else (other, end)
+            step = _source(end.value)
+            ends[i] = None if step is None else step.after(end)
+    return None
+
+
+def same_tensor(a: Value, b: Value) -> bool:
+    """Whether ``a`` and ``b``, where both are defined, certainly are one tensor, or one container."""
+    if a is b:
+        return has_memory(a.type)
+    origin = _origin(a, b)
+    if origin is None:
+        return False
+    (value, cover, _), (other, other_cover, _) = origin
+    return value is other and cover == other_cover == Cover.SAME
+
+
+def must_share(a: Value, b: Value, *, if_any: bool = False) -> bool:
+    """Whether ``a`` and ``b``, where both are defined, certainly share memory if one of them has any elements.
+
+    Two parts of one tensor need not: only a part and the whole do. With ``if_any``, it is enough that they share if
+    both have elements.
+    """
+    origin = _origin(a, b)
+    if origin is None:
+        return False
+    of_a, of_b = origin
+    return max(of_a.cover, of_b.cover) > Cover.PART and (if_any or (of_a.keeps_elements and of_b.keeps_elements))
+
+
+def _origin(a: Value, b: Value) -> tuple[Link, Link] | None:
+    return common_origin(a, b) if has_memory(a.type) and has_memory(b.type) else None
 
 
 def _memory(value: Value) -> object:
@@ -47,13 +107,27 @@ def _memory(value: Value) -> object:
     return tensor.name if isinstance(tensor, Tensor) and tensor.name else value
 
 
-def _source(value: Value) -> tuple[Value, bool] | None:
-    """The value whose memory ``value`` certainly shares, and whether it covers all of that; None if there is none."""
+# -- steps ---------------------------------------------------------------------
+
+
+def _source(value: Value, depth: int = 0) -> Link | None:
+    """The value that ``value`` certainly is, or shows memory of; None if there is none."""
     node = value.node
     if node is None:
-        return None
+        outer = value.definer
+        return _of_loop(value, outer, depth) if outer is not None and outer.kind == PRIM_LOOP else None
+    if node.kind == IF:
+        return _of_branches(value, node, depth)
+    if node.kind == PRIM_LOOP:
+        return _of_loop(value, node, depth)
     if node.kind in _SAME:
-        return (node.inputs[0], True) if value.index == 0 else None
+        return Link(node.inputs[0]) if value.index == 0 else None
+    if node.kind in _TAKING_APART:
+        return _taken(value, node)
+    return _by_row(value, node)
+
+
+def _by_row(value: Value, node: Node) -> Link | None:
     if not schemas(node.kind):
         return None
     schema = resolve(node)
@@ -66,4 +140,119 @@ def _source(value: Value) -> tuple[Value, bool] | None:
         for i, argument in enumerate(schema.arguments[: len(node.inputs)])
         if argument.alias is not None and argument.alias.before == info.before
     ]
-    return (sources[0], info.must != "<") if len(sources) == 1 else None
+    if len(sources) != 1:
+        return None
+    keeps = _KEEPS_ELEMENTS.get(node.kind)
+    return Link(sources[0], _COVERS[info.must], keeps is None or keeps(node))
+
+
+_COVERS = {"": Cover.SAME, "==": Cover.SAME, "=": Cover.ALL, "<": Cover.PART}
+"""By what a row says: a result that is written is the argument."""
+
+_TAKING_APART = frozenset({"prim::TupleUnpack", "prim::TupleIndex"})
+
+
+def _taken(value: Value, node: Node) -> Link | None:
+    """What a tuple was made of."""
+    made = node.inputs[0].made_by("prim::TupleConstruct")
+    index = value.index if node.kind == "prim::TupleUnpack" else constant_value(node.inputs[1])
+    if made is None or not isinstance(index, int) or not -len(made.inputs) <= index < len(made.inputs):
+        return None
+    return Link(made.inputs[index])
+
+
+def _of_branches(value: Value, node: Node, depth: int) -> Link | None:
+    """The value from outside that both branches return, or views of it."""
+    ends = [_leaving(block.returns[value.index], block, depth) for block in node.blocks]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None or ends[0].value is not ends[1].value:
+        return None
+    return ends[0].after(ends[1])
+
+
+def _of_loop(value: Value, loop: Node, depth: int) -> Link | None:
+    """What a loop is given, for a parameter or a result that stands for it in every iteration, or for a view of it."""
+    (block,) = loop.blocks
+    at = carried(loop)
+    number = value.index - (at.param if value.is_param else 0)
+    if not 0 <= number < min(at.many, len(block.returns) - at.returned, len(block.params) - at.param):
+        return None
+    end = _leaving(block.returns[at.returned + number], block, depth)
+    given = loop.inputs[at.input + number]
+    if end is None or (end.value is not block.params[at.param + number] and end.value is not given):
+        return None
+    return end._replace(value=given)
+
+
+def _leaving(value: Value, block: Block, depth: int) -> Link | None:
+    """The link of ``value``, which ``block`` returns, to a parameter of the block or to a value from outside."""
+    end = Link(value)
+    while end.value.block is block and not end.value.is_param:
+        step = _source(end.value, depth + 1) if depth < _MOST_NESTED else None
+        if step is None:
+            return None
+        end = step.after(end)
+    return end
+
+
+# -- empty results -------------------------------------------------------------
+
+_UNKNOWN = object()
+
+
+def _given(node: Node, position: int, default: object) -> object:
+    """The constant that an argument is, or its default; `_UNKNOWN` if it is no constant."""
+    if position >= len(node.inputs):
+        return default
+    value = node.inputs[position]
+    return constant_value(value) if is_constant(value) else _UNKNOWN
+
+
+def _at_least_one(position: int) -> Callable[[Node], bool]:
+    def keeps(node: Node) -> bool:
+        found = _given(node, position, _UNKNOWN)
+        return isinstance(found, int) and found > 0
+
+    return keeps
+
+
+def _on_the_diagonal(node: Node) -> bool:
+    return _given(node, 1, 0) == 0
+
+
+def _to_sizes(node: Node) -> bool:
+    """Whether no size that is expanded to is 0."""
+    sizes = _given(node, 1, _UNKNOWN)
+    listed = node.inputs[1].made_by("prim::ListConstruct") if len(node.inputs) > 1 else None
+    if listed is not None:
+        sizes = [_given(listed, i, _UNKNOWN) for i in range(len(listed.inputs))]
+    return isinstance(sizes, list) and all(isinstance(n, int) and n != 0 for n in sizes)  # type: ignore[reportUnknownVariableType]
+
+
+def _of_an_end(node: Node) -> bool:
+    """Whether a slice begins at the first position, and ends behind it, or contains the last one."""
+    start, end = _given(node, 2, None), _given(node, 3, None)
+    from_first = start is None or start == 0
+    to_last = end is None or (isinstance(end, int) and end >= _FAR)
+    reaches = isinstance(end, int) and end > 0
+    return (from_first and (to_last or reaches)) or (to_last and isinstance(start, int) and start < 0)
+
+
+_FAR = (1 << 63) - 1
+"""The end of slices to the end."""
+
+
+def _never(node: Node) -> bool:
+    return False
+
+
+_KEEPS_ELEMENTS: dict[str, Callable[[Node], bool]] = {
+    "aten::slice": _of_an_end,
+    "aten::narrow": _at_least_one(3),
+    "aten::unfold": _at_least_one(2),
+    "aten::diagonal": _on_the_diagonal,
+    "aten::linalg_diagonal": _on_the_diagonal,
+    "aten::expand": _to_sizes,
+    "aten::broadcast_to": _to_sizes,
+    "aten::expand_as": _never,
+}
+"""Operators whose results may have no elements though the operand has some -> whether those of a node do not."""

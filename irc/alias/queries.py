@@ -5,13 +5,14 @@ from __future__ import annotations
 from irc.alias import facts as f
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_types import has_memory
-from irc.alias.must import must_alias
+from irc.alias.must import must_share, same_tensor
 from irc.alias.paths import may_run_between
 from irc.alias.places import Places, Values, each
 from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
 from irc.ir.kinds import IF
 from irc.ir.node import Node
 from irc.ir.objects import Object
+from irc.ir.ops.metadata import Change
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 
@@ -38,11 +39,34 @@ class Queries(Places):
                     answers[value] = askable(self.location_set(value))
             return intersects(self.location_set(a), self.location_set(b))
 
-    def must_alias(self, a: Value, b: Value) -> bool:
-        """Whether ``a`` and ``b``, one value each, certainly share memory where both are defined (unless empty)."""
+    def same_tensor(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b``, one value each, certainly are one tensor, or one container, where both are defined.
+
+        Two tensors of one memory have shapes and strides of their own; of one tensor, whoever has it sees them change.
+        """
         self.check_single(a, b)
-        unknown = self._solver.became_unknown  # who else has their storage then, is not known
-        return must_alias(a, b) and (a is b or not any(intersects(self.location_set(v), unknown) for v in (a, b)))
+        return same_tensor(a, b)
+
+    def must_alias(self, a: Value, b: Value, *, if_any: bool = False) -> bool:
+        """Whether ``a`` and ``b``, one value each, certainly share memory where both are defined.
+
+        A tensor without elements has no memory to share. The answer is yes if they share memory whenever one of them
+        has elements: a slice may be empty though the tensor is not. With ``if_any``, whenever both have.
+        """
+        self.check_single(a, b)
+        if a is b or not must_share(a, b, if_any=if_any):
+            return a is b and has_memory(a.type)
+        if same_tensor(a, b):
+            return True
+        # Whoever shows another part of the storage, or another storage, from then on may have nothing of the first.
+        solver = self._solver
+        moved = (solver.became_unknown, solver.index.reshaped(Change.MEMORY))
+        return not any(intersects(self.location_set(v), gone) for v in (a, b) for gone in moved)
+
+    def has_metadata_writers(self, values: Values) -> bool:
+        """Whether anything in the graph changes the shape or strides of a tensor in the memory of ``values``."""
+        locations = self.location_set(values)
+        return intersects(locations, self._solver.index.reshaped(Change.SHAPE))
 
     def may_contain_alias(self, a: Values, b: Values) -> bool:
         """Whether ``a``, or anything it holds, may share memory with ``b`` or anything that holds."""

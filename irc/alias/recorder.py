@@ -22,6 +22,7 @@ from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.objects import storage_of
+from irc.ir.ops.metadata import Change, change_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import OptionalType, TensorType, Type, UnionType
 from irc.ir.value import Value
@@ -218,10 +219,10 @@ class Recorder(Attributes):
 
     # -- memory ----------------------------------------------------------
 
-    def write(self, node: Node, element: Element) -> None:
-        """``node`` writes to what ``element`` denotes."""
+    def write(self, node: Node, element: Element, change: Change | None = None) -> None:
+        """``node`` writes to what ``element`` denotes; ``change`` is by default what operators of its kind change."""
         if element != NOTHING:
-            self.writes.add(self._acting or node, element)
+            self.writes.add(self._acting or node, element, change_of(node.kind) if change is None else change)
 
     @contextmanager
     def on_behalf_of(self, node: Node) -> Generator[None]:

@@ -26,6 +26,7 @@ from irc.alias.write_index import WriteLog
 from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.ops.metadata import Change
 from irc.ir.value import Value
 
 _LARGEST = 2000
@@ -45,7 +46,7 @@ class Summary:
         visible: the elements that its caller can see, in order of creation -> what they point to.
         escaping: the elements that unknown code may hold.
         constraints: the constraints among visible elements.
-        written: the visible elements that the function writes.
+        written: the visible elements that the function writes, and what it changes there.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Summary:
     visible: dict[Element, list[Element]]
     escaping: list[Element]
     constraints: tuple[Constraint, ...]
-    written: tuple[Element, ...]
+    written: dict[Element, Change]
 
 
 class Functions:
@@ -150,7 +151,10 @@ class _Body(Noting):
         self._called = frozenset(same[e] for e in params if facts.targets_of(e))
         renamed = [_renamed(c, same) for c in facts.constraints]
         self._constraints = tuple({(c.__class__, c): c for c in renamed}.values())  # a load equals a store, as tuples
-        self._written = dict.fromkeys(same[element] for _, element in self.writes.entries)
+        self._written: dict[Element, Change] = {}
+        for node, element in self.writes.entries:
+            change = self.writes.metadata.get((node, element), Change.ELEMENTS)
+            self._written[same[element]] = max(change, self._written.get(same[element], change))
         self._involved = [*self._condensed.targets[f.ESCAPED]]
         self._involved += [e for c in self._constraints for e in _elements(c)]
         facts.elements.clear()  # the values in here are not needed any more
@@ -164,10 +168,10 @@ class _Body(Noting):
         visible = self._visible([*params, *returns, *self._involved])
         if visible is None:
             return None
-        written: tuple[Element, ...] = ()
+        written: dict[Element, Change] = {}
         if self._written:
             leading = condensed.above([*visible, *self.facts.unknown_of, *self.facts.wild_types, *_FIXED])
-            written = tuple(e for e in self._written if e in leading)
+            written = {e: change for e, change in self._written.items() if e in leading}
             visible = self._visible([*visible, *written])
         if visible is None:
             return None
@@ -233,8 +237,8 @@ def _instantiate(rec: Recorder, node: Node, summary: Summary) -> None:
             rec.store(to[constraint.base], to[constraint.source], constraint.type, constraint.field)
         else:
             rec.become_unknown(to[constraint.base])
-    for e in summary.written:
-        rec.write(node, to[e])
+    for e, change in summary.written.items():
+        rec.write(node, to[e], change)
     for output, e in zip(node.outputs, summary.returns):
         rec.bind(output, to[e])
 

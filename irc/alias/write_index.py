@@ -15,20 +15,29 @@ from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.writer_order import WriterOrder
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
+from irc.ir.ops.metadata import Change
 
 Counts = dict[int, int]
 _Key = TypeVar("_Key")
 
 
 class WriteLog:
-    """The writes as rules note them: (node, element that it writes), in order."""
+    """The writes as rules note them.
+
+    Attributes:
+        entries: (node, element that it writes), in order.
+        metadata: those that change metadata of tensors -> how much.
+    """
 
     def __init__(self) -> None:
         self.entries: list[tuple[Node, int]] = []
+        self.metadata: dict[tuple[Node, int], Change] = {}
 
-    def add(self, node: Node, element: int) -> None:
+    def add(self, node: Node, element: int, change: Change = Change.ELEMENTS) -> None:
         """``node`` writes what ``element`` denotes."""
         self.entries.append((node, element))
+        if change:
+            self.metadata[node, element] = max(change, self.metadata.get((node, element), change))
 
 
 class WriteIndex(WriteLog):
@@ -42,7 +51,10 @@ class WriteIndex(WriteLog):
     def __init__(self, log: WriteLog, dag: MemoryDAG) -> None:
         super().__init__()
         self.entries = log.entries
+        self.metadata = log.metadata
         self._dag = dag
+        self._reshaped: dict[Change, LocationSet] = {}
+        """Least change -> where metadata changes by as much; filled on demand."""
         self._own: dict[Node, list[int]] = {}
         """Node -> the elements that it writes itself."""
         self._writers: dict[int, list[Node]] = {}
@@ -65,6 +77,11 @@ class WriteIndex(WriteLog):
     def __bool__(self) -> bool:
         """Whether anything is written at all."""
         return bool(self.entries or self._own)
+
+    def add(self, node: Node, element: int, change: Change = Change.ELEMENTS) -> None:
+        super().add(node, element, change)
+        if change:
+            self._reshaped.clear()
 
     def _catch_up(self) -> None:
         if self.entries:
@@ -104,6 +121,8 @@ class WriteIndex(WriteLog):
         """Forget what ``node`` itself writes."""
         self._catch_up()
         for element in self._own.pop(node, ()):
+            if self.metadata and self.metadata.pop((node, element), None):
+                self._reshaped.clear()
             self._forget_nested(node)
             writers = self._writers[element]
             writers.remove(node)
@@ -121,14 +140,17 @@ class WriteIndex(WriteLog):
         self._catch_up()
         for node in dict.fromkeys(self._writers.get(old, ())):
             elements = self._own[node]
+            changes = [self.metadata.get((node, element), Change.ELEMENTS) for element in elements]
             self.remove(node)
-            for element in elements:
-                self._enter(node, new if element == old else element)
+            for element, change in zip(elements, changes):
+                self.add(node, new if element == old else element, change)
+        self._catch_up()
 
     def changed(self, element: int) -> None:
         """What ``element`` denotes has changed. It is recounted at the next query: thousands of changes may come."""
         if element in self._locations:
             self._stale.add(element)
+            self._reshaped.clear()
 
     def _recount(self) -> None:
         """Enter the logged writes, and count elements that have changed again."""
@@ -182,6 +204,17 @@ class WriteIndex(WriteLog):
         if len(single) < len(locations):
             return any(contains(locations, x) for x in single)
         return any(x in single for x in members(locations))
+
+    def reshaped(self, least: Change) -> LocationSet:
+        """The locations of tensors whose metadata something changes, at least as much as ``least``."""
+        if not self.metadata:
+            return EMPTY
+        self._recount()
+        found = self._reshaped.get(least)
+        if found is None:
+            elements = dict.fromkeys(element for (_, element), change in self.metadata.items() if change >= least)
+            found = self._reshaped[least] = self._dag.sets.union_all([self._locations[e] for e in elements])
+        return found
 
     def elements(self, node: Node) -> Collection[int]:
         """The elements that ``node``, or one inside it, writes."""

@@ -11,6 +11,7 @@ A formal alias set, such as ``a``, names a group of memory. In an annotation:
 ``(*)``        unknown memory
 ``(a -> *)``   escapes: afterwards unknown code may hold it
 ``(a -> b)``   is stored: afterwards the memory of set b includes it
+``(a==)``      irc's: a result that is the argument itself, which is not written (``positive``)
 ``(a=)``       irc's: a result that certainly shares, and covers the whole argument (``t``, ``view``)
 ``(a<)``       irc's: a result that certainly shares, and covers a part of it (``select``)
 =============  ====================================================================
@@ -45,7 +46,7 @@ class AliasInfo:
         before: names of the sets whose memory it may denote; ``("*",)``: unknown memory.
         after: for arguments, the sets it is part of afterwards; equal to ``before`` if there is no arrow.
         write: whether the operator writes to it.
-        must: ``"="`` or ``"<"`` for a result that certainly shares, "" for one that may.
+        must: ``"=="``, ``"="`` or ``"<"`` for a result that certainly shares, "" for one that may.
         contained: the annotations inside it, in the order of the type's parts; empty if there are none.
     """
 

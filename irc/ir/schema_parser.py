@@ -254,6 +254,7 @@ class _Parser:
         before = self._sets()
         write = self._take("!")
         must = "=" if self._take("=") else "<" if self._take("<") else ""
+        must += "=" if must == "=" and self._take("=") else ""
         after = self._sets() if self._take("->") else before
         self._expect(")")
         return AliasInfo(before, after, write, must)

@@ -101,6 +101,12 @@ class PassContext:
 
         return types_hold(graph, self.memory)
 
+    def module_types_hold(self, graph: Graph) -> bool:
+        """As `types_hold`, for all functions of the module of ``graph``: callers of ``graph`` are among them."""
+        from irc.passes.shapes.stability import module_types_hold
+
+        return module_types_hold(graph, self.memory)
+
     def begin(self, graph: Graph) -> None:
         """A pass begins to run on ``graph``; until the next call of this, it changes no other graph."""
         for changing in (self._running, graph):

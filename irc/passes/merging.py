@@ -26,9 +26,10 @@ class Merges:
 
     def may_share(self, earlier: Node, node: Node) -> bool:
         """Whether results of ``node`` may become the same memory as those of ``earlier`` and of all merged into it."""
-        db = self._rewriter.db
+        rewriter = self._rewriter
         return all(
-            self._rewriter.can_share(a, b) and (a not in self._escaping or not db.escapes(b) or db.must_alias(a, b))
+            rewriter.can_share(a, b)
+            and (a not in self._escaping or not rewriter.db.escapes(b) or rewriter.are_alike(a, b))
             for a, b in zip(earlier.outputs, node.outputs, strict=True)
         )
 

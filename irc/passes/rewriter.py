@@ -83,14 +83,27 @@ class Rewriter:
         """Whether ``a`` and ``b``, which hold equal contents, may become one memory.
 
         They may not if something writes into one of them, now or, for a
-        function that returns both, in its caller; unless they are one memory already.
+        function that returns both, in its caller; unless nobody can tell them apart already.
         """
         db = self.db
-        if db.must_alias(a, b):
+        if self.are_alike(a, b):
             return True
         if db.has_writers(a) or db.has_writers(b):
             return False
         return not self._is_function or db.safe_to_change_aliasing([a], [b])
+
+    def are_alike(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b``, which hold equal contents, are one tensor or might as well be.
+
+        Two tensors of one memory might if nothing changes the shape or strides of either; nor may, in a function, any
+        of its callers.
+        """
+        db = self.db
+        if db.same_tensor(a, b):
+            return True
+        if not db.must_alias(a, b, if_any=True) or db.has_metadata_writers((a, b)):
+            return False
+        return not self._is_function or self.ctx.module_types_hold(self.graph)
 
     def can_be_constant(self, results: Sequence[Value], read: Sequence[Value] = ()) -> bool:
         """Whether ``results`` may become constants, whose memory nothing may write.

@@ -212,7 +212,7 @@ def _unions_apart() -> Generator[None]:
 
 
 @contextmanager
-def _summaries_without(**nothing: tuple[()]) -> Generator[None]:
+def _summaries_without(**nothing: Any) -> Generator[None]:
     class Summary(summaries.Summary):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
@@ -278,7 +278,7 @@ OTHERS: dict[str, Mutant] = {
     "writes inside blocks are their own": _nested_writes_unseen,
     "nothing runs again": _no_repetition,
     "what escapes is forgotten": _escapes_unseen,
-    "what functions write is forgotten": lambda: _summaries_without(written=()),
+    "what functions write is forgotten": lambda: _summaries_without(written={}),
     "what functions store is forgotten": lambda: _summaries_without(constraints=()),
     "what functions return is new": _fresh_calls,
 }

@@ -10,6 +10,7 @@ from irc.ir.functions import callee, inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, SUBGRAPHS
 from irc.ir.node import Node
+from irc.ir.ops.metadata import Change
 
 
 def opaque(rec: Recorder, node: Node) -> Steps:
@@ -20,7 +21,7 @@ def opaque(rec: Recorder, node: Node) -> Steps:
     """
     for value in node.inputs:
         rec.escape(rec.element(value))
-    rec.write(node, f.OUTSIDE)
+    rec.write(node, f.OUTSIDE, Change.MEMORY)
     rec.write(node, f.WORLD)
     for output in node.outputs:
         rec.bind(output, rec.unknown(output.type))

@@ -101,7 +101,7 @@ def _statements(row: Schema, program: Program) -> Iterator[str]:
         sources, held = names(result.sources, result.unknown), list(_held(result))
         inside = names((part for each in held for part in each.sources), any(each.unknown for each in held))
         alias = formal.alias
-        if alias is not None and alias.write:
+        if alias is not None and (alias.write or alias.must == "=="):
             yield f"{which} is {sources}"
         elif alias is not None and alias.must:
             yield f"{which} shares {'a part' if alias.must == '<' else 'all'} of {sources}"

@@ -18,7 +18,7 @@ Of others that look like them (``ai.onnx.contrib``) nothing is known.
 
 ROWS = (
     """
-    onnx::Identity(t(a) input) -> t(a)
+    onnx::Identity(t(a) input) -> t(a==)
     onnx::Reshape(Tensor(a) data, Tensor? shape=None) -> Tensor(a)
     onnx::Squeeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
     onnx::Unsqueeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)

@@ -24,9 +24,17 @@ def types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
     changing = _changing(graph)
     if changing != {CALL} or graph.module is None:
         return not changing
-    key = (types_hold, graph.module)
+    return module_types_hold(graph, memory)
+
+
+def module_types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
+    """As `types_hold`, for all functions of the module of ``graph``, which are all that may call it."""
+    module = graph.module
+    if module is None:
+        return _changing(graph) <= {CALL}
+    key = (types_hold, module)
     if key not in memory:
-        memory[key] = all(_changing(function) <= {CALL} for function in graph.module.graphs.values())
+        memory[key] = all(_changing(function) <= {CALL} for function in module.graphs.values())
     return memory[key]
 
 

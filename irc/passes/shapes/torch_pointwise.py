@@ -9,6 +9,7 @@ from typing import Any
 from irc.ir import Node, types
 from irc.ir.ops import resolve, schemas
 from irc.ir.ops.aten import TAGS
+from irc.ir.ops.metadata import CHANGES_METADATA
 from irc.ir.ops.registry import kinds
 from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.torch_call import UNKNOWN, Call, TorchRule, torch_rule
@@ -20,14 +21,9 @@ _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
 
 _NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition", "eps"})
 
-CHANGES_METADATA = frozenset(
-    f"aten::{name}_" for name in "as_strided resize resize_as squeeze t transpose unsqueeze".split()
-)
-"""Operators that give an existing tensor another shape."""
-
 KEEPS_METADATA = frozenset(
     k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
-) - CHANGES_METADATA | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
+) - CHANGES_METADATA.keys() | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
 """Operators that write into tensors but do not change their shapes and element types."""
 
 

@@ -2,7 +2,7 @@
 
 Signatures are those that PyTorch 2.13 prints (``torch._C._jit_get_all_schemas``),
 with ``int`` for ``SymInt``. Where PyTorch's annotations are incomplete, these
-add: what certainly shares (``(a=)``, ``(a<)``), what containers hold,
+add: what certainly shares (``(a==)``, ``(a=)``, ``(a<)``), what containers hold,
 and results that share although PyTorch calls them fresh: ``type_as``,
 ``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
 evaluation, unsafe splits, and lists made from lists. ``beyond.py`` lists them all.

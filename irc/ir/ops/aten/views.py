@@ -37,7 +37,7 @@ ROWS = """
     aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a<)
     aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a<) | out=none
     aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a<) | out=none
-    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a<) | out=none
+    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none
     aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)
     aten::chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
     aten::split(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]
@@ -84,7 +84,7 @@ ROWS = """
     aten::ravel(Tensor(a) self) -> Tensor(a) | out=none
     aten::data(Tensor(a) self) -> Tensor(a=) | out=none
     aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)
-    aten::lift_fresh(Tensor(a) self) -> Tensor(a) | out=none
+    aten::lift_fresh(Tensor(a) self) -> Tensor(a==) | out=none
     aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor
     aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor
     aten::channel_shuffle(Tensor self, int groups) -> Tensor
@@ -94,7 +94,7 @@ ROWS = """
     aten::atleast_2d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
     aten::atleast_3d(Tensor(a) self) -> Tensor(a) | out=none
     aten::atleast_3d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
-    aten::positive(Tensor(a) self) -> Tensor(a=) | takes=uifc out=none
+    aten::positive(Tensor(a) self) -> Tensor(a==) | takes=uifc out=none
     aten::conj(Tensor(a) self) -> Tensor(a=) | out=none
     aten::resolve_conj(Tensor(a) self) -> Tensor(a) | out=none
     aten::resolve_neg(Tensor(a) self) -> Tensor(a) | out=none

@@ -1,0 +1,278 @@
+"""Which values certainly are one tensor, which certainly share memory, and who changes metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.ir import Builder, Graph, types
+from irc.ir.ops.metadata import CHANGES_METADATA, Change, change_of
+from tests.alias.helpers import Case
+
+
+def relations(c: Case, pairs: str) -> dict[str, str]:
+    """``"a b"`` -> ``same``, ``must`` or ``may``, whichever is the most that is certain; both ways around."""
+    found: dict[str, str] = {}
+    for pair in pairs.split(", "):
+        a, b = (c[name] for name in pair.split())
+        assert c.db.same_tensor(a, b) == c.db.same_tensor(b, a)
+        assert c.db.must_alias(a, b) == c.db.must_alias(b, a)
+        assert not c.db.same_tensor(a, b) or c.db.must_alias(a, b)
+        assert not c.db.must_alias(a, b) or c.db.may_alias(a, b)
+        found[pair] = "same" if c.db.same_tensor(a, b) else "must" if c.db.must_alias(a, b) else "may"
+    return found
+
+
+def test_a_tensor_is_itself_its_views_are_others() -> None:
+    c = Case("""
+graph(%x : Tensor, %n : int):
+  %z : int = prim::Constant[value=0]()
+  %v : Tensor = aten::t(%x)
+  %w : Tensor = aten::t(%x)
+  %p : Tensor = aten::positive(%v)
+  %r : Tensor = aten::relu_(%p)
+  %d : Tensor = aten::detach(%x)
+  %c : Tensor = aten::contiguous(%x, %z)
+  %pair : (Tensor, Tensor) = prim::TupleConstruct(%x, %v)
+  %a : Tensor, %b : Tensor = prim::TupleUnpack(%pair)
+  %i : Tensor = prim::TupleIndex(%pair, %z)
+  %o : Tensor = onnx::Identity(%d)
+  return (%r)
+""")
+    assert relations(c, "x x, v p, v r, p r, a x, b r, i a, d o, v w, x v, d x, w r, c x, n n") == {
+        **dict.fromkeys("x x, v p, v r, p r, a x, b r, i a, d o".split(", "), "same"),
+        **dict.fromkeys("v w, x v, d x, w r".split(", "), "must"),
+        **dict.fromkeys(["c x", "n n"], "may"),
+    }
+
+
+BRANCHES = """
+graph(%x : Tensor, %t : bool, %m : int):
+  %z : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::neg(%x)
+  %same : Tensor, %written : Tensor, %view : Tensor, %part : Tensor, %other : Tensor = prim::If(%t)
+    block0():
+      %r : Tensor = aten::relu_(%y)
+      %v : Tensor = aten::t(%y)
+      %s : Tensor = aten::select(%y, %z, %z)
+      -> (%y, %r, %v, %s, %y)
+    block1():
+      %deep : Tensor = prim::If(%t)
+        block0():
+          -> (%y)
+        block1():
+          %q : Tensor = aten::neg_(%y)
+          -> (%q)
+      -> (%y, %deep, %y, %y, %x)
+  return (%same)
+"""
+
+
+def test_a_branch_that_returns_the_same_either_way() -> None:
+    c = Case(BRANCHES)
+    assert relations(c, "same y, written y, view y, part y, other y, same written, view part") == {
+        "same y": "same",
+        "written y": "same",
+        "view y": "must",
+        "part y": "must",
+        "other y": "may",
+        "same written": "same",
+        "view part": "must",
+    }
+
+
+def test_a_loop_that_carries_a_value_unchanged() -> None:
+    results, params = (", ".join(f"%{prefix}{letter} : Tensor" for letter in "abcdefg") for prefix in ("", "p"))
+    c = Case(f"""
+graph(%x : Tensor, %t : bool, %m : int):
+  %z : int = prim::Constant[value=0]()
+  %y : Tensor = aten::neg(%x)
+  %u : Tensor = aten::neg(%x)
+  {results} = prim::Loop(%m, %t, %y, %y, %y, %y, %u, %y, %y)
+    block0(%i : int, {params}):
+      %ra : Tensor = aten::relu_(%pa)
+      %vb : Tensor = aten::t(%pb)
+      %nc : Tensor = aten::neg(%pc)
+      %inner : Tensor = prim::Loop(%m, %t, %pg)
+        block0(%j : int, %pi : Tensor):
+          %ri : Tensor = aten::neg_(%pi)
+          -> (%t, %ri)
+      -> (%t, %ra, %vb, %nc, %pe, %pd, %y, %inner)
+  return (%a)
+""")
+    pairs = (
+        "a y, pa y, ra y, pa a, b y, vb y, pb y, b a, c y, pc y, d y, e u, pd y, f y, pf y, g y, inner y, pi y, pi pa"
+    )
+    pairs = "a y, pa y, ra y, pa a, b y, vb y, pb y, b a, c y, pc y, d y, e u, pd y, f y, pf y, g y, inner y, pi y"
+    assert relations(c, f"{pairs}, pi pa") == {
+        **dict.fromkeys("a y, pa y, ra y, pa a, f y, pf y, g y, inner y, pi y, pi pa".split(", "), "same"),
+        **dict.fromkeys("b y, vb y, pb y, b a".split(", "), "must"),
+        **dict.fromkeys("c y, pc y, d y, e u, pd y".split(", "), "may"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "certain"),
+    [
+        ("aten::select(%a, %0, %k)", True),
+        ("aten::slice(%a, %0, %0, %2, %1)", True),
+        ("aten::slice(%a, %0, %none, %none, %2)", True),
+        ("aten::slice(%a, %0, %-1, %none, %1)", True),
+        ("aten::slice(%a, %0, %1, %2, %1)", False),
+        ("aten::slice(%a, %0, %0, %k, %1)", False),
+        ("aten::slice(%a, %0, %0, %-1, %1)", False),
+        ("aten::slice(%a, %0, %k)", False),
+        ("aten::slice(%a)", True),
+        ("aten::narrow(%a, %0, %k, %1)", True),
+        ("aten::narrow(%a, %0, %0, %k)", False),
+        ("aten::narrow(%a, %0, %0, %0)", False),
+        ("aten::unfold(%a, %0, %2, %1)", True),
+        ("aten::unfold(%a, %0, %0, %1)", False),
+        ("aten::diagonal(%a)", True),
+        ("aten::diagonal(%a, %2)", False),
+        ("aten::expand(%a, %sizes)", True),
+        ("aten::expand(%a, %empty)", False),
+        ("aten::expand(%a, %some)", False),
+        ("aten::broadcast_to(%a, %sizes)", True),
+        ("aten::expand_as(%a, %x)", False),
+        ("aten::as_strided(%a, %sizes, %sizes, %0)", False),
+        ("aten::unsqueeze(%a, %0)", True),
+        ("aten::view(%a, %some)", True),
+    ],
+)
+def test_results_that_may_be_empty_though_the_operand_is_not(made: str, certain: bool) -> None:
+    names = {"%-1": "%minus", **{f"%{i}": f"%c{i}" for i in range(3)}}
+    for name, instead in names.items():
+        made = made.replace(name, instead)
+    c = Case(f"""
+graph(%x : Tensor, %k : int):
+  %none : NoneType = prim::Constant()
+  %c0 : int = prim::Constant[value=0]()
+  %c1 : int = prim::Constant[value=1]()
+  %c2 : int = prim::Constant[value=2]()
+  %minus : int = prim::Constant[value=-1]()
+  %sizes : int[] = prim::ListConstruct(%minus, %c2)
+  %empty : int[] = prim::ListConstruct(%c0, %c2)
+  %some : int[] = prim::ListConstruct(%k, %c2)
+  %a : Tensor = aten::neg(%x)
+  %r : Tensor = {made}
+  return (%r)
+""")
+    assert c.alias("r", "a")
+    assert c.db.must_alias(c["r"], c["a"]) == certain
+    assert c.db.must_alias(c["r"], c["a"], if_any=True) == ("as_strided" not in made)
+    assert not c.db.same_tensor(c["r"], c["a"])
+
+
+def test_branches_nested_deeper_than_pythons_stack_are_left_alone() -> None:
+    graph = Graph()
+    x, t = graph.add_input(types.TENSOR), graph.add_input(types.BOOL)
+    blocks = [graph.block]
+    for _ in range(3000):
+        node = Builder.at_end(blocks[-1]).node("prim::If", [t], [types.TENSOR])
+        inner, other = node.add_block(), node.add_block()
+        other.set_returns([x])
+        if len(blocks) > 1:
+            blocks[-1].set_returns([node.output])
+        else:
+            graph.set_outputs([node.output])
+        blocks.append(inner)
+    blocks[-1].set_returns([x])
+    from irc.alias import analyze
+
+    db = analyze(graph)
+    assert not db.same_tensor(graph.outputs[0], x)
+    assert db.same_tensor(blocks[-3].returns[0], x)
+
+
+CALLED = """
+graph(%x : Tensor, %s : int[]):
+  %z : int = prim::Constant[value=0]()
+  %n : NoneType = prim::Constant()
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::neg(%x)
+  %c : Tensor = aten::neg(%x)
+  %e : Tensor = aten::neg(%x)
+  %va : Tensor = aten::t(%a)
+  %vb : Tensor = aten::t(%b)
+  %vc : Tensor = aten::t(%c)
+  %ve : Tensor = aten::t(%e)
+  %f : Function = prim::Constant[name="f"]()
+  %r : Tensor = prim::CallFunction(%f, %a, %b, %c, %e, %s)
+  return (%r)
+graph f(%p : Tensor, %q : Tensor, %r : Tensor, %o : Tensor, %s : int[]):
+  %n : NoneType = prim::Constant()
+  %g : Function = prim::Constant[name="g"]()
+  %t : Tensor = prim::CallFunction(%g, %p)
+  %u : Tensor = aten::relu_(%q)
+  %w : Tensor = aten::resize_(%r, %s, %n)
+  return (%p)
+graph g(%p : Tensor):
+  %t : Tensor = aten::t_(%p)
+  return (%t)
+"""
+
+
+def test_functions_tell_their_callers_what_they_change() -> None:
+    c = Case(CALLED)
+    assert [c.db.has_metadata_writers(c[name]) for name in "abce"] == [True, False, True, False]
+    assert [c.db.has_writers(c[name]) for name in "abce"] == [True, True, True, False]
+    assert [c.db.must_alias(c[name], c[f"v{name}"]) for name in "abce"] == [True, True, False, True]
+    c.db.check()
+
+
+@pytest.mark.parametrize(("kind", "change"), [*CHANGES_METADATA.items(), ("aten::relu_", Change.ELEMENTS)])
+def test_operators_that_change_metadata(kind: str, change: Change) -> None:
+    more = {"aten::as_strided_": ", %s, %s", "aten::resize_": ", %s", "aten::resize_as_": ", %y", "aten::set_": ", %y"}
+    more |= {"aten::transpose_": ", %z, %z", "aten::unsqueeze_": ", %z"}
+    c = Case(f"""
+graph(%x : Tensor, %y : Tensor, %s : int[]):
+  %z : int = prim::Constant[value=0]()
+  %a : Tensor = aten::neg(%x)
+  %v : Tensor = aten::t(%a)
+  %o : Tensor = aten::neg(%x)
+  %r : Tensor = {kind}(%a{more.get(kind, "")})
+  return (%r)
+""")
+    assert change_of(kind) == change
+    for name in "a v r".split():
+        assert c.db.has_metadata_writers(c[name]) == (change > Change.ELEMENTS)
+    assert not c.db.has_metadata_writers(c["o"])
+    assert c.db.must_alias(c["a"], c["v"]) == (change < Change.MEMORY)
+    node = c.node("r")
+    c.db.erase_node(node)
+    c.graph.set_outputs([c["v"]])
+    node.erase()
+    c.db.tighten()
+    assert not c.db.has_metadata_writers(c["a"])
+    c.db.check()
+
+
+def test_unknown_code_may_change_the_shape_of_what_it_may_know() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::neg(%x)
+  %v : Tensor = aten::t(%b)
+  %w : Tensor = aten::t(%a)
+  %r : Tensor = no::such(%a)
+  return (%r)
+""")
+    assert [c.db.has_metadata_writers(c[name]) for name in "xabr"] == [True, True, False, True]
+    assert c.db.must_alias(c["b"], c["v"])
+    assert not c.db.must_alias(c["a"], c["w"])
+
+
+def test_a_write_that_is_redirected_still_changes_metadata() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::neg(%x)
+  %r : Tensor = aten::t_(%a)
+  return (%r, %b)
+""")
+    assert [c.db.has_metadata_writers(c[name]) for name in "ab"] == [True, False]
+    c["a"].replace_all_uses_with(c["b"])
+    c.db.replace_value(c["a"], c["b"])
+    assert [c.db.has_metadata_writers(c[name]) for name in "ab"] == [False, True]
+    c.db.check()
