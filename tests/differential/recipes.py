@@ -69,6 +69,12 @@ def _normalise(n: int) -> Callable[[], list[Any]]:
     return lambda: [_rand(n, 2, 4), _rand(2), _rand(2), _rand(2), _rand(2), next(training), 0.1, 1e-5, False]
 
 
+def _diff() -> Callable[[], list[Any]]:
+    """Of an empty tensor, the difference is that tensor itself."""
+    sizes, orders = cycle([(2, 3), (0, 3), (3, 4), (2, 0), (3, 0)]), cycle([1, 0, 2, 1])
+    return lambda: [_rand(next(sizes)), next(orders), -1, None, None]
+
+
 def _to(*device: Any) -> Callable[[], list[Any]]:
     """To the same element type, or to another: types are integers here."""
     dtypes = cycle([None, 6, 7])
@@ -87,6 +93,7 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
     "aten::batch_norm": _normalise(2),
     "aten::instance_norm": _normalise(1),
     "aten::_weight_norm": lambda: [_rand(3, 4), _rand(3, 1), 0],  # PyTorch dies of operands that do not fit
+    "aten::diff": _diff(),
     "aten::narrow.Tensor": lambda: [_rand(4), 0, torch.tensor(1), 2],
     "aten::to.prim_Device": _to(torch.device("cpu")),
     "aten::to.prim_dtype": _to(),

@@ -106,7 +106,7 @@ def check(row: Schema, arguments: list[Any]) -> bool:
             assert one.db.is_mutable(one.node) and one.db.has_writers(value), f"it writes %{value.name}"
     for output, result in zip(one.node.outputs, results or ()):
         for value, argument in zip(one.inputs, arguments):
-            shared = share(result, argument)
+            shared = share(result, argument) or any(x is y for x in tensors(result) for y in tensors(argument))
             found = found or shared
             if shared:
                 assert one.db.may_contain_alias(output, value), f"%{output.name} shares with %{value.name}"

@@ -78,3 +78,84 @@ def test_equal_views_still_merge_where_only_elements_are_written() -> None:
 """
     model = irc.compile(parse_module(text), passes="cse")
     assert [node.kind for node in model.graph.nodes].count("aten::t") == 1
+
+
+ITSELF = {
+    "prim::ListUnpack(aten::broadcast_tensors(%xs))": (2, 3),
+    "aten::positive(%x)": (2, 3),
+    "aten::lift_fresh(%x)": (2, 3),
+    "aten::contiguous(%x, %zero)": (2, 3),
+    "aten::flatten(%x, %one, %one)": (2, 3),
+    "aten::type_as(%x, %x)": (2, 3),
+    "aten::to(%x, %x)": (2, 3),
+    "aten::to(%x, %false, %false)": (2, 3),
+    "aten::cpu(%x)": (2, 3),
+    "aten::real(%x)": (2, 3),
+    "aten::resolve_conj(%x)": (2, 3),
+    "aten::conj_physical(%x)": (2, 3),
+    "aten::dropout(%x, %half, %false)": (2, 3),
+    "aten::dropout(%x, %half, %true)": (0, 3),
+    "aten::alpha_dropout(%x, %half, %true)": (0, 3),
+    "aten::diff(%x)": (2, 0),
+    "aten::atleast_1d(%x)": (2, 3),
+    "aten::atleast_2d(%x)": (2, 3),
+    "aten::cartesian_prod(%xs)": (3,),
+}
+"""What gives an operand of a shape itself."""
+
+ANOTHER = {
+    "aten::t(%x)": (1, 1),
+    "aten::expand(%x, %minus)": (2, 3),
+    "aten::expand_as(%x, %x)": (2, 3),
+    "aten::view(%x, %sizes)": (1, 1),
+    "aten::reshape(%x, %shape)": (2, 3),
+    "aten::squeeze(%x)": (2, 3),
+    "aten::slice(%x)": (2, 3),
+    "aten::detach(%x)": (2, 3),
+    "aten::alias(%x)": (2, 3),
+    "aten::data(%x)": (2, 3),
+    "aten::view_as(%x, %x)": (2, 3),
+    "aten::broadcast_to(%x, %shape)": (2, 3),
+    "aten::narrow(%x, %zero, %zero, %two)": (2, 3),
+    "aten::movedim(%x, %zero, %zero)": (2, 3),
+    "aten::as_strided(%x, %shape, %steps)": (2, 3),
+}
+"""What gives a new tensor of the same shape, which shows the same memory."""
+
+
+def turned(call: str, shape: tuple[int, ...]) -> list[dict[str, np.ndarray]]:
+    """The operand, and what ``call`` gives of it, after the operand has got one more dimension, and a write."""
+    made = f"  %r : Tensor = {call}\n"
+    if call.startswith("prim::ListUnpack"):
+        made = f"  %rs : Tensor[] = {call.partition('(')[2][:-1]}\n  %r : Tensor = prim::ListUnpack(%rs)\n"
+    text = f"""graph(%x : Tensor):{HEAD}
+  %two : int = prim::Constant[value=2]()
+  %three : int = prim::Constant[value=3]()
+  %half : float = prim::Constant[value=0.5]()
+  %false : bool = prim::Constant[value=0]()
+  %true : bool = prim::Constant[value=1]()
+  %less : int = prim::Constant[value=-1]()
+  %minus : int[] = prim::ListConstruct(%less, %less)
+  %shape : int[] = prim::ListConstruct(%two, %three)
+  %steps : int[] = prim::ListConstruct(%three, %one)
+  %xs : Tensor[] = prim::ListConstruct(%x)
+{made}  %w : Tensor = aten::unsqueeze_(%x, %zero)
+  %v : Tensor = aten::add_(%x, %one, %one)
+  return (%x, %r)
+"""
+    x = np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape)
+    return [irc.compile(parse_module(text), passes=passes).run({"x": x}) for passes in ("", "cse,dce", "default")]
+
+
+@pytest.mark.parametrize(("call", "shape"), ITSELF.items())
+def test_a_result_that_is_an_operand_changes_its_shape_with_it(call: str, shape: tuple[int, ...]) -> None:
+    for found in turned(call, shape):
+        assert found["x"].shape == found["r"].shape == (1, *shape)
+        assert np.array_equal(found["x"], found["r"])
+
+
+@pytest.mark.parametrize(("call", "shape"), ANOTHER.items())
+def test_a_new_tensor_keeps_its_shape(call: str, shape: tuple[int, ...]) -> None:
+    for found in turned(call, shape):
+        assert found["x"].shape == (1, *shape) and found["r"].shape == shape
+        assert np.array_equal(found["x"][0], found["r"]), "both see the write"

@@ -43,6 +43,7 @@ BEYOND = (
         _SHARES,
         "in evaluation, or with p = 0, the input is returned itself",
     ),
+    Beyond("aten::native_dropout aten::diff", _SHARES, "an empty tensor is returned itself"),
     Beyond("aten::einsum", _SHARES, "of one operand it is a permutation or a diagonal, a view"),
     Beyond("aten::conj_physical", _SHARES, "real numbers are their own conjugates"),
     Beyond("aten::cartesian_prod", _SHARES, "of one operand it is that operand"),

@@ -83,7 +83,7 @@ ROWS = """
     aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
     aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
-    aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)
+    aten::native_dropout(Tensor(a) input, float p, bool? train) -> (Tensor(a), Tensor)
     aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
     aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
     aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f

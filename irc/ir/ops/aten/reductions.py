@@ -84,7 +84,7 @@ ROWS = """
     aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices) | takes=buif
     aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices) | takes=buif
     aten::logcumsumexp(Tensor self, int dim) -> Tensor
-    aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor
+    aten::diff(Tensor(a) self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor(a)
     aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor
     aten::msort(Tensor self) -> Tensor | takes=buif
     aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor | out=none

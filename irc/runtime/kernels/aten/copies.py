@@ -64,7 +64,7 @@ def _to(x: Any, *arguments: Any) -> Any:
     if not is_array(x):
         return x
     dtype, rest = _wanted(x, arguments)
-    _, copy, memory_format = (*rest, False, False, None)[:3] if len(rest) < 3 else rest[:3]
+    _, copy, memory_format = (*rest, *(False, False, None)[len(rest) :])[:3]
     kept = memory_format is None or memory_format == layout.PRESERVE or layout.format_of(x) == memory_format
     if dtype == x.dtype and kept and not copy:
         return x

@@ -32,7 +32,7 @@ def factors(x: Array, p: float, features: bool = False) -> Array:
 
 def _dropout(features: bool) -> Callable[..., Array]:
     def run(x: Array, p: float, train: bool) -> Array:
-        return np.asarray(x * factors(x, p, features)) if train and p else x
+        return np.asarray(x * factors(x, p, features)) if train and p and x.size else x
 
     return run
 
@@ -48,6 +48,8 @@ def _dropout_in_place(features: bool) -> Callable[..., Array]:
 
 
 def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
+    if not x.size:
+        return x, np.empty_like(x)
     if train is False or p == 0:  # None means training, too
         return x.copy(), np.ones(x.shape, bool)
     kept = _kept(x.shape, p)
@@ -58,7 +60,7 @@ def _alpha_dropout(features: bool) -> Callable[..., Array]:
     """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
 
     def run(x: Array, p: float, train: bool) -> Array:
-        if not train or p == 0:
+        if not train or p == 0 or not x.size:
             return x
         saturation = -1.7580993408473766
         kept = _kept(_dropped_together(x) if features else x.shape, p)

@@ -93,7 +93,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     if not is_array(mean) and not is_array(std):
         size, _, dtype = (*arguments, None, None)[:3]
         element = dtype_of(dtype, FLOAT32)
-        return (mean + std * _gaussian(sizes_of(size))).astype(element)
+        return np.asarray(mean + std * _gaussian(sizes_of(size))).astype(element)
     shape = broadcast_shape(np.shape(mean), np.shape(std))
     dtype = as_float((mean if is_array(mean) else std).dtype)
     return np.asarray(mean + std * _gaussian(shape)).astype(dtype)

@@ -294,7 +294,7 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         if (most is not None and max(a, b) > most) or (mode != "constant" and max(a, b) > 0 and n == 0):
             raise Error("IRC424", f"padding {(a, b)} is too wide for dimension {axis} of size {n}, mode {mode!r}")
     if mode in _POSITIONS:
-        found: Array = x
+        found: Array = x if any(map(any, sides)) else x.copy()
         for axis, (a, b) in enumerate(sides):
             if a or b:
                 found = np.take(found, _POSITIONS[mode](counting(shape[axis]) - a, x.shape[axis]), axis)

@@ -54,7 +54,7 @@ def _in_order(x: Array, axes: Sequence[Axis], order: Sequence[Axis]) -> Array:
         number = {axis: i for i, axis in enumerate(once)}
         x = np.asarray(np.einsum(x, [number[axis] for axis in axes], list(range(len(once)))))
     view = x.transpose([once.index(axis) for axis in order if axis in once])
-    return view[tuple([slice(None) if axis in once else None for axis in order])]
+    return np.asarray(view[(*[slice(None) if axis in once else None for axis in order], ...)])
 
 
 def _contracted(operands: Sequence[Array], rank: int) -> Array:

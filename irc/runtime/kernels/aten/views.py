@@ -142,7 +142,7 @@ def _move(x: Array, source: Any, destination: Any) -> Array:
 def _matrix_transpose(x: Array) -> Array:
     if x.ndim == 1:
         raise Error("IRC421", f"a matrix has at least 2 dimensions; the shape is {list(x.shape)}")
-    return np.swapaxes(x, -1, -2) if x.ndim else x.view()
+    return np.swapaxes(x, -1, -2) if x.ndim else x
 
 
 def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
@@ -253,7 +253,7 @@ def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
         shape = broadcast_shape(*(x.shape for x in tensors))
     except ValueError as error:
         raise Error("IRC421", f"{error}") from None
-    return [expand(x, shape) for x in tensors]
+    return [x if x.shape == shape else expand(x, shape) for x in tensors]  # of that shape, torch gives it itself
 
 
 def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
@@ -402,7 +402,7 @@ table(
         "mT": _matrix_transpose,
         **dict.fromkeys(("mH", "matrix_H"), one(lambda x: _matrix_transpose(_conjugate(x)))),
         **dict.fromkeys(("conj", "_conj"), _conjugate),
-        "conj_physical": one(lambda x: np.conjugate(x) if x.dtype.kind == "c" else x),
+        "conj_physical": one(lambda x: np.asarray(np.conjugate(x)) if x.dtype.kind == "c" else x),
         "movedim": _move,
         "select": _select,
         "slice": _slice,
@@ -428,7 +428,7 @@ table(
         "detach": _alias,
         "alias": _alias,
         "data": _alias,
-        "lift_fresh": _alias,
+        "lift_fresh": _itself,
         "positive": _itself,
         "detach_": _itself,
         "requires_grad_": _itself,
