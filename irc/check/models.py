@@ -1,4 +1,4 @@
-"""Whether a compiled model is right: it is run on seeded inputs and compared with an oracle."""
+"""Whether a compiled model is right: it is run on inputs that are made up, and compared with an oracle."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from irc.check.oracles import Feeds, Oracle, Unable, ask, values_of
+from irc.check import peers
+from irc.check.oracles import Feeds, Oracle, Unable, oracles, unoptimised, values_of
+from irc.check.runs import Run, runs
 from irc.check.tolerance import Tolerance, difference
+from irc.check.votes import Vote, votes
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.ir.fixed_sizes import sizes_text
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import TensorType
+from irc.loading import load_module
+from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
 
 if TYPE_CHECKING:
     from irc.ir import Value
-
-AT_ONCE = 32
-"""How many intermediate values are compared at once: all of them may not fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -34,29 +34,61 @@ class CheckResult:
         oracle: the name of the oracle.
         error: largest difference to it, relative to the largest element of the output concerned; None if no output
             had elements, so that nothing but types and shapes was compared.
-        inputs: how many input sets were compared.
-        sizes: named dimensions and the sizes that they had.
+        runs: what was compared: sizes and values of each run, in words.
+        sizes: dimensions and the sizes that they had in the first run; unnamed ones by input and axis, ``x[0]``.
         unable: better oracles that could not run the model, and why.
+        notes: where ONNX Runtime computes something else, and who agrees with irc there.
     """
 
     oracle: str
     error: float | None
-    inputs: int
+    runs: tuple[str, ...]
     sizes: dict[str, int]
     unable: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """How many input sets were compared."""
+        return len(self.runs)
 
     def __str__(self) -> str:
-        having = f" (with {sizes_text(self.sizes)})" if self.sizes else ""
+        many = f"{len(self.runs)} runs" if len(self.runs) > 1 else "one run"
+        told = f"{many} ({'; '.join(self.runs)})"
         others = "".join(f"; not with {name}: {why}" for name, why in self.unable.items())
-        many = f"{self.inputs} sets of inputs" if self.inputs > 1 else "one set of inputs"
+        notes = "".join(f"; {note}" for note in self.notes)
         if self.error is None:
-            return (
-                f"nothing was compared but types and shapes, as no output has elements: {self.oracle} on {many}{having}"
-            )
-        return f"agrees with {self.oracle} on {many}{having}, off by {self.error:.1e} of the scale{others}"
+            return f"nothing was compared but types and shapes, as no output has elements: {self.oracle} in {told}"
+        return f"agrees with {self.oracle} in {told}: max error {self.error:.1e} relative to max|ref|{others}{notes}"
 
 
-_EXACT = Tolerance(0.0, 0.0, 0)
+@dataclass(frozen=True)
+class Mismatch:
+    """The first run in which a compiled model does not compute what its oracle does.
+
+    Attributes:
+        run: its inputs and sizes, and what the compiled model returned.
+        output: the first output that differs.
+        oracle: the name of the oracle.
+        expected: what the oracle computes, by names of outputs.
+        tolerance: how far outputs may be off.
+        message: what differs, by how much, and where that begins.
+    """
+
+    run: Run
+    output: str
+    oracle: str
+    expected: Mapping[str, Any]
+    tolerance: Tolerance
+    message: str
+
+    def error(self) -> Error:
+        """IRC330, with all this in words."""
+        return Error("IRC330", self.message, f"output {self.output!r}")
+
+
+_AMPLIFIED = "the model makes differences in last digits large: each operator agrees on equal operands"
+
 _QUANTISED = Tolerance(rounded=16)
 
 _QUANTISERS = {
@@ -80,46 +112,167 @@ def check_model(
     """Compare ``model`` with an oracle.
 
     The oracle is ONNX Runtime if it is installed and can run the model; else ``onnx.reference`` if it is known to
-    compute the model right; else irc's own plan of the model without any pass.
+    compute the model right; else irc's own plan of the model without any pass. Where ONNX Runtime and irc differ, the
+    model is wrong unless a third party says that ONNX Runtime is (`irc.check.votes`).
 
     Args:
         model: the compiled model.
         source: what it was compiled from.
-        seeds: one set of inputs each.
-        sizes: sizes of named dimensions; others are those of ``given``, or as `assumed_sizes` says.
+        seeds: one set of inputs each. Sizes that the model leaves open are different ones above 1, as far as it
+            accepts these, and others in each run; one more run has all of them 1.
+        sizes: sizes of named dimensions; others are those of ``given``, or chosen.
         given: values of inputs by name; the others are made up.
 
     Raises:
         Error: IRC330 if an output differs; names the first value that does. IRC332 if the model is random. IRC102 if
             an input cannot be made up, IRC4xx if the model does not run on these inputs, or ``source`` is another one.
     """
+    found = compare(model, source, seeds=seeds, sizes=sizes, given=given)
+    if isinstance(found, Mismatch):
+        raise found.error()
+    return found
+
+
+def compare(
+    model: CompiledModel,
+    source: Any,
+    *,
+    seeds: Sequence[int] = (0, 1),
+    sizes: Mapping[str, int] | None = None,
+    given: Mapping[str, Array] | None = None,
+) -> CheckResult | Mismatch:
+    """As `check_model`, but returns what differs."""
     _refuse_random(model.module)
     tolerance = Tolerance.of(source)
-    fixed = dict(given or {})
-    made_up = [argument for argument in model.inputs if argument.name not in fixed]
-    if not any(not argument.optional for argument in made_up):
-        seeds = seeds[:1]
-    taken = given_sizes(model.inputs, fixed)
-    known = {**model.sizes, **taken, **(sizes or {})}
-    feeds = [{**seeded_inputs(made_up, seed, known), **fixed} for seed in seeds]
-    assumed = assumed_sizes(made_up, known)
-    assuming = assumption({name: size for name, size in assumed.items() if name not in taken})
-    found = [_run(model, feed, assuming) for feed in feeds]
     wanted = [output.name for output in model.outputs]
-    oracle, expected, unable = ask(source, feeds, wanted)
-    worst = 0.0
-    for seed, feed, ours, theirs in zip(seeds, feeds, found, expected, strict=True):
-        error, wrong = _compared(ours, theirs, dict.fromkeys(wanted, tolerance))
-        rounded = _rounded(model.graph, oracle, feed, ours) if wrong else {}
-        closer = _error_after(rounded, oracle, feed, ours, tolerance) if rounded else None
-        if wrong and closer is None:
-            how = _how(ours[wrong], theirs[wrong], tolerance)
-            first = _first_difference(model.graph, oracle, feed, tolerance, rounded)
-            message = f"the compiled model is wrong: for seed {seed} this output {how}, compared with {oracle.name}"
-            raise Error("IRC330", f"{message}; {first}", f"output {wrong!r}")
-        worst = max(worst, error if closer is None else closer)
-    is_empty = all(_is_empty(outputs[name]) for outputs in expected for name in wanted)
-    return CheckResult(oracle.name, None if is_empty else worst, len(feeds), assumed, unable)
+    asked = _Asked(source)
+    done: list[Run] = []
+    notes: dict[str, None] = {}
+    worst, is_empty = 0.0, True
+    for run in runs(model, _inlined(source), seeds, sizes or {}, dict(given or {})):
+        oracle, expected = asked.ask(run.feeds, wanted)
+        error, wrong = _compared(run.results, expected, dict.fromkeys(wanted, tolerance))
+        if wrong:
+            verdict = _Verdict(model.graph, source, oracle, run, tolerance, expected)
+            explained = verdict.explanation()
+            if explained is None:
+                return verdict.mismatch(wrong)
+            error = explained
+            notes |= dict.fromkeys(verdict.notes)
+        worst = max(worst, error)
+        is_empty = is_empty and all(_is_empty(expected[name]) for name in wanted)
+        done.append(run)
+    first = asked.used[0]
+    return CheckResult(
+        first.name, None if is_empty else worst, tuple(map(str, done)), dict(done[0].sizes), asked.unable, tuple(notes)
+    )
+
+
+def _inlined(source: Any) -> Graph:
+    """The graph of a model as `irc.compile` takes it, with the bodies of functions in the places of calls."""
+    module, _ = load_module(source)
+    PassManager("inline").run(module)
+    return module.main
+
+
+class _Asked:
+    """The oracles of a model, each made when it is first needed."""
+
+    def __init__(self, source: Any) -> None:
+        self._more = oracles(source)
+        self._made: list[Oracle] = []
+        self.unable: dict[str, str] = {}
+        self.used: list[Oracle] = []
+
+    def _all(self) -> Iterator[Oracle]:
+        yield from list(self._made)
+        for oracle in self._more:
+            self._made.append(oracle)
+            yield oracle
+
+    def ask(self, feeds: Feeds, names: Sequence[str]) -> tuple[Oracle, dict[str, Any]]:
+        """The best oracle that can run the model on ``feeds``, and the values called ``names`` there."""
+        for oracle in self._all():
+            try:
+                found = oracle.run(feeds, names, {})
+            except Unable as refusal:
+                self.unable.setdefault(oracle.name, str(refusal))
+                continue
+            self.used.append(oracle)
+            return oracle, found
+        raise AssertionError("irc without passes is an oracle for every model")
+
+
+class _Verdict:
+    """Why the outputs of one run differ from the oracle's.
+
+    Two questions are asked. Did passes change the model? Each value that the compiled graph keeps is compared with what
+    irc computes without passes from those before it, which are given as the compiled model has them: so differences do
+    not grow from value to value, and numbers in the middle of two quantised ones may become either. Do operators
+    compute something else? That, `votes` tell.
+    """
+
+    def __init__(
+        self, graph: Graph, source: Any, oracle: Oracle, run: Run, tolerance: Tolerance, expected: Mapping[str, Any]
+    ) -> None:
+        self.graph, self.source, self.oracle, self.run = graph, source, oracle, run
+        self.tolerance, self.expected = tolerance, expected
+        self.notes: list[str] = []
+        self.where = ""
+
+    def explanation(self) -> float | None:
+        """How far values are off if nobody but the oracle is to blame; None if irc is, and `where` says where."""
+        error, self.where = self._of_passes()
+        if self.where:
+            return None
+        found = self._votes()
+        against = [vote for vote in found if not vote.irc_is_right]
+        if against:
+            self.where = f"the first value that differs is {_first_words(against[0])}"
+            return None
+        self.notes += map(str, found) if found else [f"{_AMPLIFIED} ({self.run})"]
+        return error
+
+    def mismatch(self, output: str) -> Mismatch:
+        """What differs, after `explanation` has found none."""
+        how = _how(self.run.results[output], self.expected[output], self.tolerance)
+        of = f"for seed {self.run.seed}" + (f" ({self.run})" if self.run.sizes else "")
+        message = f"the compiled model is wrong: {of} this output {how}, compared with {self.oracle.name}; {self.where}"
+        return Mismatch(self.run, output, self.oracle.name, self.expected, self.tolerance, message)
+
+    def _of_passes(self) -> tuple[float, str]:
+        """The largest difference to irc without passes, and which value is wrong; "" if none is."""
+        plain, ours = unoptimised(self.source), self.run.results
+        known = set(plain.values)
+        shared = [value for value in comparable(self.graph) if value.name in known]
+        names = [value.name for value in shared]
+        kept = values_of(self.graph, self.run.feeds, list(dict.fromkeys((*names, *ours))))
+        expected = plain.run(self.run.feeds, list(dict.fromkeys((*names, *ours))), {n: kept[n] for n in names})
+        strict, worst = self.tolerance.strict(), 0.0
+        for value in shared:
+            allowed = _QUANTISED if _is_quantised(value) else strict
+            error, same = difference(kept[value.name], expected[value.name], allowed)
+            worst = max(worst, error)
+            if not same:
+                kind = value.node.kind if value.node else "input"
+                how = _how(kept[value.name], expected[value.name], allowed)
+                return error, f"the first value that differs is %{value.name}, of {kind}: it {how}"
+        error, wrong = _compared(ours, expected, dict.fromkeys(ours, strict))
+        _, changed = _compared(kept, ours, dict.fromkeys(ours, strict))
+        if wrong or changed:
+            return error, "no intermediate value that both sides have differs"
+        return max(worst, error), ""
+
+    def _votes(self) -> list[Vote]:
+        """The votes on operators; none if the oracle is irc itself."""
+        if isinstance(self.source, Module | Graph) or self.oracle.name != peers.ONNX_RUNTIME:
+            return []
+        return votes(*peers.read(self.source), self.run.feeds, self.tolerance)
+
+
+def _first_words(vote: Vote) -> str:
+    by = f"{vote.by} agrees with ONNX Runtime" if vote.by else "nobody else could decide"
+    return f"%{vote.value}, of {vote.operator}: it is off by {vote.error:.1e} of its scale; {by}"
 
 
 def _is_empty(value: Any) -> bool:
@@ -129,33 +282,10 @@ def _is_empty(value: Any) -> bool:
     return is_array(value) and not value.size
 
 
-def _run(model: CompiledModel, feed: Feeds, assumed: str) -> dict[str, Any]:
-    """The outputs. An error mentions the sizes assumed, as a correct model may refuse inputs of such sizes."""
-    try:
-        return model.run(feed)
-    except Error as error:
-        message = f"{error.message}; {assumed}" if assumed else error.message
-        raise Error(error.code, message, error.where) from error
-
-
 def _compared(found: Feeds, expected: Feeds, tolerances: Mapping[str, Tolerance]) -> tuple[float, str]:
     """The largest difference, and the first name of values that differ; "" if none do."""
     pairs = {name: difference(found[name], expected[name], allowed) for name, allowed in tolerances.items()}
     return max((error for error, _ in pairs.values()), default=0.0), next((n for n, p in pairs.items() if not p[1]), "")
-
-
-def _rounded(graph: Graph, oracle: Oracle, feeds: Feeds, ours: Feeds) -> dict[str, Array]:
-    """The quantised numbers of the model that differ by one place because a real number is midway between two.
-
-    Empty unless the model returns ``ours`` again, to the last bit, when it computes these numbers as well.
-    """
-    known = set(oracle.values)
-    names = [value.name for value in comparable(graph) if value.name in known and _is_quantised(value)]
-    if not names:
-        return {}
-    found = values_of(graph, feeds, list(dict.fromkeys((*names, *ours))))
-    _, changed = _compared(found, ours, dict.fromkeys(ours, _EXACT))
-    return {} if changed else {name: found[name] for name in names}
 
 
 def _is_quantised(value: Value) -> bool:
@@ -165,22 +295,6 @@ def _is_quantised(value: Value) -> bool:
     if dtype.is_float:
         return dtype.bits <= _SMALL_FLOAT
     return dtype.is_integer and dtype.bits <= _QUANTISERS.get(node.kind, 0)
-
-
-def _error_after(rounded: Feeds, oracle: Oracle, feeds: Feeds, ours: Feeds, tolerance: Tolerance) -> float | None:
-    """How far off ``ours`` is if the oracle continues from the quantised numbers of the model.
-
-    None if that is too far, or one of these numbers is more than a place off what the oracle computes from earlier
-    ones.
-    """
-    try:
-        expected = oracle.run(feeds, list(dict.fromkeys((*rounded, *ours))), rounded)
-    except Unable:
-        return None
-    _, wrong = _compared(rounded, expected, dict.fromkeys(rounded, _QUANTISED))
-    allowed = {name: _QUANTISED if name in rounded else tolerance for name in ours}
-    error, wrong_output = _compared(ours, expected, allowed)
-    return None if wrong or wrong_output else error
 
 
 def comparable(graph: Graph) -> list[Value]:
@@ -205,28 +319,3 @@ def _how(found: Any, expected: Any, tolerance: Tolerance) -> str:
     if is_array(found) and is_array(expected) and (found.shape, found.dtype) != (expected.shape, expected.dtype):
         return f"is {describe(found)} instead of {describe(expected)}"
     return f"is off by {difference(found, expected, tolerance)[0]:.1e} of its scale"
-
-
-def _first_difference(graph: Graph, oracle: Oracle, feeds: Feeds, tolerance: Tolerance, rounded: Feeds) -> str:
-    """The first value of both sides that differs, if the oracle continues from the values in ``rounded``."""
-    for value, found, expected in _both(graph, oracle, feeds, rounded):
-        allowed = _QUANTISED if value.name in rounded else tolerance
-        if not difference(found, expected, allowed)[1]:
-            kind = value.node.kind if value.node else "input"
-            return f"the first value that differs is %{value.name}, of {kind}: it {_how(found, expected, allowed)}"
-    return "no intermediate value that both sides have differs"
-
-
-def _both(graph: Graph, oracle: Oracle, feeds: Feeds, rounded: Feeds) -> Iterator[tuple[Value, Any, Any]]:
-    """The values that both sides have, in the order in which they are computed."""
-    known = set(oracle.values)
-    shared = [value for value in comparable(graph) if value.name in known]
-    for start in range(0, len(shared), AT_ONCE):
-        values = shared[start : start + AT_ONCE]
-        names = [value.name for value in values]
-        try:
-            expected = oracle.run(feeds, names, rounded)
-        except Unable:  # it does not give some of these: look on among the others
-            continue
-        found = values_of(graph, feeds, names)
-        yield from ((value, found[value.name], expected[value.name]) for value in values)

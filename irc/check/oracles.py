@@ -41,9 +41,9 @@ def oracles(source: Any) -> Iterator[Oracle]:
     """The oracles for what ``irc.compile`` was given, best first; the last one is always irc without passes."""
     if not isinstance(source, Module | Graph):
         proto, folder = peers.read(source)
-        yield _oracle("ONNX Runtime", peers.exact_onnxruntime, proto, folder)
+        yield _oracle(peers.ONNX_RUNTIME, peers.exact_onnxruntime, proto, folder)
         yield _oracle("onnx.reference", peers.reference, proto, folder)
-    yield _unoptimised(source)
+    yield unoptimised(source)
 
 
 class Answer(NamedTuple):
@@ -97,7 +97,8 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds |
     return CompiledModel(module).run({**feeds, **given})
 
 
-def _unoptimised(source: Any) -> Oracle:
+def unoptimised(source: Any) -> Oracle:
+    """Irc's own plan of what ``irc.compile`` was given, without any pass."""
     module, _ = load_module(source)
     values = [value.name for node in module.main.nodes for value in node.outputs]
     return Oracle("irc without passes", values, partial(values_of, module.main))

@@ -186,12 +186,13 @@ def opset_of(proto: ModelProto) -> int:
 
 def nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
     """All nodes, those of functions, branches and loops too."""
-    return _with_inner(chain(proto.graph.node, *(function.node for function in proto.functions)))
+    return nodes_in(chain(proto.graph.node, *(function.node for function in proto.functions)))
 
 
-def _with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+def nodes_in(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """``nodes``, and those of their branches and loops."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _with_inner(graph.node)
+                yield from nodes_in(graph.node)

@@ -30,6 +30,12 @@ class Tolerance(NamedTuple):
     atol: float = 1e-5
     rounded: int = 8
 
+    def strict(self) -> Tolerance:
+        """The tolerance for one operator, or few: they add up less. In half precision, each may round differently."""
+        if self.rtol > Tolerance().rtol:
+            return self
+        return Tolerance(self.rtol / 10, self.atol / 10, self.rounded)
+
     @staticmethod
     def of(source: Any) -> Tolerance:
         """The tolerance for a model: if it computes in half precision, each operator may round differently.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from irc.files import open_regular, replacing
 from irc.ir.enumerations import EnumMember
 from irc.ir.strings import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
+from irc.random_inputs import Style, assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
+from irc.random_inputs.fitting import Fitting, make_or_explain
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-from irc.seeded import assumed_sizes, assumption, given_sizes, seeded_inputs
+
+if TYPE_CHECKING:
+    from irc.runtime.guards.limits import Limits
 
 LEVELS = 3
 """Lists and dictionaries in each other that are looked into."""
@@ -44,10 +48,20 @@ def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
     return {name: _as_stated(files, arguments[name]) for name, files in arrays.items()}
 
 
-def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-    """IRC311 unless ``sizes``, which ``--dim`` gives, are of named dimensions of inputs that are not in ``feeds``."""
-    known = list(assumed_sizes(model.inputs))
-    made_up = assumed_sizes(_missing(model, feeds))
+def stated_sizes(
+    model: CompiledModel,
+    feeds: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> dict[str, int]:
+    """The sizes that ``--dim`` and ``--shape`` give inputs that are not in ``feeds``, by name.
+
+    Raises:
+        Error: IRC311 unless they are of dimensions of inputs that are made up, and do not contradict each other.
+    """
+    known = list(assumed_sizes(with_named_sizes(model.inputs)))
+    missing = _missing(model, feeds)
+    made_up = assumed_sizes(with_named_sizes(missing))
     for name in sizes:
         if name not in known and name in model.sizes:
             raise Error("IRC311", f"the model was compiled for {name}={model.sizes[name]}: --dim cannot change that")
@@ -55,23 +69,42 @@ def check_sizes(model: CompiledModel, feeds: Mapping[str, Any], sizes: Mapping[s
             raise Error("IRC311", f"the model has no named dimension {name!r}; {suggestion(name, known)}")
         if name not in made_up:
             raise Error("IRC311", f"no input that is made up has the dimension {name!r}: --dim is for those alone")
+    shaped = sizes_of_shapes(missing, shapes)
+    for name, size in shaped.items():
+        if sizes.get(name, size) != size:
+            raise Error("IRC311", f"--shape makes {name!r} {size}, --dim {sizes[name]}")
+    return {**sizes, **shaped}
 
 
-def complete(model: CompiledModel, given: Mapping[str, Any], seed: int, sizes: Mapping[str, int]) -> dict[str, Any]:
+def complete(
+    model: CompiledModel,
+    given: Mapping[str, Any],
+    seed: int,
+    sizes: Mapping[str, int],
+    limits: Limits | None = None,
+) -> dict[str, Any]:
     """``given``, and made-up values for the other inputs that must be given; assumptions are printed on stderr.
 
+    Args:
+        model: the model, which is run on what is made up if there are sizes to choose.
+        given: values by name.
+        seed: what the others are made up from.
+        sizes: those stated for them, as `stated_sizes` checks.
+        limits: of each run.
+
     Raises:
-        Error: as of `check_sizes` and `seeded_inputs`.
+        Error: IRC102 an input cannot be made up, or as the model has nothing that it accepts.
     """
-    check_sizes(model, given, sizes)
-    missing = _missing(model, given)
     stated = {**given_sizes(model.inputs, given), **sizes}
-    known = {**model.sizes, **stated}
-    made_up = seeded_inputs(missing, seed, known)
-    assumed = {name: size for name, size in assumed_sizes(missing, known).items() if name not in stated}
+    fitting = Fitting(model, given, {**model.sizes, **stated}, limits)
+    if not fitting.made_up:
+        return dict(given)
+    made = make_or_explain(fitting, seed, dict.fromkeys(fitting.free, 1), Style.PLAIN)
+    named = assumed_sizes(_missing(model, given))
+    assumed = {n: size for n, size in made.sizes.items() if n not in stated and (n in named or size != 1)}
     if assumed:
         say(assumption(assumed))
-    return {**made_up, **given}
+    return {**made.feeds, **given}
 
 
 def _missing(model: CompiledModel, given: Mapping[str, Any]) -> list[Argument]:

@@ -49,12 +49,13 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
-    from irc.cli.arrays import complete, read_inputs
+    from irc.cli.arrays import complete, read_inputs, stated_sizes
 
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell)
-        feeds = complete(model, read_inputs(model, given.input), given.seed, given.dim)
+        inputs = read_inputs(model, given.input)
+        feeds = complete(model, inputs, given.seed, stated_sizes(model, inputs, given.dim, given.shape))
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             try:

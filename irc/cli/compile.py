@@ -60,8 +60,8 @@ def run(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
     from irc.compiler import compile
 
-    if (given.input or given.dim) and not given.check:
-        given.usage_error("--input and --dim are for --check")
+    if (given.input or given.dim or given.shape) and not given.check:
+        given.usage_error("--input, --dim and --shape are for --check")
     if given.output is not None:
         models.check_output(given.output, (".irc", ONNX), given.model)
     if given.external_data is not None and models.suffix(given.output or "") != ONNX:
@@ -101,10 +101,10 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
     from irc.check import check_model
-    from irc.cli.arrays import check_sizes, read_inputs
+    from irc.cli.arrays import read_inputs, stated_sizes
 
     tell("checking")
     inputs = read_inputs(model, given.input)
-    check_sizes(model, inputs, given.dim)
-    result = check_model(model, source, sizes=given.dim, given=inputs)
+    sizes = stated_sizes(model, inputs, given.dim, given.shape)
+    result = check_model(model, source, sizes=sizes, given=inputs)
     model.report.notes.append(str(result))

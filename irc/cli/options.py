@@ -178,7 +178,16 @@ def add_inputs(parser: Options) -> None:
         parser,
         "--dim",
         31,
-        "size of a named dimension in inputs that are made up (default 1); unlike --fix, it does not change the model",
+        "size of a named dimension in inputs that are made up (default: chosen); unlike --fix, it does not change the "
+        "model",
+    )
+    parser.add_argument(
+        "--shape",
+        action=_Shapes,
+        default={},
+        type=_shape,
+        metavar="NAME=SIZE,...",
+        help="shape of an input that is made up, such as x=1,3,640,640 (several times for several inputs)",
     )
 
 
@@ -279,6 +288,26 @@ def _named_sizes(text: str, bits: int) -> dict[str, int]:
     if not sizes or max(sizes.values()) >= 2**bits:
         raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**{bits}, not {text!r}")
     return sizes
+
+
+def _shape(text: str) -> dict[str, tuple[int, ...]]:
+    """``NAME=SIZE,...``, with any characters in the name."""
+    name, _, sizes = text.rpartition("=")
+    parts = sizes.split(",") if sizes.strip() else []
+    if not name or not all(_is_number(part.strip(), 10) and int(part) < 2**31 for part in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE,... with whole numbers below 2**31, not {text!r}")
+    return {name: tuple(map(int, parts))}
+
+
+class _Shapes(argparse.Action):
+    """Collects shapes by name; a name that is given twice is a usage error."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        shapes: dict[str, tuple[int, ...]] = getattr(namespace, self.dest)
+        for name in values:
+            if name in shapes:
+                raise argparse.ArgumentError(self, f"the shape of {name!r} is given twice")
+        setattr(namespace, self.dest, {**shapes, **values})
 
 
 class _Sizes(argparse.Action):

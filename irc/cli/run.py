@@ -47,8 +47,8 @@ def run(given: argparse.Namespace) -> int:
     """Run the model; print one line for each output."""
     from irc.cli.arrays import summary, write_outputs
 
-    if given.dim and given.seed is None:
-        given.usage_error("--dim is for the inputs that --seed makes up")
+    if (given.dim or given.shape) and given.seed is None:
+        given.usage_error("--dim and --shape are for the inputs that --seed makes up")
     if given.output is not None:
         models.check_output(given.output, (".npz",), given.model)
     if given.trace is not None:
@@ -58,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
     with progress() as tell:
         model = given.model.compiled(passes, tell)
         _spare_what_is_read(model, given)
-        feeds = _inputs(model, given)
+        feeds = _inputs(model, given, limits)
         tell("running")
         profile = _profile(model, feeds, limits, given.threads) if given.profile or given.trace is not None else None
         results = profile.outputs if profile is not None else model.run(feeds, limits=limits, threads=given.threads)
@@ -85,14 +85,15 @@ def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None
     spare_sources(read, written, "an input is read from this file")
 
 
-def _inputs(model: CompiledModel, given: argparse.Namespace) -> dict[str, Any]:
+def _inputs(model: CompiledModel, given: argparse.Namespace, limits: Limits | None) -> dict[str, Any]:
     """The given inputs and, with a seed, made-up values for the others."""
-    from irc.cli.arrays import complete, read_inputs
-    from irc.seeded import can_be_made_up
+    from irc.cli.arrays import complete, read_inputs, stated_sizes
+    from irc.random_inputs import can_be_made_up
 
     feeds = read_inputs(model, given.input)
     if given.seed is not None:
-        return complete(model, feeds, given.seed, given.dim)
+        sizes = stated_sizes(model, feeds, given.dim, given.shape)
+        return complete(model, feeds, given.seed, sizes, limits)
     if missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
         each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
         seed = ", or --seed 0 to make values up" if all(can_be_made_up(a.type) for a in missing) else ""

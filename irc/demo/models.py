@@ -48,7 +48,7 @@ def bundled_model(name: str) -> onnx.ModelProto:
 
 
 def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.seeded`.
+    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.random_inputs`.
 
     Args:
         model: its graph inputs must be tensors of numbers with a known rank.
@@ -58,11 +58,11 @@ def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] 
     Raises:
         Error: IRC102, an input is not a tensor of numbers or has no shape.
     """
-    from irc import seeded
+    from irc import random_inputs
     from irc.frontend.onnx.types import from_proto
     from irc.runtime.arguments import Argument
 
     weights = {tensor.name for tensor in model.graph.initializer}
     free = [entry for entry in model.graph.input if entry.name not in weights]
     arguments = [Argument(entry.name, from_proto(entry.type, f"input {entry.name!r}")) for entry in free]
-    return seeded.seeded_inputs(arguments, seed, dynamic)
+    return random_inputs.seeded_inputs(arguments, seed, dynamic)

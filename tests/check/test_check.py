@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,16 +17,16 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.check import CheckResult, Tolerance, check_model
-from irc.check.models import AT_ONCE
 from irc.check.oracles import oracles
 from irc.check.peers import exact_onnxruntime
+from irc.check.votes import AT_ONCE
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes.base import PassContext
+from irc.random_inputs import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array
-from irc.seeded import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from tests.cli.helpers import model, node, small_model
 
 
@@ -68,7 +69,7 @@ def test_onnx_runtime_is_asked_first() -> None:
     result = check_model(irc.compile(small_model()), small_model())
     assert result.oracle == "ONNX Runtime"
     assert result.unable == {}
-    assert result.sizes == {"batch": 1}
+    assert result.sizes == {"batch": 2}
     assert 0 <= result.error < 1e-5
 
 
@@ -188,7 +189,9 @@ def test_then_irc_itself(proto: onnx.ModelProto, why: str) -> None:
     result = check_model(irc.compile(proto), proto)
     assert result.oracle == "irc without passes"
     assert why in result.unable["onnx.reference"]
-    assert str(result).startswith("agrees with irc without passes on 2 sets of inputs, off by ")
+    assert re.match(
+        r"agrees with irc without passes in 2 runs \(.*\): max error .* relative to max\|ref\|", str(result)
+    )
     assert "; not with ONNX Runtime: " in str(result)
 
 
@@ -356,12 +359,11 @@ def test_random_models_cannot_be_checked() -> None:
 
 
 def test_given_inputs_are_used() -> None:
-    """Indices cannot be made up without knowing what they index."""
     proto = model([node("Gather", "x i", "y")], {"x": [3]}, ["y"])
     proto.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, [20]))
     compiled = irc.compile(proto)
     with pytest.raises(Error, match="IRC4"):
-        check_model(compiled, proto)
+        check_model(compiled, proto, given={"i": np.full(20, 3)})
     result = check_model(compiled, proto, given={"i": np.zeros(20, np.int64)})
     assert result.oracle == "ONNX Runtime"
 
@@ -381,11 +383,11 @@ def test_external_data_for_the_reference(tmp_path: Path) -> None:
 
 
 def test_results_read_well() -> None:
-    assert str(CheckResult("X", 1.5e-7, 2, {"n": 1, "m": 4}, {})) == (
-        "agrees with X on 2 sets of inputs (with n=1, m=4), off by 1.5e-07 of the scale"
+    assert str(CheckResult("X", 1.5e-7, ("n=2", "n=1"), {"n": 2}, {})) == (
+        "agrees with X in 2 runs (n=2; n=1): max error 1.5e-07 relative to max|ref|"
     )
-    assert str(CheckResult("X", 0.0, 1, {"past + new": 4, "a\n, b": 1}, {})) == (
-        'agrees with X on one set of inputs (with "past + new"=4, "a\\n, b"=1), off by 0.0e+00 of the scale'
+    assert str(CheckResult("X", 0.0, ('"past + new"=4',), {"past + new": 4}, {"Y": "too old"}, ("a note",))) == (
+        'agrees with X in one run ("past + new"=4): max error 0.0e+00 relative to max|ref|; not with Y: too old; a note'
     )
 
 
@@ -430,9 +432,11 @@ def test_dimensions_that_are_named_after_others_are_what_these_come_to(name: str
 def test_errors_of_runs_on_inputs_that_are_made_up_say_what_was_assumed() -> None:
     nodes = [node("Shape", "x", "n"), node("Gather", "y n", "z")]  # y must have more elements than x
     proto = model(nodes, {"x": ["n"], "y": ["m"]}, ["z"])
-    with pytest.raises(Error, match=r"IRC423: .*Gather.*; assumed n=1, m=1 \(--dim changes that\)$"):
-        irc.compile(proto, check=True)
     compiled = irc.compile(proto)
+    with pytest.raises(
+        Error, match=r"IRC423: .*Gather.*; assumed m=2 \(--dim changes that\): no other sizes.*--input$"
+    ):
+        check_model(compiled, proto, given={"x": np.zeros(2**25, np.float32)})
     assert check_model(compiled, proto, sizes={"m": 2}).sizes == {"n": 1, "m": 2}
     fixed = irc.compile(model(nodes, {"x": [1], "y": [1]}, ["z"]))
     with pytest.raises(Error, match=r"IRC423: (?!.*assumed)"):

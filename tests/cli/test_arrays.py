@@ -218,4 +218,6 @@ def test_inputs_are_made_up_in_the_sizes_of_those_given(irc: Command) -> None:
     assert irc("bench", "m.onnx", *given, "--dim", "m=2").status == 0
     checked = irc("compile", "m.onnx", "--check", *given)
     assert checked.status == 0
-    assert '(with n=3, m=1, "2*n"=6)' in " ".join(checked.err.split())
+    assert '(n=3, m=2, "2*n"=6; n=3, m=3, "2*n"=6, large and tiny numbers; n=3, m=1, "2*n"=6)' in " ".join(
+        checked.err.split()
+    )

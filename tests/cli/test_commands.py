@@ -218,7 +218,8 @@ def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -
     irc.write("x.npy", x)
     compiled = irc("compile", "m.onnx", "-o", "m.irc", "--check")
     assert compiled.status == 0
-    assert re.search(r"agrees with ONNX Runtime on 2 sets of inputs \(with batch=1\)", " ".join(compiled.err.split()))
+    told = r"agrees with ONNX Runtime in 3 runs \(batch=2; batch=3, large and tiny numbers; batch=1\): max error"
+    assert re.search(told, " ".join(compiled.err.split()))
     assert re.search(r"written to m.irc", compiled.err)
     for name in ("m.irc", "m.onnx"):
         result = irc("run", name, "--input", "x=x.npy", "-o", "y.npz")
@@ -230,10 +231,13 @@ def test_a_compiled_model_runs_as_its_source_does(irc: Command, x: np.ndarray) -
 def test_check_takes_inputs_and_sizes(irc: Command, x: np.ndarray) -> None:
     irc.write("m.onnx", small_model())
     irc.write("x.npy", x)
-    assert "(with batch=7)" in " ".join(irc("compile", "m.onnx", "--check", "--dim", "batch=7").err.split())
+    checked = irc("compile", "m.onnx", "--check", "--dim", "batch=7")
+    assert "in 2 runs (batch=7; batch=7, large and tiny numbers)" in " ".join(checked.err.split())
+    shaped = irc("compile", "m.onnx", "--check", "--shape", "x=5,3")
+    assert "in 2 runs (batch=5; batch=5, large and tiny numbers)" in " ".join(shaped.err.split())
     nothing = irc("compile", "m.onnx", "--check", "--dim", "batch=0")
     assert "nothing was compared but types and shapes, as no output has elements" in " ".join(nothing.err.split())
-    assert "on one set of inputs, off" in " ".join(irc("compile", "m.onnx", "--check", "-i", "x=x.npy").err.split())
+    assert "in one run (batch=4): max error" in " ".join(irc("compile", "m.onnx", "--check", "-i", "x=x.npy").err.split())
 
 
 def test_run_makes_inputs_up(irc: Command) -> None:

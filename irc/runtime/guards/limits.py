@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from irc.ir import Node
     from irc.runtime.execution import Frame, Slots
 
+LIMIT_CODES = frozenset(["IRC441", "IRC442", "IRC443"])
+"""Codes of errors of runs that reach a limit."""
+
 RATE = 20_000_000_000
 """Multiplications a second. Work in one piece that would take longer than there is time at this rate is refused."""
 

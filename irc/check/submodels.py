@@ -1,0 +1,174 @@
+"""Models made of single nodes of another one, which read the values that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.check.peer_faults import nodes_in
+from irc.ir.types import DType
+from irc.runtime.values import is_array, is_sequence
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+
+OWN = ", as it is made"
+"""Ends the names of results, since readers of a value are given another one."""
+
+
+def reads(node: NodeProto) -> list[str]:
+    """The names of all values that ``node`` reads, those that its branches and loop bodies capture included."""
+    found = dict.fromkeys(name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found |= dict.fromkeys(_captured(graph))
+    return list(found)
+
+
+def _captured(graph: GraphProto) -> Iterator[str]:
+    made = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    made |= {t.values.name for t in graph.sparse_initializer}
+    for node in graph.node:
+        yield from (name for name in reads(node) if name not in made)
+        made.update(node.output)
+    yield from (v.name for v in graph.output if v.name not in made)
+
+
+def nodes_apart(
+    proto: ModelProto, nodes: Sequence[NodeProto], values: Mapping[str, Any], constants: bool = True
+) -> ModelProto | None:
+    """A model of ``nodes`` of ``proto``, each of which reads ``values``; its outputs are called ``name + OWN``.
+
+    Args:
+        proto: the model that the nodes are from.
+        nodes: some nodes of its graph.
+        values: what they read, by name.
+        constants: whether constants of ``proto`` are constants there, too; else they are inputs.
+
+    Returns None if one of the values has a type that cannot be told from it, such as an empty list.
+    """
+    import onnx
+
+    graph = onnx.GraphProto(name="nodes")
+    kept = {tensor.name: tensor for tensor in proto.graph.initializer} if constants else {}
+    for name in dict.fromkeys(name for node in nodes for name in reads(node)):
+        if name in kept:
+            graph.initializer.append(kept[name])
+            continue
+        type = type_of(values[name]) if name in values else None
+        if type is None:
+            return None
+        graph.input.append(onnx.ValueInfoProto(name=name, type=type))
+    for node in nodes:
+        graph.node.append(node)
+        graph.node[-1].output[:] = [name and name + OWN for name in node.output]
+        graph.output.extend(onnx.ValueInfoProto(name=name + OWN) for name in node.output if name)
+    return _model(proto, graph, proto.opset_import, proto.functions)
+
+
+def body_of(proto: ModelProto, call: NodeProto, values: Mapping[str, Any]) -> ModelProto | None:
+    """The body of the function that ``call`` calls, as a model of its own; None if it calls none."""
+    import onnx
+
+    found = (f for f in proto.functions if (f.name, f.domain) == (call.op_type, call.domain))
+    function: FunctionProto | None = next(found, None)
+    if function is None:
+        return None
+    graph = onnx.GraphProto(name=function.name)
+    for name, passed in zip(function.input, [*call.input, *[""] * len(function.input)]):
+        type = type_of(values[passed]) if passed in values else None
+        if type is None:
+            return None
+        graph.input.append(onnx.ValueInfoProto(name=name, type=type))
+    attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in call.attribute}
+    graph.node.extend(_bound(function.node, attributes))
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    return _model(proto, graph, function.opset_import, proto.functions)
+
+
+def branch_of(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> ModelProto | None:
+    """The branch that the If ``node`` takes, as a model of its own; None for other operators."""
+    import onnx
+
+    if node.op_type != "If" or node.domain not in ("", "ai.onnx") or node.input[0] not in values:
+        return None
+    taken = "then_branch" if bool(np.asarray(values[node.input[0]]).reshape(-1)[0]) else "else_branch"
+    graph = onnx.GraphProto()
+    graph.CopyFrom(next(a.g for a in node.attribute if a.name == taken))
+    kept = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for name in dict.fromkeys(_captured(graph)):
+        if name in kept:
+            graph.initializer.append(kept[name])
+            continue
+        type = type_of(values[name]) if name in values else None
+        if type is None:
+            return None
+        graph.input.append(onnx.ValueInfoProto(name=name, type=type))
+    return _model(proto, graph, proto.opset_import, proto.functions)
+
+
+def _bound(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> Iterator[NodeProto]:
+    """Copies of ``nodes`` of a function, with the attributes of a call."""
+    import onnx
+
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        del copy.attribute[:]
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in attributes:
+                    copy.attribute.append(attributes[attribute.ref_attr_name])
+                    copy.attribute[-1].name = attribute.name
+                continue
+            copy.attribute.append(attribute)
+            for graph in (copy.attribute[-1].g, *copy.attribute[-1].graphs):
+                inner = list(_bound(graph.node, attributes))
+                if inner:
+                    del graph.node[:]
+                    graph.node.extend(inner)
+        yield copy
+
+
+def _model(proto: ModelProto, graph: GraphProto, opsets: Any, functions: Any) -> ModelProto:
+    import onnx
+
+    return onnx.ModelProto(
+        ir_version=max(proto.ir_version, 8),
+        graph=graph,
+        opset_import=opsets,
+        functions=_called(graph, functions),
+        producer_name=proto.producer_name,
+    )
+
+
+def _called(graph: GraphProto, functions: Iterable[FunctionProto]) -> list[FunctionProto]:
+    """Those of ``functions`` that ``graph`` calls, and what these call."""
+    by_name = {(f.domain, f.name): f for f in functions}
+    found: dict[tuple[str, str], FunctionProto] = {}
+    pending = [graph.node]
+    for nodes in pending:  # grows while it is walked
+        for node in nodes_in(nodes):
+            key = (node.domain, node.op_type)
+            if key in by_name and key not in found:
+                found[key] = by_name[key]
+                pending.append(by_name[key].node)
+    return list(found.values())
+
+
+def type_of(value: Any) -> TypeProto | None:
+    """The ONNX type of ``value``; None if it cannot be told."""
+    import onnx
+
+    if is_array(value):
+        return onnx.helper.make_tensor_type_proto(DType.from_numpy(value.dtype).onnx, value.shape)
+    if not is_sequence(value) or not value:
+        return None
+    elements = [type_of(item) for item in value]
+    first = elements[0]
+    if first is None or not first.HasField("tensor_type"):
+        return None
+    first.tensor_type.ClearField("shape")
+    return onnx.helper.make_sequence_type_proto(first)

@@ -1,0 +1,265 @@
+"""Who is right where ONNX Runtime and irc differ: operators are compared one by one, and a third party votes.
+
+irc runs the model without passes. Each node of the model is then given the operands that it has there, alone, in ONNX
+Runtime: a difference is the node's own, not one that an earlier one has caused. Where a node's results differ, somebody
+independent of both computes it from the same operands:
+
+- ONNX Runtime, of the body of a function, or of the branch of an If, as a model of its own (it inlines functions of
+  another operator set as if they were of the model's); the nodes in there are compared in the same way;
+- ``onnx.reference``, where it is known to be right for the version of the operator;
+- ONNX Runtime on operands of double precision.
+
+If no node's results differ, the model itself makes differences in last digits large (by rounding, or by comparing), or
+ONNX Runtime does not compute in the precision that the model states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.check import peers
+from irc.check.oracles import unoptimised
+from irc.check.peers import Unable
+from irc.check.submodels import OWN, body_of, branch_of, nodes_apart, reads
+from irc.check.tolerance import Tolerance, difference
+from irc.errors import Error
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+Values = Mapping[str, Any]
+
+AT_ONCE = 64
+"""Nodes that are compared at once: the values of all of them may not fit in memory."""
+
+_DEPTH = 8
+"""Functions and branches in each other that are looked into."""
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One node of a model whose results differ between irc and ONNX Runtime.
+
+    Attributes:
+        value: the first result that differs.
+        operator: the node's operator.
+        error: how far irc and ONNX Runtime are apart, relative to the largest element.
+        by: the third party; "" if none could decide.
+        irc_is_right: whether it sides with irc; None if nobody could decide.
+    """
+
+    value: str
+    operator: str
+    error: float
+    by: str
+    irc_is_right: bool | None
+
+    def __str__(self) -> str:
+        what = f"%{self.value}, of {self.operator}"
+        if self.irc_is_right is None:
+            return (
+                f"at {what}, irc and ONNX Runtime differ by {self.error:.1e} of the scale, and nobody else could decide"
+            )
+        stands, agree = ("ONNX Runtime", "irc") if self.irc_is_right else ("irc", "ONNX Runtime")
+        return f"at {what}, {stands} stands alone: {agree} and {self.by} agree"
+
+
+def votes(proto: ModelProto, folder: str, feeds: Values, tolerance: Tolerance, depth: int = _DEPTH) -> list[Vote]:
+    """A vote for each node of the model whose results differ, in the order of the model.
+
+    Args:
+        proto: the model, which irc can import.
+        folder: where its external data lies.
+        feeds: its inputs.
+        tolerance: how far results may be apart.
+        depth: how many functions and branches in each other are looked into.
+    """
+    ours = unoptimised(proto if not folder else _with_data(proto, folder))
+    known = set(ours.values)
+    nodes = [node for node in proto.graph.node if node.op_type != "Constant" and any(node.output)]
+    found: list[Vote] = []
+    for start in range(0, len(nodes), AT_ONCE):
+        chunk = nodes[start : start + AT_ONCE]
+        names = dict.fromkeys(name for node in chunk for name in (*reads(node), *node.output) if name in known)
+        values = {**feeds, **ours.run(feeds, list(names), {})}
+        for node, theirs in _apart(proto, folder, chunk, values):
+            vote = _vote(proto, folder, node, values, theirs, tolerance, depth)
+            if vote is not None:
+                found.append(vote)
+    return found
+
+
+def _with_data(proto: ModelProto, folder: str) -> ModelProto:
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    load_external_data_for_model(copy, folder)
+    return copy
+
+
+def _apart(
+    proto: ModelProto, folder: str, nodes: Sequence[NodeProto], values: Values
+) -> Iterator[tuple[NodeProto, Values]]:
+    """Each of ``nodes`` with the results that ONNX Runtime has for it alone, by name, where it has some."""
+    found = _run_apart(proto, folder, nodes, values, peers.exact_onnxruntime)
+    for node in nodes:
+        own = found if found is not None else _run_apart(proto, folder, [node], values, peers.exact_onnxruntime)
+        if own is not None:
+            yield node, own
+
+
+def _run_apart(
+    proto: ModelProto,
+    folder: str,
+    nodes: Sequence[NodeProto],
+    values: Values,
+    peer: Callable[[ModelProto, str], peers.Runner],
+    constants: bool = True,
+) -> dict[str, Any] | None:
+    """The results of ``nodes``, each computed from ``values``; None if the peer cannot do it."""
+    model = nodes_apart(proto, nodes, values, constants)
+    if model is None:
+        return None
+    made = [name for node in nodes for name in node.output if name]
+    try:
+        results = peer(model, folder)(_fed(model, values), [name + OWN for name in made])
+    except Unable:
+        return None
+    return dict(zip(made, results, strict=True))
+
+
+def _fed(model: ModelProto, values: Values) -> dict[str, Any]:
+    return {info.name: values[info.name] for info in model.graph.input}
+
+
+def _vote(
+    proto: ModelProto,
+    folder: str,
+    node: NodeProto,
+    values: Values,
+    theirs: Values,
+    tolerance: Tolerance,
+    depth: int,
+) -> Vote | None:
+    """The vote on one node; None if irc and ONNX Runtime agree on it."""
+    strict = tolerance.strict()
+    names = [name for name in node.output if name and name in values and name in theirs]
+    for name in names:
+        error, same = difference(values[name], theirs[name], strict)
+        if not same:
+            break
+    else:
+        return None
+    undecided = Vote(name, _label(node), error, "", None)
+    if depth:
+        for inner in _inside(proto, node, values):
+            vote = _vote_inside(inner, folder, node, values, theirs, tolerance, depth - 1, undecided)
+            if vote is not undecided:
+                return vote
+    for by, third in _third_parties(proto, folder, node, values):
+        vote = _decided(undecided, values, theirs, third, by, tolerance)
+        if vote is not undecided:
+            return vote
+    return undecided
+
+
+def _decided(
+    undecided: Vote, values: Values, theirs: Values, third: Values, by: str, tolerance: Tolerance
+) -> Vote | None:
+    """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
+    names = [name for name in third if name in values and name in theirs]
+    irc_is_right = all(difference(values[name], third[name], tolerance)[1] for name in names)
+    ort_is_right = all(difference(theirs[name], third[name], tolerance)[1] for name in names)
+    if irc_is_right and ort_is_right:
+        return None
+    if irc_is_right or ort_is_right:
+        return replace(undecided, by=by, irc_is_right=irc_is_right)
+    return undecided
+
+
+def _label(node: NodeProto) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else f"onnx::{node.op_type}"
+
+
+def _inside(proto: ModelProto, node: NodeProto, values: Values) -> Iterator[ModelProto]:
+    for make in (body_of, branch_of):
+        inner = make(proto, node, values)
+        if inner is not None:
+            yield inner
+
+
+def _vote_inside(
+    inner: ModelProto,
+    folder: str,
+    node: NodeProto,
+    values: Values,
+    theirs: Values,
+    tolerance: Tolerance,
+    depth: int,
+    outer: Vote,
+) -> Vote | None:
+    """The vote on what ``node`` runs, a function or a branch, as a model of its own; ``outer`` if undecided."""
+    passed = [values.get(name) for name in node.input]
+    given = dict(zip((info.name for info in inner.graph.input), passed)) if node.op_type != "If" else {}
+    feeds = {info.name: given.get(info.name, values.get(info.name)) for info in inner.graph.input}
+    outputs = [output.name for output in inner.graph.output]
+    try:
+        found = peers.exact_onnxruntime(inner, folder)(feeds, outputs)
+        differing = votes(inner, folder, feeds, tolerance, depth)
+    except (Unable, Error):
+        return outer
+    wrong = next((vote for vote in differing if not vote.irc_is_right), None)
+    if wrong is not None:
+        return wrong
+    if differing:
+        return differing[0]
+    third = {name: value for name, value in zip(node.output, found) if name in values}
+    return _decided(outer, values, theirs, third, "ONNX Runtime, of its body alone,", tolerance)
+
+
+def _third_parties(
+    proto: ModelProto, folder: str, node: NodeProto, values: Values
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Who else can compute ``node``, and what they compute."""
+    found = _run_apart(proto, folder, [node], values, peers.reference_for_nodes, constants=False)
+    if found is not None:
+        yield "onnx.reference", found
+    wide = _widened(proto, node, values)
+    if wide is not None:
+        found = _run_apart(proto, folder, [node], wide, peers.exact_onnxruntime, constants=False)
+        if found is not None:
+            yield "ONNX Runtime in float64", {name: _as(found[name], values.get(name)) for name in found}
+
+
+def _widened(proto: ModelProto, node: NodeProto, values: Values) -> dict[str, Any] | None:
+    """The operands of ``node`` in double precision, where the operator takes that; None if it changes nothing."""
+    from onnx import defs
+
+    try:
+        version = next(o.version for o in proto.opset_import if o.domain == node.domain)
+        schema: Any = defs.get_schema(node.op_type, version, node.domain)
+    except (StopIteration, defs.SchemaError):
+        return None
+    takes = {c.type_param_str for c in schema.type_constraints if "tensor(double)" in c.allowed_type_strs}
+    wide: dict[str, Any] = {}
+    for i, name in enumerate(node.input):
+        formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+        value = values.get(name)
+        if formal.type_str in takes and is_array(value) and value.dtype in (np.float32, np.float16):
+            wide[name] = value.astype(np.float64)
+    return {**values, **wide} if wide else None
+
+
+def _as(found: Any, ours: Any) -> Any:
+    """``found`` with the element type of ``ours``, if both are tensors of floats."""
+    if is_array(found) and is_array(ours) and found.dtype == np.float64:
+        with np.errstate(all="ignore"):
+            return found.astype(ours.dtype)
+    return found

@@ -1,0 +1,224 @@
+"""Random but repeatable values for the inputs of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir import types
+from irc.ir.limits import MAX_RANK
+from irc.ir.types import DType, ListType, OptionalType, Shape, TensorType, Type
+from irc.random_inputs.domain import Array, Domain
+from irc.random_inputs.sizes import HOLDERS, assumed_sizes
+from irc.runtime.arguments import Argument
+
+MAX_ELEMENTS = 2**28
+"""Larger inputs are not made up: a model may state any size."""
+
+ANYTHING = Domain()
+
+_EDGES = (1.0, -1.0, 0.5, -6.5, 6.5, 20.0, -20.0, 100.0, -100.0, 2.0**-140)
+"""Bounds that activations clip to and where they saturate; one is below the normal numbers of float32."""
+
+LETTERS = np.array(list("abcdefgh"), object)
+"""The strings that are made up."""
+
+_SINGLE: dict[Type, TensorType] = {
+    types.INT: TensorType(DType.INT64, ()),
+    types.FLOAT: TensorType(DType.DOUBLE, ()),
+    types.BOOL: TensorType(DType.BOOL, ()),
+    types.COMPLEX: TensorType(DType.COMPLEX128, ()),
+    types.STR: TensorType(DType.STRING, ()),
+}
+"""Numbers and strings that are no tensors, as the tensors that they are drawn as."""
+
+
+class Style(Enum):
+    """Which values are drawn where readers leave that open.
+
+    Attributes:
+        PLAIN: floats that are normally distributed, integers in [0, 8).
+        MIXED: small whole numbers and zeros of either sign among the floats, negative numbers among the integers.
+        EDGES: MIXED, and some numbers that are large or tiny.
+    """
+
+    PLAIN = "plain"
+    MIXED = "mixed"
+    EDGES = "edges"
+
+
+def seeded_inputs(
+    arguments: Iterable[Argument],
+    seed: int,
+    sizes: Mapping[str, int] | None = None,
+    domains: Mapping[str, Domain] | None = None,
+    style: Style = Style.PLAIN,
+) -> dict[str, Any]:
+    """A value for each input that a caller must give, by name.
+
+    Floats are normally distributed around 0 with deviation 1; from rank 3 on, part of that is one offset a channel
+    (axis 1), so that two seeds still differ after a network has averaged over all positions. Integers lie in [0, 8),
+    strings are one of eight letters. A list has two elements, a list in a list one.
+
+    Args:
+        arguments: the inputs; optional ones are left out. They must be numbers or strings, tensors of them with a
+            known rank, or lists and tuples of these.
+        seed: the same seed gives the same values.
+        sizes: sizes of named dimensions; those not given here are as `assumed_sizes` says, unnamed ones 1.
+        domains: what the elements of inputs may be, by name, as `irc.random_inputs.readers.domains` finds it.
+        style: which values are drawn otherwise.
+
+    Raises:
+        Error: IRC102, an input is something else, such as an object, has no shape or too many dimensions, or is too
+            large.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = [argument for argument in arguments if not argument.optional]
+    assumed = assumed_sizes(drawn, sizes)
+    known = domains or {}
+    return {
+        a.name: _draw(_Source(rng, assumed, a.where, known.get(a.name, ANYTHING), style, seed), a.type) for a in drawn
+    }
+
+
+def can_be_made_up(type: Type) -> bool:
+    """Whether `seeded_inputs` has values of this type, if they are not too large."""
+    if isinstance(type, HOLDERS):
+        return all(map(can_be_made_up, type.inner))
+    tensor = _SINGLE.get(type, type)
+    return tensor.dtype is not None and tensor.shape is not None
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a value is drawn from, and for which input."""
+
+    rng: np.random.Generator
+    sizes: Mapping[str, int]
+    where: str
+    domain: Domain
+    style: Style
+    seed: int
+
+
+def _draw(source: _Source, type: Type, elements: int = 2) -> Any:
+    """A value of ``type``; lists have ``elements`` elements."""
+    if isinstance(type, OptionalType):
+        return _draw(source, type.elem, elements)
+    if isinstance(type, HOLDERS):
+        parts = type.inner * elements if isinstance(type, ListType) else type.inner
+        drawn = [_draw(source, part, elements=1) for part in parts]
+        return drawn if isinstance(type, ListType) else tuple(drawn)
+    tensor = _SINGLE.get(type, type)
+    if tensor.dtype is None or tensor.shape is None:
+        message = "only numbers, strings, tensors of them whose rank is known, and lists of these can be made up"
+        raise Error("IRC102", f"{message}: not {type}; give a value for it (--input)", source.where)
+    array = _draw_tensor(source, tensor.dtype, tensor.shape)
+    return array.item() if type in _SINGLE else array
+
+
+def _draw_tensor(source: _Source, dtype: DType, declared: Shape) -> Array:
+    rng = source.rng
+    shape = [d if isinstance(d, int) else source.sizes[d] if isinstance(d, str) else 1 for d in declared]
+    if len(shape) > MAX_RANK:
+        raise Error("IRC102", f"it has {len(shape)} dimensions; at most {MAX_RANK} are possible", source.where)
+    if math.prod(shape) > MAX_ELEMENTS:
+        elements = f"a tensor of shape {shape} has {math.prod(shape)} elements"
+        message = (
+            f"{elements}; at most {MAX_ELEMENTS} are made up: give it (--input), or smaller sizes (--dim, --shape)"
+        )
+        raise Error("IRC102", message, source.where)
+    if dtype is DType.STRING:
+        return np.asarray(LETTERS[rng.integers(0, len(LETTERS), shape)], object)
+    if source.domain.whole is not None and math.prod(shape) == len(source.domain.whole):
+        return np.array(source.domain.whole).reshape(shape).astype(dtype.numpy)
+    if source.domain.is_mask and source.domain.bounds is None and (shape or dtype is not DType.BOOL):
+        return _mask(rng, shape).astype(dtype.numpy)
+    if dtype is DType.BOOL or dtype.is_integer:
+        return _integers(source, dtype, shape).astype(dtype.numpy)
+    if len(shape) < 3:
+        drawn = rng.normal(size=shape)
+    else:
+        drawn = 0.8 * rng.normal(size=shape) + 0.6 * rng.normal(size=[*shape[:2], *[1] * len(shape[2:])])
+    if source.style is not Style.PLAIN:
+        drawn = _mixed(rng, np.asarray(drawn), source.style)
+    if dtype is DType.FLOAT8E8M0:  # has no sign
+        drawn = np.abs(drawn)
+    if source.domain.is_positive:
+        drawn = np.abs(drawn) + 2.0**-6
+    if source.domain.bounds is not None:
+        drawn = np.clip(np.rint(drawn), *source.domain.bounds)
+    if dtype.numpy.kind == "c":
+        drawn = drawn + 1j * rng.normal(size=shape)
+    return np.asarray(drawn).astype(dtype.numpy)
+
+
+def _mixed(rng: np.random.Generator, drawn: Array, style: Style) -> Array:
+    """``drawn`` with some whole numbers and zeros of either sign among it; with large and tiny numbers at the edges."""
+    which = rng.uniform(size=list(drawn.shape))
+    mixed = np.where(which < 1 / 4, np.rint(2 * drawn), drawn)
+    edges = (0.0, -0.0, *_EDGES) if style is Style.EDGES else (0.0, -0.0)
+    return np.where(which > 1 - len(edges) / 32, rng.choice(edges, drawn.shape), mixed)
+
+
+def _mask(rng: np.random.Generator, shape: list[int]) -> Array:
+    """Along the last axis ones, then zeros: there is always a one, or all that is masked might be no number.
+
+    An axis of one element does not count as the last.
+    """
+    axis = max((i for i, size in enumerate(shape) if size > 1), default=-1)
+    if axis < 0:
+        return np.ones(shape)
+    size = shape[axis]
+    lengths = rng.integers((size + 1) // 2, size + 1, [*shape[:axis], *[1] * (len(shape) - axis)])
+    lengths.flat[:1] = size - 1  # something is masked
+    places = np.arange(size).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(places < np.maximum(lengths, 1), shape).astype(np.float64)
+
+
+def _integers(source: _Source, dtype: DType, shape: list[int]) -> Array:
+    rng, domain, style = source.rng, source.domain, source.style
+    if dtype is DType.BOOL:
+        return rng.integers(0, 2, shape)
+    bounds = domain.bounds
+    if bounds is None and domain.compared and not shape:
+        return np.array(domain.compared[source.seed % len(domain.compared)])
+    least, most = _limits(dtype)
+    if bounds is None:
+        low, high = 0, 1 if dtype.bits < 4 else 7
+        if domain.is_positive:
+            low = 1
+        elif domain.is_arithmetic and style is not Style.PLAIN:
+            low, high = (least, most) if dtype.bits <= 8 else (-4, 9)
+    else:
+        low, high = bounds
+    low, high = max(low, least), max(low, min(high, most))
+    if domain.distinct is not None and shape:
+        return _distinct(rng, shape, domain.distinct, low, high)
+    drawn = rng.integers(low, high + 1, shape)
+    if style is not Style.PLAIN:
+        inside = [low, high, *(n for n in domain.compared if low <= n <= high)]
+        drawn = np.where(rng.random(shape) < 1 / 6, rng.choice(inside, shape), drawn)
+    return drawn
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type, of those below 2**62."""
+    signed = dtype.name.startswith("I")
+    bits = min(dtype.bits, 62) - signed
+    return -(2**bits) if signed else 0, 2**bits - 1
+
+
+def _distinct(rng: np.random.Generator, shape: list[int], axis: int, low: int, high: int) -> Array:
+    """Indices that differ along ``axis``, as far as there are enough: what is scattered twice may be either."""
+    axis = axis % len(shape) if -len(shape) <= axis < len(shape) else 0
+    count = high - low + 1
+    start = int(rng.integers(0, count))
+    along = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(low + (start + along) % count, shape).copy()

@@ -1,0 +1,453 @@
+"""Finds what the elements of inputs may be by looking at the operators that read them.
+
+An input is followed through operators that only move its elements (Cast, Reshape, Concat...), that add a constant, into
+branches, loops, functions and fusion groups. At each other operator, `_READERS` says what its operand must be: indices
+lie within what they index, a shape is one that the operator accepts. Sizes come from the types in the graph, which
+should be as exact as inference makes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.ir.constants import constant_tensor, one_number
+from irc.ir.functions import callee, inner_graph
+from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
+from irc.ir.ops.pointwise import POINTWISE
+from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from irc.ir.slots import slots
+from irc.ir.types import DType, Shape, TensorType
+from irc.random_inputs.domain import Domain
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+
+SMALL_SHAPE = 64
+"""Elements of tensors that are taken for shapes, axes and the like, at most."""
+
+_MOVERS = frozenset(
+    f"onnx::{name}"
+    for name in (
+        "Cast CastLike Dropout Expand Flatten Gather GatherElements GatherND Identity Pad Reshape Slice Split Squeeze "
+        "Tile Transpose Unsqueeze"
+    ).split()
+) | {
+    f"aten::{name}"
+    for name in (
+        "clone contiguous detach expand flatten movedim permute repeat reshape select slice squeeze t to transpose "
+        "unsqueeze view"
+    ).split()
+}
+"""Operators whose results are elements of the first operand."""
+
+_REDUCTIONS = frozenset(f"onnx::Reduce{name}" for name in "L1 L2 Max Mean Min Prod Sum SumSquare".split())
+
+
+_COMPUTING = POINTWISE | TORCH_POINTWISE | _REDUCTIONS
+"""Operators that take any numbers."""
+
+
+class Flow(NamedTuple):
+    """Elements of an input, plus ``offset``, at an operand of ``node``."""
+
+    node: Node
+    operand: int
+    offset: int
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.node.inputs
+
+    def shape(self, operand: int) -> Shape | None:
+        """The shape of another operand."""
+        return self.operands[operand].type.shape if operand < len(self.operands) else None
+
+    def size(self, operand: int, axis: int) -> int | None:
+        """The size of another operand along ``axis``; None if it is not known."""
+        shape = self.shape(operand)
+        if shape is None or not -len(shape) <= axis < len(shape):
+            return None
+        size = shape[axis]
+        return size if isinstance(size, int) else None
+
+    def attribute(self, name: str, default: int) -> int:
+        value = self.node.attributes.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def few(self) -> int | None:
+        """How many elements the operand has, if it is small."""
+        shape = self.shape(self.operand)
+        if shape is None or not all(isinstance(d, int) for d in shape):
+            return None
+        count = math.prod(d for d in shape if isinstance(d, int))
+        return count if count <= SMALL_SHAPE else None
+
+
+def domains(graph: Graph) -> dict[str, Domain]:
+    """What the elements of each input of ``graph`` may be, by name."""
+    return {value.name: domain_of(value) for value in graph.inputs if isinstance(value.type, TensorType)}
+
+
+def domain_of(value: Value) -> Domain:
+    """What the elements of ``value``, an input, may be."""
+    domain = Domain()
+    name = value.name.lower()
+    for flow in _flows(value):
+        kind = flow.node.kind
+        reader = _READERS.get((kind, flow.operand))
+        if reader is not None:
+            reader(flow, domain)
+            domain.is_arithmetic = False
+        elif kind not in _COMPUTING and kind not in _MOVERS and not flow.node.is_return:
+            domain.is_arithmetic = False
+        else:
+            _note_arithmetic(flow, domain)
+    if "mask" in name and domain.bounds is None and domain.whole is None:
+        domain.is_mask = True
+    return domain
+
+
+def _flows(value: Value) -> Iterator[Flow]:
+    """Where the elements of ``value`` get to."""
+    pending: list[tuple[Value, int]] = [(value, 0)]
+    seen = {value}
+    callers: dict[Graph, list[Node]] = {}
+    while pending:
+        at, offset = pending.pop()
+        for user, operand in at.uses:
+            yield Flow(user, operand, offset)
+            for onward, added in _onward(user, operand, callers):
+                if onward not in seen:
+                    seen.add(onward)
+                    pending.append((onward, offset + added))
+
+
+def _onward(node: Node, operand: int, callers: dict[Graph, list[Node]]) -> Iterator[tuple[Value, int]]:
+    """The values that have the elements of an operand of ``node``, and what was added to them.
+
+    ``callers`` has the nodes through which graphs were entered: fusion groups and calls.
+    """
+    kind = node.kind
+    if kind in _MOVERS and operand == 0:
+        yield from ((output, 0) for output in node.outputs)
+    elif (
+        kind in ("onnx::Concat", "onnx::Max", "onnx::Min")
+        or (kind in ("onnx::Where", "aten::where") and operand > 0)
+        or (kind in ("onnx::Clip",) and operand == 0)
+    ):
+        yield node.outputs[0], 0
+    elif kind in ("onnx::Add", "onnx::Sub", "aten::add", "aten::sub") and len(node.inputs) > 1:
+        other = one_number(node.inputs[1 - operand]) if operand < 2 else None
+        if other is not None and other == int(other) and (operand == 0 or kind.endswith("dd")):
+            yield node.outputs[0], int(other) if kind.endswith("dd") else -int(other)
+    elif kind in (GROUP, CALL):
+        first = int(kind == CALL)  # what is called comes first
+        called = _called(node)
+        if called is not None and first <= operand < len(called.inputs) + first:
+            callers.setdefault(called, []).append(node)
+            yield called.inputs[operand - first], 0
+    elif kind in LOOPS:
+        for slot in slots(node) or ():
+            if slot.input == operand:
+                if slot.param is not None:
+                    yield node.blocks[0].params[slot.param], 0
+                if slot.output is not None:
+                    yield node.outputs[slot.output], 0
+    elif node.is_return and node.outer is not None:
+        outer = node.outer
+        if outer.kind == IF:
+            yield outer.outputs[operand], 0
+        elif outer.kind in LOOPS:
+            for slot in slots(outer) or ():
+                if slot.returned == operand and slot.output is not None:
+                    yield outer.outputs[slot.output], 0
+    elif node.is_return:
+        yield from ((caller.outputs[operand], 0) for caller in callers.get(node.graph, ()))
+
+
+def _called(node: Node) -> Graph | None:
+    """The graph that a fusion group or a call runs."""
+    if node.kind == GROUP:
+        return inner_graph(node)
+    name, module = callee(node), node.graph.module
+    return None if name is None or module is None else module.graphs.get(name)
+
+
+# -- what operands must be -----------------------------------------------------
+
+
+def _index(data: int, axis: int | str, default: int = 0) -> Callable[[Flow, Domain], None]:
+    """A reader of indices into operand ``data`` along an axis, which an attribute may name."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        at = axis if isinstance(axis, int) else flow.attribute(axis, default)
+        _within(flow.size(data, at), flow, domain)
+
+    return narrow
+
+
+def _within(size: int | None, flow: Flow, domain: Domain) -> None:
+    """Indices into ``size`` positions; if that is not known, the first one, which all have that have any."""
+    domain.between(-flow.offset, (1 if size is None else max(size, 1)) - 1 - flow.offset)
+
+
+def _torch_index(data: int, axis: int) -> Callable[[Flow, Domain], None]:
+    """A reader of indices along the axis that operand ``axis`` says."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        at = one_number(flow.operands[axis])
+        node = flow.operands[axis].node
+        value = node.attributes.get("value") if node is not None else None
+        along = int(at) if at is not None else value if isinstance(value, int) else None
+        _within(None if along is None else flow.size(data, along), flow, domain)
+
+    return narrow
+
+
+def _scattered(flow: Flow, domain: Domain) -> None:
+    axis = flow.attribute("axis", 0)
+    _within(flow.size(0, axis), flow, domain)
+    domain.distinct = axis
+
+
+def _coordinates(first: int | str) -> Callable[[Flow, Domain], None]:
+    """A reader of coordinates: the last axis has an index for each of the first axes of the data, from ``first`` on."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        start = first if isinstance(first, int) else flow.attribute(first, 0)
+        many = flow.size(flow.operand, -1)
+        shape = flow.shape(0) or ()
+        sizes = [flow.size(0, i) for i in range(start, min(len(shape), start + (many or 1)))]
+        known = [size for size in sizes if size is not None]
+        _within(min(known) if known and len(known) == len(sizes) else None, flow, domain)
+        if flow.node.kind == "onnx::ScatterND":
+            domain.distinct = 0
+
+    return narrow
+
+
+def _up_to(data: int, axis: int | str, low: int = 1, default: int = -1) -> Callable[[Flow, Domain], None]:
+    """A reader of lengths: from ``low`` to the size of operand ``data`` along an axis."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        at = axis if isinstance(axis, int) else flow.attribute(axis, default)
+        size = flow.size(data, at)
+        domain.between(low, max(low, low if size is None else size))
+
+    return narrow
+
+
+def _between(low: int, high: int) -> Callable[[Flow, Domain], None]:
+    def narrow(flow: Flow, domain: Domain) -> None:
+        domain.between(low, high)
+
+    return narrow
+
+
+def _whole(elements: Callable[[Flow, int], list[float] | None]) -> Callable[[Flow, Domain], None]:
+    """A reader of a small tensor as a whole, from the number of its elements."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        count = flow.few()
+        found = None if count is None else elements(flow, count)
+        if found is not None and count is not None and domain.whole is None:
+            domain.whole = [float(x) for x in (found + [found[-1] if found else 1.0] * count)[:count]]
+        elif domain.whole is None:
+            domain.between(1, 2)
+
+    return narrow
+
+
+def _known(shape: Shape | None) -> list[int] | None:
+    if shape is None:
+        return None
+    return [size if isinstance(size, int) else 1 for size in shape]
+
+
+def _target(flow: Flow, count: int) -> list[float] | None:
+    """A shape with as many elements as the data: its own, or all along the first axis."""
+    sizes = _known(flow.shape(0))
+    if sizes is not None and len(sizes) == count:
+        return [float(size) for size in sizes]
+    return [-1.0] + [1.0] * (count - 1)
+
+
+def _broadcast(flow: Flow, count: int) -> list[float] | None:
+    """A shape that the data broadcasts to."""
+    sizes = _known(flow.shape(0)) or []
+    wide = [2] * max(0, count - len(sizes)) + sizes[max(0, len(sizes) - count) :]
+    return [float(size) for size in wide]
+
+
+def _reshaped_image(flow: Flow, count: int) -> list[float] | None:
+    """Sizes twice as large as the data, but for the first two axes."""
+    sizes = _known(flow.shape(0)) or []
+    skipped = max(0, count - max(0, len(sizes) - 2))
+    return [float(s) if i < skipped else 2.0 * s for i, s in enumerate(sizes[len(sizes) - count :])] or None
+
+
+def _scales(flow: Flow, count: int) -> list[float] | None:
+    rank = len(flow.shape(0) or ())
+    skipped = max(0, count - max(0, rank - 2))
+    return [1.0] * skipped + [2.0] * (count - skipped)
+
+
+def _axes(flow: Flow, count: int) -> list[float] | None:
+    rank = len(flow.shape(0) or ())
+    return [float(i) for i in range(max(0, rank - count), rank)] or [0.0]
+
+
+def _single_axes(flow: Flow, count: int) -> list[float] | None:
+    """Axes of size 1."""
+    return [float(i) for i, size in enumerate(flow.shape(0) or ()) if size == 1] or None
+
+
+def _parts(flow: Flow, count: int) -> list[float] | None:
+    size = flow.size(0, flow.attribute("axis", 0))
+    if size is None:
+        return None
+    part, rest = divmod(size, max(count, 1))
+    return [float(part)] * (count - 1) + [float(part + rest)]
+
+
+def _same(*numbers: float) -> Callable[[Flow, int], list[float] | None]:
+    return lambda flow, count: [float(numbers[i % len(numbers)]) for i in range(count)]
+
+
+def _one(low: float) -> Callable[[Flow, Domain], None]:
+    """A reader of one number."""
+
+    def narrow(flow: Flow, domain: Domain) -> None:
+        domain.whole = [low] if domain.whole is None and flow.few() == 1 else domain.whole
+
+    return narrow
+
+
+def _positive(flow: Flow, domain: Domain) -> None:
+    domain.is_positive = True
+    if domain.low is None or domain.low < 1:
+        dtype = flow.operands[flow.operand].type.dtype
+        if dtype is not None and dtype.is_integer:
+            domain.low = 1
+            domain.high = 7 if domain.high is None else domain.high
+
+
+def _masking(flow: Flow, domain: Domain) -> None:
+    domain.is_mask = True
+
+
+def _cast(flow: Flow, domain: Domain) -> None:
+    if flow.node.attributes.get("to") == DType.BOOL.onnx:
+        domain.is_mask = True
+
+
+def _compared(flow: Flow, domain: Domain) -> None:
+    other = constant_tensor(flow.operands[1 - flow.operand]) if len(flow.operands) == 2 else None
+    if other is not None and other.numel == 1:
+        number = float(other.scalar) - flow.offset
+        if math.isfinite(number) and number == int(number):
+            domain.compared.append(int(number))
+
+
+def _subtracted(flow: Flow, domain: Domain) -> None:
+    if one_number(flow.operands[0]) == 1:
+        domain.is_mask = True
+
+
+def _note_arithmetic(flow: Flow, domain: Domain) -> None:
+    reader = _ARITHMETIC.get((flow.node.kind, flow.operand))
+    if reader is not None:
+        reader(flow, domain)
+
+
+_ARITHMETIC: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
+    ("onnx::Cast", 0): _cast,
+    ("onnx::Div", 1): _positive,
+    ("onnx::Log", 0): _positive,
+    ("onnx::Mod", 1): _positive,
+    ("onnx::Reciprocal", 0): _positive,
+    ("onnx::Sqrt", 0): _positive,
+    ("onnx::Sub", 1): _subtracted,
+    ("onnx::Where", 0): _masking,
+    ("aten::where", 0): _masking,
+    **{(f"onnx::{op}", i): _compared for op in ("Equal", "Greater", "GreaterOrEqual", "Less") for i in (0, 1)},
+    ("onnx::BitShift", 1): _between(0, 3),
+    ("onnx::Pow", 1): _between(0, 3),
+    **{(f"aten::{op}", 0): _positive for op in ("log", "sqrt", "rsqrt", "reciprocal", "log2", "log10")},
+    ("aten::div", 1): _positive,
+}
+"""What pointwise operators make of an operand: they take any, but not all results tell anything."""
+
+_READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
+    ("onnx::Gather", 1): _index(0, "axis"),
+    ("onnx::GatherElements", 1): _index(0, "axis"),
+    ("onnx::GatherND", 1): _coordinates("batch_dims"),
+    ("onnx::Scatter", 1): _scattered,
+    ("onnx::ScatterElements", 1): _scattered,
+    ("onnx::ScatterND", 1): _coordinates(0),
+    ("onnx::TensorScatter", 2): _between(0, 0),
+    ("onnx::ArrayFeatureExtractor", 1): _index(0, -1),
+    ("ai.onnx.ml::ArrayFeatureExtractor", 1): _index(0, -1),
+    ("onnx::NegativeLogLikelihoodLoss", 1): _index(0, 1),
+    ("onnx::SoftmaxCrossEntropyLoss", 1): _index(0, 1),
+    ("onnx::RoiAlign", 2): _index(0, 0),
+    ("onnx::RotaryEmbedding", 3): _index(1, 0),
+    ("onnx::SequenceAt", 1): _between(0, 0),
+    ("onnx::SequenceInsert", 2): _between(0, 0),
+    ("onnx::SequenceErase", 1): _between(0, 0),
+    ("onnx::OneHot", 0): _between(0, 1),
+    ("onnx::OneHot", 1): _one(4.0),
+    ("onnx::TopK", 1): _up_to(0, "axis"),
+    ("onnx::Trilu", 1): _between(-1, 1),
+    ("onnx::CumSum", 1): _one(0.0),
+    ("onnx::CumProd", 1): _one(0.0),
+    ("onnx::RNN", 4): _up_to(0, 0),
+    ("onnx::GRU", 4): _up_to(0, 0),
+    ("onnx::LSTM", 4): _up_to(0, 0),
+    ("onnx::ReverseSequence", 1): lambda flow, domain: _up_to(0, flow.attribute("time_axis", 0))(flow, domain),
+    ("onnx::Attention", 6): _up_to(1, -2),
+    ("onnx::Reshape", 1): _whole(_target),
+    ("onnx::Expand", 1): _whole(_broadcast),
+    ("onnx::Tile", 1): _whole(_same(1, 2)),
+    ("onnx::ConstantOfShape", 0): _whole(_same(2, 3, 1)),
+    ("onnx::Resize", 2): _whole(_scales),
+    ("onnx::Resize", 3): _whole(_reshaped_image),
+    ("onnx::Upsample", 1): _whole(_scales),
+    ("onnx::CenterCropPad", 1): _whole(_reshaped_image),
+    ("onnx::Pad", 1): _whole(_same(0, 1)),
+    ("onnx::Split", 1): _whole(_parts),
+    ("onnx::SplitToSequence", 1): _one(1.0),
+    ("onnx::Squeeze", 1): _whole(_single_axes),
+    ("onnx::Unsqueeze", 1): _whole(lambda flow, count: [float(i) for i in range(count)]),
+    ("onnx::Slice", 1): _whole(_same(0)),
+    ("onnx::Slice", 2): _whole(_same(2, 1)),
+    ("onnx::Slice", 3): _whole(_axes),
+    ("onnx::Slice", 4): _whole(_same(1)),
+    ("onnx::Range", 0): _one(0.0),
+    ("onnx::Range", 1): _one(5.0),
+    ("onnx::Range", 2): _one(1.0),
+    ("onnx::NonMaxSuppression", 2): _one(3.0),
+    ("onnx::NonMaxSuppression", 3): _one(0.5),
+    ("onnx::NonMaxSuppression", 4): _one(0.1),
+    ("onnx::DequantizeLinear", 1): _positive,
+    ("onnx::QuantizeLinear", 1): _positive,
+    ("onnx::BatchNormalization", 4): _positive,
+    ("onnx::Dropout", 1): _one(0.5),
+    ("onnx::Dropout", 2): _one(0.0),
+    (ONNX_LOOP, 0): _one(3.0),
+    (ONNX_LOOP, 1): _one(1.0),
+    **{(kind, 1): _whole(_axes) for kind in (*_REDUCTIONS, "onnx::ReduceLogSum", "onnx::ReduceLogSumExp")},
+    ("aten::embedding", 1): _index(0, 0),
+    ("aten::embedding_bag", 1): _index(0, 0),
+    ("aten::index_select", 2): _torch_index(0, 1),
+    ("aten::gather", 2): _torch_index(0, 1),
+    ("aten::take", 1): _between(0, 0),
+    ("aten::scatter", 2): _torch_index(0, 1),
+    ("aten::scatter_add", 2): _torch_index(0, 1),
+    ("aten::one_hot", 0): _between(0, 3),
+    ("aten::nll_loss", 1): _index(0, 1),
+    ("aten::cross_entropy_loss", 1): _index(0, 1),
+}
+"""What operators require of an operand. (Graph's own operators, such as `ONNX_LOOP`, too.)"""

@@ -1,0 +1,190 @@
+"""Who is blamed where ONNX Runtime and irc differ: whoever stands alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import irc
+from irc.check import check_model
+from irc.errors import Error
+from irc.ir import Node
+from irc.runtime.kernels import registry
+from irc.runtime.kernels.registry import Kernel
+from tests.cli.helpers import model, node
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def typed(proto: onnx.ModelProto, input: int | None = None, output: int | None = None) -> onnx.ModelProto:
+    """``proto`` with other element types of its first input and output."""
+    if input is not None:
+        proto.graph.input[0].type.tensor_type.elem_type = input
+    if output is not None:
+        proto.graph.output[0].type.tensor_type.elem_type = output
+    return proto
+
+
+def resized(inputs: str, weights: dict[str, Any], shape: list[int], opset: int, **attributes: Any) -> onnx.ModelProto:
+    return model([node("Resize", inputs, "y", mode="nearest", **attributes)], {"x": shape}, ["y"], weights, opset=opset)
+
+
+def with_function(nodes: list[onnx.NodeProto], function_opset: int, shape: list[int]) -> onnx.ModelProto:
+    """A model of operator set 17 that calls a function of another one."""
+    function = helper.make_function("own", "F", ["x"], ["r"], nodes, [helper.make_opsetid("", function_opset)])
+    graph = helper.make_graph(
+        [helper.make_node("F", ["x"], ["y"], domain="own")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    return helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=9)
+
+
+FLOOR = {"nearest_mode": "floor"}
+OTHERS: dict[str, tuple[onnx.ModelProto, Array]] = {
+    "scales that keep the size": (
+        resized(
+            "x none s",
+            {"none": np.zeros(0, np.float32), "s": np.array([1, 1, 1.2], np.float32)},
+            [1, 1, 4],
+            13,
+            coordinate_transformation_mode="asymmetric",
+            **FLOOR,
+        ),
+        np.arange(4, dtype=np.float32).reshape(1, 1, 4),
+    ),
+    "sigmoid far out": (
+        typed(
+            model([node("Sigmoid", "x", "s"), node("Cast", "s", "y", to=TensorProto.BOOL)], {"x": [3]}, ["y"]),
+            output=TensorProto.BOOL,
+        ),
+        np.array([-70, -50, 3], np.float32),
+    ),
+    "sigmoid far out alone": (
+        model([node("Sigmoid", "x", "y")], {"x": [3]}, ["y"]),
+        np.array([-70, -50, -30], np.float32),
+    ),
+    "half precision that overflows": (
+        typed(
+            model(
+                [node("Add", "x x", "a"), node("Sub", "a x", "y")],
+                {"x": [2]},
+                ["y"],
+            ),
+            TensorProto.FLOAT16,
+            TensorProto.FLOAT16,
+        ),
+        np.array([40000, 1], np.float16),
+    ),
+    "LogSoftmax of operator set 11": (
+        with_function([node("LogSoftmax", "x", "r", axis=1)], 11, [2, 3, 4]),
+        np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7,
+    ),
+    "Hardmax of operator set 12 behind another operator": (
+        with_function([node("Neg", "x", "n"), node("Hardmax", "n", "r", axis=1)], 12, [2, 3, 4]),
+        np.cos(np.arange(24, dtype=np.float32)).reshape(2, 3, 4),
+    ),
+    "integers to a power": (
+        typed(
+            model([node("Pow", "x e", "y")], {"x": [2]}, ["y"], {"e": np.array(5)}),
+            TensorProto.INT64,
+            TensorProto.INT64,
+        ),
+        np.array([5_003, -7], np.int64),
+    ),
+}
+"""What ONNX Runtime computes otherwise, and inputs that show it."""
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_irc_is_not_blamed_for_what_others_compute_wrong(name: str, passes: str) -> None:
+    proto, x = OTHERS[name]
+    result = check_model(irc.compile(proto, passes), proto, given={"x": x})
+    assert result.oracle == "ONNX Runtime"
+
+
+def test_the_result_says_who_stood_where() -> None:
+    proto, x = OTHERS["integers to a power"]
+    (note,) = check_model(irc.compile(proto), proto, given={"x": x}).notes
+    assert note == "at %y, of onnx::Pow, ONNX Runtime stands alone: irc and onnx.reference agree"
+    proto, x = OTHERS["LogSoftmax of operator set 11"]
+    result = check_model(irc.compile(proto), proto, given={"x": x})
+    assert "at %y, of own.F, ONNX Runtime stands alone: irc and ONNX Runtime, of its body alone, agree" in str(result)
+
+
+def test_half_precision_that_is_kept_in_single_is_said_to_be_a_matter_of_rounding() -> None:
+    proto, x = OTHERS["half precision that overflows"]
+    (note,) = check_model(irc.compile(proto), proto, given={"x": x}).notes
+    assert "each operator agrees on equal operands" in note
+
+
+# -- wrong kernels -----------------------------------------------------------
+
+
+def wrong(kind: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the kernels of ``kind`` give something else."""
+    registry.find_binder(kind, None)  # now it is loaded
+    sinces, binders = registry._BINDERS[kind]  # pyright: ignore[reportPrivateUsage]
+
+    def bound(binder: registry.Binder, bound_node: Node) -> Kernel:
+        right = binder(bound_node)
+        return lambda *inputs: change(right(*inputs))
+
+    changed = [lambda n, b=binder: bound(b, n) for binder in binders]
+    monkeypatch.setitem(registry._BINDERS, kind, (sinces, changed))  # pyright: ignore[reportPrivateUsage]
+
+
+BODY = [node("Erf", "x", "e"), node("Mul", "e e", "r")]
+THEN = helper.make_graph(BODY, "t", [], [helper.make_tensor_value_info("r", TensorProto.FLOAT, None)])
+ELSE = helper.make_graph(
+    [node("Neg", "x", "m")], "e", [], [helper.make_tensor_value_info("m", TensorProto.FLOAT, None)]
+)
+PLACES: dict[str, onnx.ModelProto] = {
+    "at the top": model([*BODY, node("Neg", "r", "y")], {"x": ["n", 3]}, ["y"]),
+    "in a function": with_function(BODY, 17, [4, 3]),
+    "in a function of an older operator set": with_function(BODY, 13, [4, 3]),
+    "in a branch": model(
+        [node("If", "c", "y", then_branch=THEN, else_branch=ELSE)], {"x": [4, 3]}, ["y"], {"c": np.array(True)}
+    ),
+}
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("change", [lambda y: y * np.float32(1.01), lambda y: -y + 1, lambda y: np.flip(y, -1).copy()])
+def test_a_wrong_kernel_is_found(
+    place: str, change: Callable[[Any], Any], passes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto = PLACES[place]
+    check_model(irc.compile(proto, passes), proto)
+    wrong("onnx::Erf", change, monkeypatch)
+    with pytest.raises(Error, match="IRC330: .*differs is %e, of onnx::Erf: .*onnx.reference agrees with ONNX Runtime"):
+        check_model(irc.compile(proto, passes), proto)
+
+
+def test_a_wrong_kernel_beside_what_onnx_runtime_computes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    powers = [node("Pow", "x e", "p"), node("Abs", "p", "y")]
+    proto = typed(model(powers, {"x": [2]}, ["y"], {"e": np.array(5)}), TensorProto.INT64, TensorProto.INT64)
+    x = np.array([5_003, -7], np.int64)
+    assert check_model(irc.compile(proto), proto, given={"x": x}).notes
+    wrong("onnx::Abs", lambda y: y + 1, monkeypatch)
+    with pytest.raises(Error, match="differs is %y, of onnx::Abs"):
+        check_model(irc.compile(proto, "none"), proto, given={"x": x})
+
+
+def test_without_a_third_party_irc_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators of ONNX Runtime are what it computes."""
+    text = '<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[n, 4] x) => (float[n, 4] y)'
+    proto = onnx.parser.parse_model(f"{text} {{ t = com.microsoft.QuickGelu<alpha=1.702>(x) y = Neg(t) }}")
+    check_model(irc.compile(proto), proto)
+    wrong("onnx::Sigmoid", lambda y: y * np.float32(1.5), monkeypatch)
+    with pytest.raises(Error, match="IRC330.*com.microsoft.QuickGelu.*nobody else could decide"):
+        check_model(irc.compile(proto, "none"), proto)
