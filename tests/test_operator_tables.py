@@ -14,7 +14,7 @@ from irc.frontend.onnx.bodies import EXPANDED
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS
-from irc.ir.ops import aten, microsoft, onnx_alias, prim
+from irc.ir.ops import aten, layouts, microsoft, onnx_alias, prim
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.aten.tags import tags_of
 from irc.ir.ops.heavy import HEAVY
@@ -26,10 +26,10 @@ from irc.ir.ops.registry import random_switch
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import COMMUTATIVE, TORCH
-from irc.passes import folding, growable, whole
+from irc.passes import folding, whole
 from irc.passes.canonicalize import match
 from irc.passes.dce import OPTIONAL_OUTPUTS
-from irc.passes.remove_mutation.forms import VIEWS
+from irc.passes.remove_mutation.views import VIEWS
 from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
@@ -118,7 +118,10 @@ TABLES = {
     "metadata": KEEPS_METADATA | CHANGES_METADATA.keys(),
     "rewrites": match.RULES,
     "whole": whole._RESHAPES,
-    "laid out anew": growable._LAID_OUT_ANEW,
+    "looking at strides": layouts.LOOKING | layouts.VIEWS_OR_COPIES,
+    "laid out anew": layouts.LAID_OUT_ANEW | layouts.WITH_GAPS,
+    "laid out in order": layouts._CONTIGUOUS | layouts._SAME_ORDER | layouts._PARTS.keys(),
+    "laid out like the first": layouts._LIKE_FIRST | layouts._MEMORY_FORMAT.keys(),
     "outputs": OPTIONAL_OUTPUTS,
     "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
     "views": VIEWS,

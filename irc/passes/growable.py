@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.alias.sets import EMPTY, intersects
+from irc.alias.sets import intersects
 from irc.ir.clone import counterpart
-from irc.ir.functions import inner_graph, with_subgraphs
-from irc.ir.kinds import CALL, IF
+from irc.ir.kinds import IF
 from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
-from irc.ir.types import BOOL, FLOAT, INT, DType, TensorType
+from irc.ir.types import DType, TensorType
+from irc.passes.layouts import Layouts
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Value
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
-
-_ASKING_FOR_STRIDES = frozenset(
-    f"aten::{name}"
-    for name in "as_strided as_strided_ as_strided_scatter data_ptr is_contiguous is_non_overlapping_and_dense "
-    "set_ storage_offset stride view view_as view_as_complex _unsafe_view _reshape_alias".split()
-) | {CALL, "prim::CallMethod"}
-"""Operators of torch's that give, or refuse, something else where a tensor has gaps; and what may call them."""
-
-_LAID_OUT_ANEW = frozenset(
-    f"aten::{name}"
-    for name in "addmm baddbmm bmm embedding linear matmul mm scaled_dot_product_attention size dim numel".split()
-)
-"""Operators whose results lie in memory as they do whatever their operands do."""
 
 
 @register
@@ -70,8 +57,7 @@ class Growable:
         rewriter = ctx.rewriter(graph)
         writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []
         growing: list[Node] = []
-        asked = _asked_for_strides(graph, nodes)
-        held = rewriter.db.location_set(asked) if rewriter.db.any_writes() else EMPTY  # which may be put in lists
+        layouts = Layouts(graph, rewriter.db, ctx.memory)
         types_hold = cache(partial(ctx.types_hold, graph))  # most graphs have no torch.cat
         for node in nodes:
             first = _parts(node)[0]
@@ -82,7 +68,7 @@ class Growable:
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
             elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
                 ctx.note(node, f"copies: %{first.name} or the result is written in place")
-            elif any(v in asked for v in shared) or intersects(rewriter.db.location_set(shared), held):
+            elif layouts.is_seen(shared):
                 ctx.note(node, f"copies: strides of %{first.name} or the result are asked for")
             elif ctx.allow(node):
                 ctx.count("appends")
@@ -129,33 +115,6 @@ def _joins_alike(node: Node) -> bool:
     found = {(part.type.dtype, part.type.rank) for part in parts}
     dtype, rank = found.pop()
     return not found and dtype is not None and bool(rank) and -rank <= axis < rank
-
-
-def _asks_for_strides(node: Node) -> bool:
-    inner = inner_graph(node)
-    runs = (node,) if inner is None else with_subgraphs(inner)
-    return any(each.kind in _ASKING_FOR_STRIDES for each in runs)
-
-
-def _asked_for_strides(graph: Graph, nodes: Sequence[Node]) -> set[Value]:
-    """The values whose strides some operator asks for, and all that these depend on: operators may keep the strides of
-    operands.
-    """
-    asked: set[Value] = set()
-    if all(node.kind == CONCAT for node in nodes):
-        return asked
-    pending = [value for node in graph.walk() if _asks_for_strides(node) for value in node.inputs]
-    while pending:
-        value = pending.pop()
-        if value in asked or value.type in (INT, FLOAT, BOOL):
-            continue
-        asked.add(value)
-        made = value.definer
-        if made is not None and made.kind not in _LAID_OUT_ANEW:
-            pending += made.inputs
-            for block in made.blocks:
-                pending += block.returns
-    return asked
 
 
 def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:

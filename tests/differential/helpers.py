@@ -12,6 +12,7 @@ import pytest
 
 from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import parse_module
+from irc.passes import PassManager
 from irc.runtime.plan import lower
 
 torch: Any = pytest.importorskip("torch")
@@ -157,9 +158,15 @@ def compare(
 
 
 def run_both(
-    text: str, arguments: Sequence[Any], *, strides: bool = True, values: bool = True, tolerance: float | None = None
+    text: str,
+    arguments: Sequence[Any],
+    *,
+    strides: bool = True,
+    values: bool = True,
+    tolerance: float | None = None,
+    passes: str = "",
 ) -> None:
-    """Run a graph both ways, and compare as `compare` does."""
+    """Run a graph both ways, in irc after ``passes``, and compare as `compare` does."""
     graph = one_result(torch._C.parse_ir(text))
     given = [plain(a) for a in arguments]
     storages: dict[int, Any] = {}
@@ -177,6 +184,8 @@ def run_both(
         its_error = error
     module = parse_module(str(graph))
     copy_into_outs(module)
+    if passes:
+        PassManager(passes).run(module)
     plan = lower(module.main)
     try:
         found = plan.run(mine)

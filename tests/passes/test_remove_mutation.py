@@ -375,15 +375,40 @@ return (%a)
     )
 
 
-def test_not_under_a_list_that_is_read_later():
+def test_a_list_that_is_read_later_is_made_anew():
+    removed("""
+%l : Tensor[] = prim::ListConstruct(%a, %y)
+%w : Tensor = aten::add_(%a, %one)
+%b : Tensor = aten::cat(%l, %zero)
+return (%b)
+""")
+
+
+def test_a_list_of_several_that_are_written():
+    removed("""
+%c : Tensor = aten::clone(%y)
+%l : Tensor[] = prim::ListConstruct(%a, %c)
+%w : Tensor = aten::add_(%a, %one)
+%b : Tensor = aten::cat(%l, %zero)
+%v : Tensor = aten::add_(%c, %one)
+%d : Tensor = aten::cat(%l, %zero)
+%u : Tensor = aten::mul_(%a, %two)
+%t : Tensor = aten::mul_(%c, %two)
+%e : Tensor = aten::cat(%l, %zero)
+return (%b, %d, %e, %a)
+""")
+
+
+def test_not_under_a_list_that_changes():
     stays(
         """
 %l : Tensor[] = prim::ListConstruct(%a)
+%m : Tensor[] = aten::append(%l, %y)
 %w : Tensor = aten::add_(%a, %one)
 %b : Tensor = aten::cat(%l, %zero)
 return (%b)
 """,
-        "%l, which may share or hold its memory, is used after it is written",
+        "which may share or hold its memory, is used after it is written",
     )
 
 

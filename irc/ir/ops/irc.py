@@ -15,8 +15,8 @@ ROWS = (
     # The second half of the last axis, which has an even size, with the other sign, before the first; with the
     # attribute interleaved = 1, likewise of each two neighbours.
     irc::rotate_half(Tensor self) -> Tensor
-    # A copy of self overwritten by src of the same shape, which torch's in-place operators could write there: no float
-    # into integers. With the attribute same_type, both must have one element type.
+    # A copy of self, with the strides of self, overwritten by src of the same shape, which torch's in-place operators
+    # could write there: no float into integers. With the attribute same_type, both must have one element type.
     irc::overwrite(Tensor self, Tensor src) -> Tensor
     # The same, written into self itself.
     irc::overwrite_(Tensor(a!) self, Tensor src) -> Tensor(a!)

@@ -22,8 +22,10 @@ from irc.alias.sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
 from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders
+from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.refused import Refused
 from irc.passes.registry import register
+from irc.passes.remove_mutation.elements import use_elements
 from irc.passes.remove_mutation.family import Family, check_form, only_may_share
 from irc.passes.remove_mutation.origins import Origins
 from irc.passes.remove_mutation.overwritten import undo
@@ -53,6 +55,7 @@ class RemoveMutation:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Go through all memory that is written, until nothing more can be done."""
         changed = concatenate_instead(graph, ctx)
+        changed |= use_elements(graph, ctx)
         refused: dict[Node, str] = {}
         while _round(graph, ctx, refused) or _undo(graph, ctx, refused):
             changed = True
@@ -70,18 +73,23 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
     holders, origins = Holders(db, db.values_in_order()), Origins()
+    layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(ctx.types_hold(graph))
     returned: Returned = {}
+    later: LocationSet = EMPTY  # memory that lists hold which are made anew: the analysis does not know of these yet
     for location, writers in written.places.items():
+        if contains(later, location):
+            continue
         try:
             root = _root(db, location)
             written.check(location, root)
-            family = Family(root, db, holders, origins, writers)
+            family = Family(root, db, holders, origins, writers, layouts, contiguity)
         except Refused as reason:
             refused.update((node, str(reason)) for node in writers)
             continue
         if not ctx.allow(writers[0]):
             break
         rewrite(family, returned)
+        later = db.union(later, db.reach_set(family.beside))
         removed += len(writers)
     for end, values in returned.items():
         end.set_inputs([*end.inputs, *values])

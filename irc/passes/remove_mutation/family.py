@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir import Block, Node, Value
+from irc.ir import Block, Node, TensorType, Value
 from irc.ir.kinds import ONNX_LOOP
 from irc.ir.ops.loops import carried
 from irc.passes.refused import Refused
-from irc.passes.remove_mutation.forms import View, can_put, functional_kind
+from irc.passes.remove_mutation.forms import functional_kind
 from irc.passes.remove_mutation.origins import CARRIERS
 from irc.passes.remove_mutation.versions import Version, Versions
+from irc.passes.remove_mutation.views import ELEMENT, View, begins_anywhere, element_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from irc.alias import AliasDb
     from irc.passes.holders import Holders
+    from irc.passes.layouts import Contiguity, Layouts
     from irc.passes.remove_mutation.origins import Origin, Origins
 
 
@@ -37,6 +39,19 @@ class Step(NamedTuple):
     """How many views lie between the root and it."""
 
 
+class Part(NamedTuple):
+    """A view that must be put into a larger one, the ``whole``, when it is written.
+
+    ``view`` is the operator that makes it, or the list in which it has the number ``piece``; ``how`` says what that
+    does.
+    """
+
+    whole: Value
+    view: Node
+    how: View
+    piece: int | None = None
+
+
 class Family:
     """The values that may share the memory of ``root``, a tensor that its node allocates.
 
@@ -52,23 +67,42 @@ class Family:
         holders: to find all values that may denote the memory of ``root`` or lead to it.
         origins: of the values of the graph.
         writers: the nodes that write it.
+        layouts: of the graph: which of them something sees.
+        contiguity: which values are contiguous.
 
     Attributes:
         targets: the nodes that write it, in-place operators on members, and what of it they write: the root or a view.
         versions: which version of the memory is seen where.
+        beside: what else is in lists that are put together anew, besides members.
+        keeps_layout: whether all versions must be laid out as the memory is, and what shows a part must be a view.
+        contiguity: as given.
 
     Raises:
         Refused: if some write cannot be removed.
     """
 
-    def __init__(self, root: Value, db: AliasDb, holders: Holders, origins: Origins, writers: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        root: Value,
+        db: AliasDb,
+        holders: Holders,
+        origins: Origins,
+        writers: Sequence[Node],
+        layouts: Layouts,
+        contiguity: Contiguity,
+    ) -> None:
         self.root = root
+        self.contiguity = contiguity
         self._db = db
         self._holders = holders
         self._memory = db.location_set(root)
         self._steps: dict[Value, Step] = {}
+        self.beside: list[Value] = []
         self._find_members(origins)
         self.targets: dict[Node, Value] = {node: self._target(node) for node in writers}
+        self.keeps_layout = layouts.is_seen([root])
+        if self.keeps_layout and layouts.has_gaps(root):
+            raise Refused("there may be more to see in its memory than its elements")
         self._check_puts()
         self.versions = Versions(root, writers)
         self._check_depths()
@@ -96,9 +130,24 @@ class Family:
         """All members, the root first."""
         return [self.root, *self._steps]
 
-    def views(self) -> dict[Node, Step]:
-        """The nodes whose results are members, as views of other members."""
-        return {step.view: step for step in self._steps.values() if step.view is not None}
+    def views(self) -> dict[Value, Step]:
+        """The members that are views of other members."""
+        return {value: step for value, step in self._steps.items() if step.view is not None}
+
+    def parts(self, view: Value) -> Iterator[Part]:
+        """What ``view``, which is the root or a view, is a part of, and what that is a part of, up to the root."""
+        while view is not self.root:
+            step = self._steps[view]
+            assert step.view is not None and step.how is not None
+            if step.how is ELEMENT:
+                index = element_index(step.view)
+                index = view.index if index is None else index
+                step = self._steps[step.parent]
+                assert step.view is not None and step.how is not None
+                yield Part(step.parent, step.view, step.how, index)
+            else:
+                yield Part(step.parent, step.view, step.how)
+            view = step.parent
 
     def _find_members(self, origins: Origins) -> None:
         """Find all members. What a loop carries is assumed to be what it is given, until that proves wrong."""
@@ -125,9 +174,34 @@ class Family:
         parent, *others = [self.member(value) for value in origin.given]
         if parent is None or any(other is not parent for other in others):
             return None
-        if origin.view is not None and self._db.has_writers(origin.view.inputs[1:]):
-            return None
-        return Step(parent, origin.view, origin.how, self._depth(parent) + (origin.view is not None))
+        node, how = origin.view, origin.how
+        if node is None or how is None:
+            return Step(parent, depth=self._depth(parent))
+        if how.of_storage and parent is not self.root:
+            if not begins_anywhere(node):
+                return None
+            parent = self.root
+        return Step(parent, node, how, self._depth(parent) + 1) if self._is_certain(node, how) else None
+
+    def _is_certain(self, node: Node, how: View) -> bool:
+        """Whether the outputs of ``node`` certainly are what ``how`` says, and stay so."""
+        db = self._db
+        if how is ELEMENT:
+            whole = self.member(node.inputs[0])
+            made = None if whole is None else self._steps.get(whole)
+            if whole is None or made is None or made.how is None or made.how.put_piece is None:
+                return False
+            return not db.has_writers(whole, contained=False)
+        if not isinstance(node.output.type, TensorType) and db.has_writers(node.output, contained=False):
+            return False
+        if how.is_literal:
+            self.beside += [v for v in node.inputs if self.member(v) is None]
+            return all(isinstance(v.type, TensorType) for v in node.inputs if self.member(v) is not None)
+        if how.when_contiguous and not self.contiguity.is_certain(node.inputs[0]):
+            return False
+        if how.like_other and self.contiguity.types_hold:
+            return True
+        return not db.has_writers(node.inputs[1:])
 
     def _depth(self, member: Value) -> int:
         return 0 if member is self.root else self._steps[member].depth
@@ -144,14 +218,17 @@ class Family:
     def _check_puts(self) -> None:
         """Refused if what is written into a view cannot be put into the whole."""
         seen = {self.root}
-        for part in self.targets.values():
-            while part not in seen:
-                seen.add(part)
-                step = self.step(part)
-                assert step.view is not None and step.how is not None
-                if not can_put(step.view, step.how):
-                    raise Refused(f"what is written into {step.view.kind} cannot be put into the whole")
-                part = step.parent
+        for target in self.targets.values():
+            for part in self.parts(target):
+                if part.piece is None:
+                    can_put = part.how.put is not None
+                else:
+                    can_put = part.how.put_piece is not None
+                if not can_put or not part.how.can_put(part.view):
+                    raise Refused(f"what is written into {part.view.kind} cannot be put into the whole")
+                if part.whole in seen:
+                    break
+                seen.add(part.whole)
 
     def _check_depths(self) -> None:
         """Refused if the graph would grow by far more than it has uses of the memory."""

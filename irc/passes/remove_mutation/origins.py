@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.slots import slots
-from irc.passes.remove_mutation.forms import View, functional_kind, view_of
+from irc.passes.remove_mutation.forms import functional_kind
+from irc.passes.remove_mutation.views import ELEMENT, View, element_index, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,9 +66,15 @@ def _results(node: Node) -> Iterable[tuple[Value, Origin]]:
     if node.blocks:
         return _carried(node) if node.kind in CARRIERS else ()
     how = view_of(node)
-    if how is None and (len(node.outputs) != 1 or functional_kind(node) is None):
+    if how is not None and how.is_literal:
+        return [(node.output, Origin((value,), None, node, how)) for value in dict.fromkeys(node.inputs)]
+    if how is None and (node.kind == "prim::ListUnpack" or element_index(node) is not None):
+        how = ELEMENT
+    if how is not None:
+        return [(made, Origin((node.inputs[0],), None, node, how)) for made in node.outputs]
+    if len(node.outputs) != 1 or functional_kind(node) is None:
         return ()
-    return [(node.output, Origin((node.inputs[0],), None, node if how is not None else None, how))]
+    return [(node.output, Origin((node.inputs[0],)))]
 
 
 def _carried(loop: Node) -> Iterator[tuple[Value, Origin]]:

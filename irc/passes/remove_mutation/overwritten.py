@@ -14,6 +14,7 @@ from irc.ir import Graph, Node
 from irc.ir.clone import counterpart
 from irc.passes.base import PassContext
 from irc.passes.in_place import InPlace
+from irc.passes.layouts import Layouts
 from irc.passes.remove_mutation.forms import functional_kind
 
 _ROUNDS = 2
@@ -22,9 +23,15 @@ _ROUNDS = 2
 
 def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
     """Make those of ``nodes`` functional that ``in-place`` could restore; return how many."""
-    if ctx.alias_db(graph).declares_unknown():
+    db = ctx.alias_db(graph)
+    if db.declares_unknown():
         return 0  # unknown code may look, and copies of the graph do not say so
-    candidates = [node for node in nodes if len(node.outputs) == 1 and functional_kind(node) is not None]
+    layouts = Layouts(graph, db, ctx.memory)
+    candidates = [
+        node
+        for node in nodes
+        if len(node.outputs) == 1 and functional_kind(node) is not None and not layouts.is_seen([node.output])
+    ]
     names = {node.output.name for node in candidates}
     for _ in range(_ROUNDS):
         again = _made_again(names, graph, ctx) if names else names

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
 from irc.ir.kinds import IDENTITY, IF
+from irc.ir.ops.layouts import keeps_layout
 from irc.ir.types import TENSOR, Type
 from irc.passes.remove_mutation.family import Family, Step
-from irc.passes.remove_mutation.forms import functional_kind, is_laid_out_like_first, is_like_first
+from irc.passes.remove_mutation.forms import functional_kind, is_like_first
 from irc.passes.remove_mutation.versions import Version
 
 Returned: TypeAlias = dict[Node, list[Value]]
@@ -35,7 +36,6 @@ class _Rewrite:
         versions = family.versions
         self._family = family
         self._graph: Graph = family.root.graph
-        self._views = family.views()
         self._used: dict[Node, list[Value]] = {}
         """User -> the members among its inputs, which may be few of very many."""
         for member in family.members():
@@ -48,7 +48,9 @@ class _Rewrite:
         self._ends = {block: versions.at_end(block) for node in versions.around for block in node.blocks}
         self._values: dict[Version, Value] = {None: family.root}
         self._parts: dict[tuple[Version, Value], dict[Block | None, Value]] = {
-            (self._seen[view], view.output): {view.block: view.output} for view in self._views
+            (self._seen[step.view], value): {value.block: value}
+            for value, step in family.views().items()
+            if step.view is not None
         }
         """By the block where they are. Users come in order: so what was made in a block is there for the next."""
 
@@ -88,9 +90,6 @@ class _Rewrite:
             if user is self._graph.block.return_node and not self._graph.is_function:
                 part = self._named(part, self._names[value])
             user.replace_uses(value, part)
-            step = self._views.get(user)
-            if step is not None and step.how is not None:
-                user.kind = step.how.again  # the new memory may be laid out in another way
 
     def _named(self, part: Value, name: str) -> Value:
         """``part`` as an output of the graph that is called ``name``."""
@@ -102,26 +101,43 @@ class _Rewrite:
 
     def _replace(self, node: Node, target: Value) -> None:
         """Make the version after the write ``node``, whose inputs are bound to the version before it."""
+        family = self._family
         kind = functional_kind(node)
         assert kind is not None
-        part = node.inputs[0]
+        old = node.inputs[0]
         exact = is_like_first(node, kind)
-        value = self._compute(node, kind, part.type if exact else TENSOR)
+        value = self._compute(node, kind, old.type if exact else TENSOR)
+        is_alike = value.node is not None and keeps_layout(value.node)
         emit = _emitter(node)
-        step = None if target is self._family.root else self._family.step(target)
-        if not exact or (step is not None and not _settles_layout(step) and not is_laid_out_like_first(node)):
-            value = emit("irc::overwrite", part, value)
-            value.type = part.type
-        self._parts[node, target] = {node.block: value}
-        if node.outputs:
-            value.name = node.output.name
-        while step is not None:
-            assert step.view is not None and step.how is not None and step.how.put is not None
-            whole = self._part(step.parent, self._seen[node], node)
-            value = step.how.put(emit, step.view, whole, value)
-            value.type = whole.type
-            step = None if step.parent is self._family.root else self._family.step(step.parent)
+        if not exact:
+            value, is_alike = emit("irc::overwrite", old, value, type=old.type), True
+        name = node.output.name if node.outputs else None
+        if not family.keeps_layout:
+            self._parts[node, target] = {node.block: value}
+        elif target is family.root and not is_alike:
+            value = self._laid_out_as(old, value, emit)
+        if name is not None and (target is family.root or not family.keeps_layout):
+            value.name = name
+        for part in family.parts(target):
+            old = self._part(part.whole, self._seen[node], node)
+            if part.piece is not None:
+                assert part.how.put_piece is not None
+                value = part.how.put_piece(emit, part.view, old, value, part.piece)
+            else:
+                assert part.how.put is not None
+                value = part.how.put(emit, part.view, old, value)
+            value.type = old.type
+            is_alike = part.how.copies or (is_alike and part.how.turns)
+            if family.keeps_layout and part.whole is family.root and not is_alike:
+                value = self._laid_out_as(old, value, emit)
         self._values[node] = value
+
+    def _laid_out_as(self, old: Value, value: Value, emit: Callable[..., Value]) -> Value:
+        """``value``, or a copy of it, laid out as ``old``, the version before it."""
+        contiguity = self._family.contiguity
+        if contiguity.is_certain(self._family.root) and contiguity.is_certain(value):
+            return value
+        return emit("irc::overwrite", old, value, type=old.type)
 
     def _compute(self, node: Node, kind: str, type: Type) -> Value:
         """The result of the functional operator ``kind`` on what ``node`` is given."""
@@ -129,22 +145,30 @@ class _Rewrite:
 
     def _part(self, member: Value, version: Version, before: Node) -> Value:
         """The part of ``version`` that ``member`` shows, defined before the node ``before``."""
-        missing: list[tuple[Value, Node, str]] = []
+        missing: list[tuple[Value, Step]] = []
         at = member
         found = self._find(at, version, before)
         while found is None:
             step = self._family.step(at)
-            assert step.view is not None and step.how is not None
-            missing.append((at, step.view, step.how.again))
+            missing.append((at, step))
             at = step.parent
             found = self._find(at, version, before)
-        for view, node, kind in reversed(missing):
-            copy = clone_node(node, self._graph, {node.inputs[0]: found})
-            copy.kind = kind
-            copy.insert_before(before)
-            found = copy.output
-            self._parts.setdefault((version, view), {})[before.block] = found
+        for value, step in reversed(missing):
+            found = self._take(value, step, found, version, before)
         return found
+
+    def _take(self, value: Value, step: Step, whole: Value, version: Version, before: Node) -> Value:
+        """The view ``value``, taken anew of ``whole``, a part of ``version``."""
+        view, how = step.view, step.how
+        assert view is not None and how is not None
+        instead = {view.inputs[0]: whole}
+        if how.is_literal:
+            parts = {v: self._family.member(v) for v in view.inputs}
+            instead = {v: self._part(part, version, before) for v, part in parts.items() if part is not None}
+        copy = clone_node(view, self._graph, instead).insert_before(before)
+        for old, new in zip(view.outputs, copy.outputs, strict=True):
+            self._parts.setdefault((version, old), {})[before.block] = new
+        return copy.outputs[value.index]
 
     def _find(self, member: Value, version: Version, before: Node) -> Value | None:
         if member is self._family.root:
@@ -155,17 +179,12 @@ class _Rewrite:
         return next((parts[block] for block in before.block.around() if block in parts), None)
 
 
-def _settles_layout(view: Step) -> bool:
-    """Whether the layout of the whole, after a write into ``view``, does not depend on what is written."""
-    return view.how is not None and view.how.copies
-
-
 def _emitter(before: Node) -> Callable[..., Value]:
-    """Inserts nodes before a node: ``emit(kind, *inputs)``, where inputs may be Python values."""
+    """Inserts nodes before a node: ``emit(kind, *inputs, type=TENSOR)``, where inputs may be Python values."""
     builder = Builder.before(before)
 
-    def emit(kind: str, *inputs: Any) -> Value:
+    def emit(kind: str, *inputs: Any, type: Type = TENSOR) -> Value:
         values = [v if isinstance(v, Value) else builder.constant(v) for v in inputs]
-        return builder.op(kind, *values)
+        return builder.op(kind, *values, type=type)
 
     return emit

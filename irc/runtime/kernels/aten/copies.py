@@ -114,9 +114,9 @@ def copy(x: Any, *arguments: Any) -> Any:
 
 @kernel("irc::overwrite")
 def overwritten(node: Node) -> Kernel:
-    """As ``irc::overwrite_``, in memory of its own that is like the first input."""
+    """As ``irc::overwrite_``, in memory of its own in which elements lie as in the first input."""
     write = overwriting(node)
-    return two(lambda x, source: write(layout.empty(x.shape, x.dtype, (x,)), source))
+    return two(lambda x, source: write(layout.empty_at(x), source))
 
 
 @kernel("irc::overwrite_")

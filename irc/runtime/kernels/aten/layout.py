@@ -79,6 +79,20 @@ def _compare(a: int, b: int, steps: Sequence[Sequence[int]], shape: Sequence[int
     return 0
 
 
+def empty_at(x: Array) -> Array:
+    """A new array with the shape and strides of ``x``: with its gaps, but not where elements of ``x`` overlap."""
+    extent = x.itemsize
+    for stride, size in sorted(zip(x.strides, x.shape, strict=True)):
+        if size > 1:
+            if stride < extent:
+                return empty(x.shape, x.dtype, (x,))
+            extent += stride * (size - 1)
+    if not x.size or extent == x.nbytes:
+        return empty(x.shape, x.dtype, (x,))
+    memory = np.empty(check_size((extent // x.itemsize,), x.dtype), x.dtype)
+    return np.lib.stride_tricks.as_strided(memory, x.shape, x.strides)
+
+
 def copy(x: Array, dtype: AnyDType | None = None) -> Array:
     """A copy that lies as ``x`` does, without the gaps and repetitions."""
     out = empty(x.shape, x.dtype if dtype is None else dtype, (x,))

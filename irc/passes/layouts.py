@@ -1,0 +1,210 @@
+"""Whose memory layouts something sees, and which tensors are certainly contiguous.
+
+A pass that gives a tensor another layout asks `Layouts` first. Operators that look at strides see layouts
+(``irc/ir/ops/layouts.py``); so does code that is not in sight, and so do views that become copies where strides allow
+no view, if somebody writes later. Most results lie as operands do, so what sees the layout of one sees those of its
+operands. The layouts of what a run returns are not promised: they do not count.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from irc.alias import Kind
+from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.ir.functions import inner_graph, with_subgraphs
+from irc.ir.kinds import CALL, IF
+from irc.ir.ops import functional_by_default, resolve, schemas
+from irc.ir.ops.layouts import (
+    LAID_OUT_ANEW,
+    LOOKING,
+    VIEWS_OR_COPIES,
+    WITH_GAPS,
+    contiguous_if,
+)
+from irc.ir.types import BOOL, FLOAT, INT
+from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from irc.alias import AliasDb
+    from irc.ir import Block, Graph, Node
+
+_CALLS = frozenset({CALL, "prim::CallMethod"})
+
+
+class Layouts:
+    """The tensors of one graph whose layouts are seen, as the graph is now.
+
+    All that shows one piece of memory counts as one tensor. Of unknown memory, which tensors of the caller's may share,
+    values count, unless something is written: then any of them may be in a list that another is taken out of.
+
+    Args:
+        graph: the graph.
+        db: its alias analysis.
+        memory: where passes store what they find for as long as they run (``PassContext.memory``).
+    """
+
+    def __init__(self, graph: Graph, db: AliasDb, memory: dict[Any, Any]) -> None:
+        self._graph = graph
+        self._db = db
+        self._memory = memory
+
+    def is_seen(self, values: Iterable[Value]) -> bool:
+        """Whether something may see how one of ``values`` is laid out."""
+        seen, places = self._seen
+        return any(v in seen for v in values) or intersects(self._db.location_set(tuple(values)), places)
+
+    def has_gaps(self, value: Value) -> bool:
+        """Whether there may be gaps between the elements of the memory of ``value``, which this graph allocates."""
+        sites = (self._db.describe(x).site for x in members(self._db.location_set(value)))
+        return any(isinstance(s, Value) and s.definer is not None and s.definer.kind in WITH_GAPS for s in sites)
+
+    @cached_property
+    def _seen(self) -> tuple[set[Value], LocationSet]:
+        """The values that are seen, or that decide how others are laid out which are; and the memory that these are."""
+        db = self._db
+        seen: set[Value] = set()
+        found: LocationSet = EMPTY
+        unknown: LocationSet = EMPTY
+        pending = self._looked_at()
+        while pending:
+            value = pending.pop()
+            if value in seen or value.type in (INT, FLOAT, BOOL):
+                continue
+            seen.add(value)
+            pending += _laid_out_by(value)
+            places = db.reach_set(value)
+            fresh = [x for x in members(db.difference(places, found)) if not contains(unknown, x)]
+            for place in fresh:
+                location = db.describe(place)
+                if location.kind is not Kind.TEMPORARY or not isinstance(location.site, Value):
+                    unknown = db.union(unknown, place)
+                else:
+                    found = db.union(found, place)
+                    pending += _laid_out_by(location.site)
+        return seen, db.union(found, unknown) if db.any_writes() else found
+
+    def _looked_at(self) -> list[Value]:
+        """The values whose layouts nodes see themselves."""
+        found: list[Value] = []
+        for node in self._graph.walk():
+            if node.kind in LOOKING:
+                found.append(node.inputs[0])
+            elif node.kind in VIEWS_OR_COPIES:
+                found += node.inputs[:1] if self._tells_views_from_copies(node) else ()
+            elif self._looks(node):
+                found += node.inputs
+        if self._graph.is_function and self._module_looks:
+            found += self._graph.outputs
+        return found
+
+    def _looks(self, node: Node) -> bool:
+        """Whether ``node`` may hand its operands to what sees their layouts."""
+        if node.kind in _CALLS:
+            return node.kind != CALL or self._module_looks
+        inner = inner_graph(node)
+        return _may_look(node) if inner is None else any(map(_may_look, with_subgraphs(inner)))
+
+    def _tells_views_from_copies(self, node: Node) -> bool:
+        """Whether anything may show whether the result of ``node`` is a view: a write after it, or other code."""
+        db = self._db
+        if db.may_be_known(node.outputs) or (self._graph.is_function and db.escapes(node.outputs)):
+            return True
+        return any(_may_run_after(writer, node) for writer in db.writers(node.outputs))
+
+    @cached_property
+    def _module_looks(self) -> bool:
+        """Whether any function of the module may see layouts. No pass adds what does if there was nothing."""
+        module = self._graph.module
+        if module is None:
+            return self._graph.is_function or any(node.kind in _CALLS for node in self._graph.walk())
+        key = (Layouts, module)
+        if key not in self._memory:
+            self._memory[key] = any(_may_look(node) for node in with_subgraphs(*module.graphs.values()))
+        return self._memory[key]
+
+
+def _may_look(node: Node) -> bool:
+    """Whether ``node`` may see the layouts of its operands, if they are in the graph in which it is."""
+    if node.kind in LOOKING or node.kind in VIEWS_OR_COPIES or node.kind == "prim::CallMethod":
+        return True
+    namespace = node.kind.partition("::")[0]
+    return namespace not in ("prim", "irc") and not functional_by_default(node.kind) and not schemas(node.kind)
+
+
+def _laid_out_by(value: Value) -> list[Value]:
+    """The values whose layouts may decide how ``value`` is laid out."""
+    node = value.definer
+    if node is None or node.kind in LAID_OUT_ANEW:
+        return []
+    needed = contiguous_if(node) if len(node.outputs) == 1 else None
+    if needed is not None and not needed:
+        return []
+    return [*node.inputs, *(v for block in node.blocks for v in block.returns)]
+
+
+def _may_run_after(node: Node, first: Node) -> bool:
+    """Whether ``node`` may run once ``first`` has run, in the same iteration of loops around or a later one."""
+    around: dict[Block, Node] = {}
+    at: Node | None = first
+    while at is not None and at.block is not None:
+        around[at.block] = at
+        at = at.block.node
+    at = node
+    while at is not None and at.block is not None and at.block not in around:
+        at = at.block.node
+    if at is None or at.block is None:
+        return True
+    start = around[at.block]
+    if at is start or start.is_before(at):
+        return True
+    return any(block.node is not None and block.node.kind != IF for block in at.block.around())
+
+
+class Contiguity:
+    """Which values are certainly contiguous tensors. Values that the graph is given, or that loops carry, never are.
+
+    Args:
+        types_hold: whether nothing changes shapes and strides of tensors in place. If something does, none is certain.
+    """
+
+    def __init__(self, types_hold: bool) -> None:
+        self.types_hold = types_hold
+        self._known: dict[Value, bool] = {}
+
+    def is_certain(self, value: Value) -> bool:
+        """Whether the elements of ``value`` certainly lie in order, without gaps, whenever it is used."""
+        if not self.types_hold:
+            return False
+        known = self._known
+        pending = [value]
+        while pending:  # a chain may be too deep for recursion
+            at = pending[-1]
+            needed = None if at in known else _contiguous_if(at)
+            if needed is None:
+                known.setdefault(at, False)
+                pending.pop()
+                continue
+            unknown = [v for v in needed if v not in known]
+            if unknown:
+                pending.extend(unknown)
+            else:
+                known[at] = all(known[v] for v in needed)
+                pending.pop()
+        return known[value]
+
+
+def _contiguous_if(value: Value) -> Iterable[Value] | None:
+    node = value.node
+    if node is None:
+        return None
+    if node.kind == IF:
+        return [block.returns[value.index] for block in node.blocks]
+    if len(node.outputs) != 1:
+        return None
+    row = resolve(node)
+    written = row is not None and row.returns and row.returns[0].alias is not None and row.returns[0].alias.write
+    return node.inputs[:1] if written else contiguous_if(node)
