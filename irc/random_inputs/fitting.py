@@ -40,8 +40,12 @@ Sizes = Mapping[str, int]
 FIRST = (2, 3, 4, 5, 6, 7, 8, 16, 32, 1, 64, 128, 256, 512, 1024, 2048)
 """Sizes that are tried first: 1 is not among the very first, as what broadcasts hides what is wrong."""
 
-COMMON = (9, 10, 12, 20, 24, 40, 48, 80, 96, 100, 160, 192, 224, 320, 384, 400, 416, 480, 576, 640, 768, 1280, 1536) + (
-    *(4096, 8192, 16000, 16384, 32000),
+COMMON = tuple(
+    map(
+        int,
+        "9 10 12 20 24 40 48 80 96 100 160 192 224 320 384 400 416 480 576 640 768 1280 1536 4096 8192 16000 16384 "
+        "32000".split(),
+    )
 )
 """Others: those of windows, images, sequences and samples of sound."""
 

@@ -166,7 +166,9 @@ def test_a_wrong_kernel_is_found(
     proto = PLACES[place]
     check_model(irc.compile(proto, passes), proto)
     wrong("onnx::Erf", change, monkeypatch)
-    with pytest.raises(Error, match="IRC330: .*differs is %e, of onnx::Erf: .*onnx.reference agrees with ONNX Runtime"):
+    with pytest.raises(
+        Error, match=r"IRC330: .*differs is %e, of onnx::Erf: .*onnx.reference agrees with ONNX Runtime"
+    ):
         check_model(irc.compile(proto, passes), proto)
 
 
@@ -186,5 +188,5 @@ def test_without_a_third_party_irc_is_blamed(monkeypatch: pytest.MonkeyPatch) ->
     proto = onnx.parser.parse_model(f"{text} {{ t = com.microsoft.QuickGelu<alpha=1.702>(x) y = Neg(t) }}")
     check_model(irc.compile(proto), proto)
     wrong("onnx::Sigmoid", lambda y: y * np.float32(1.5), monkeypatch)
-    with pytest.raises(Error, match="IRC330.*com.microsoft.QuickGelu.*nobody else could decide"):
+    with pytest.raises(Error, match=r"IRC330.*com.microsoft.QuickGelu.*nobody else could decide"):
         check_model(irc.compile(proto, "none"), proto)

@@ -237,7 +237,8 @@ def test_check_takes_inputs_and_sizes(irc: Command, x: np.ndarray) -> None:
     assert "in 2 runs (batch=5; batch=5, large and tiny numbers)" in " ".join(shaped.err.split())
     nothing = irc("compile", "m.onnx", "--check", "--dim", "batch=0")
     assert "nothing was compared but types and shapes, as no output has elements" in " ".join(nothing.err.split())
-    assert "in one run (batch=4): max error" in " ".join(irc("compile", "m.onnx", "--check", "-i", "x=x.npy").err.split())
+    given = irc("compile", "m.onnx", "--check", "-i", "x=x.npy")
+    assert "in one run (batch=4): max error" in " ".join(given.err.split())
 
 
 def test_run_makes_inputs_up(irc: Command) -> None:
