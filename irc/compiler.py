@@ -18,6 +18,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops.loops import known_rows
 from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
+from irc.passes.verified import run_verified
 from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
@@ -62,8 +63,8 @@ def compile(
         The compiled model. Its ``graph`` is the optimised one, its ``report`` says what was done.
 
     Raises:
-        Error: IRC1xx if the model cannot be imported, IRC2xx if it breaks a rule of the IR, IRC3xx if a pass or
-            lowering cannot go on.
+        Error: IRC1xx if the model cannot be imported, IRC2xx if it, or the graph that passes made of it, breaks a
+            rule of the IR (the message names the pass), IRC3xx if a pass or lowering cannot go on.
         TypeError: if the pipeline or an instrument is something else.
     """
     tell = progress or _say_nothing
@@ -81,7 +82,7 @@ def compile(
         report.nodes_before = count_nodes(module.main)
         report.operators_before = count_operators(module.main)
         tell("optimising")
-        passed = manager.run(module)
+        passed = run_verified(manager, module, lambda: load_module(model)[0])
         module.metadata |= {"irc.version": __version__, "irc.pipeline": report.pipeline}
         _infer_rows(module)
         report.notes += _declared_wrongly(module)
@@ -104,10 +105,11 @@ def compile(
 
 
 def _infer_rows(module: Module) -> None:
-    """Infer types if the model does not declare the type of an empty stack, the result of a loop without trips."""
+    """Infer types, and verify them, if the model does not declare the type of a loop's stack, which may stay empty."""
     rows = (row for node in with_subgraphs(*module.graphs.values()) for row in known_rows(node))
     if any(row.dtype is None or row.shape is None for row in rows):
         PassManager([ShapeInference()]).run(module)
+        module.verify()
 
 
 def _declared_wrongly(module: Module) -> list[str]:

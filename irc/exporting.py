@@ -35,6 +35,7 @@ def export(
     if where.lower().endswith(".irc"):
         raise Error("IRC503", "this is the name of a compiled model: model.save(path) writes one", where)
     if isinstance(model, CompiledModel):
+        verify_given(model.graph)
         module = model.module if model.graph is model.module.main else module_of(model.graph)
     elif isinstance(model, Module | Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         verify_given(model)

@@ -345,16 +345,16 @@ class Updates(Queries):
             if self.check_rewrites:
                 self.check()
 
-    def check(self) -> None:
+    def check(self, exact: bool = True) -> None:
         """Analyse the graph anew and compare the answers; ``Error`` IRC340 names the first difference.
 
-        An answer may be more cautious than the new one only while ``is_tight`` is false.
+        An answer may be more cautious than the new one only while ``is_tight`` is false, or if not ``exact``.
         """
         from irc.alias.check import compare
 
         fresh = Updates(self._record())
         fresh._declare_unknown(self._declared_unknown)
-        compare(self, fresh, exact=self.is_tight)
+        compare(self, fresh, exact=exact and self.is_tight)
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

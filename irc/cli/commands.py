@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import traceback
 from collections.abc import Sequence
 
 from irc import __version__
 from irc.cli import bench, compile, inspect, operators, opt, run
 from irc.cli.endings import Parser, out_of_memory, parsed
 from irc.cli.loaded import blamed, load
+from irc.errors import Error
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -19,6 +21,10 @@ def run_command(argv: Sequence[str] | None = None) -> int:
             load(path)
         with blamed():
             return options.run(options)
+    except Error as error:
+        if options.traceback:
+            traceback.print_exception(error)
+        raise
     except MemoryError as error:
         raise out_of_memory(error, options.model.path if hasattr(options, "model") else "") from error
 

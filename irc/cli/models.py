@@ -68,7 +68,9 @@ class ModelFile:
             return read(self.path)[0]
         from irc.frontend.onnx import import_model
 
-        return import_model(self.path)
+        module = import_model(self.path)
+        module.verify()
+        return module
 
     def source(self) -> str | Module:
         """What ``irc.compile`` takes, and verifies.
@@ -99,12 +101,17 @@ class ModelFile:
         from irc.frontend.torchscript.outs import copy_into_outs
         from irc.ir import parse_module
 
-        module = parse_module(self._text(), filename="<stdin>" if self.path == "-" else self.path)
+        module = parse_module(self._text, filename="<stdin>" if self.path == "-" else self.path)
         copy_into_outs(module)
         return module
 
+    @cached_property
     def _text(self) -> str:
-        """Its text. IRC502 if it cannot be read, IRC504 if it is not text, IRC113 if it is too large."""
+        """Its text, kept as standard input can be read once.
+
+        Raises:
+            Error: IRC502 it cannot be read, IRC504 it is not text, IRC113 it is too large.
+        """
         try:
             if self.path == "-":
                 data = _bounded(sys.stdin.buffer)

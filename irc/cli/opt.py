@@ -28,6 +28,7 @@ def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
     from irc.files import replacing, spare_sources
     from irc.passes import PassManager
+    from irc.passes.verified import run_verified
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
@@ -36,8 +37,7 @@ def run(given: argparse.Namespace) -> int:
     if given.output is not None:
         spare_sources(module.sources, [given.output])
     models.check_operators(module, given.strict, given.model.path)
-    report = manager.run(module)
-    module.verify()
+    report = run_verified(manager, module, given.model.module)
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:
         with replacing(given.output) as file:

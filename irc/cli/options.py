@@ -51,6 +51,9 @@ def add_command(commands: Commands, name: str, purpose: str, examples: str) -> a
     )
     parser.set_defaults(usage_error=parser.error)
     parser.add_argument(
+        "--traceback", action="store_true", help="show where in the program an error was raised, and what caused it"
+    )
+    parser.add_argument(
         "--load",
         action="append",
         default=[],

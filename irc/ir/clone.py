@@ -107,10 +107,13 @@ def module_of(graph: Graph) -> Module:
     return copy
 
 
-def verify_given(model: Module | Graph) -> None:
-    """Verify all that a copy of ``model`` would have; before it is made, for it would use what is not visible."""
+def verify_given(model: Module | Graph, *, operators: bool = True) -> None:
+    """Verify all that a copy of ``model`` would have; before it is made, for it would use what is not visible.
+
+    ``operators`` is as of `irc.ir.verify.verifier.verify`.
+    """
     home = model if isinstance(model, Module) else _home(model)
-    (home or model).verify()
+    (home or model).verify(operators=operators)
 
 
 def _home(graph: Graph) -> Module | None:

@@ -189,11 +189,11 @@ class Graph:
 
     # -- conveniences that other modules implement -----------------------
 
-    def verify(self) -> None:
-        """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR."""
+    def verify(self, *, operators: bool = True) -> None:
+        """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR; with ``operators``, of schemas too."""
         from irc.ir.verify.verifier import verify
 
-        verify(self)
+        verify(self, operators=operators)
 
     def copy(self) -> Graph:
         """A structurally equal graph that shares only the (immutable) tensors."""
@@ -256,10 +256,13 @@ class Module:
         """The inputs of ``graph`` that are known objects, by name: empty unless it is the main graph."""
         return self.objects if graph is self.main else {}
 
-    def verify(self) -> None:
-        """Verify every graph."""
+    def verify(self, *, operators: bool = True) -> None:
+        """Verify every graph, and that the tables of the module fit them."""
+        from irc.ir.verify.module_rules import check_module
+
+        check_module(self)
         for graph in self.graphs.values():
-            graph.verify()
+            graph.verify(operators=operators)
 
     def copy(self) -> Module:
         """A module of copied graphs; tensors are shared."""

@@ -134,6 +134,14 @@ class Tensor:
         return self._array is None and self._scalar is None and self._load is None
 
     @property
+    def fits(self) -> bool:
+        """Whether the contents have the tensor's element type and shape; those that are not in memory are taken to."""
+        array, scalar, wanted = self._array, self._scalar, self.dtype.numpy
+        return (array is None or (array.shape == self.shape and array.dtype == wanted)) and (
+            scalar is None or (scalar.shape == () and scalar.dtype == wanted)
+        )
+
+    @property
     def can_wait(self) -> bool:
         """Whether the contents are not in memory, and can be read later just as well as now."""
         return self._load is not None and not self._transient

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from irc.errors import Error
+from irc.passes.faults import run_pass
 from irc.passes.pipeline import print_pass, print_pipeline
 from irc.passes.registry import suggest
 
 if TYPE_CHECKING:
-    from irc.ir import Graph
+    from irc.ir import Graph, Module
     from irc.passes.base import Pass, PassContext
     from irc.passes.manager import PassReport
     from irc.passes.pipeline import Pipeline
@@ -50,30 +52,106 @@ class Instrument:
         print(text, file=self.stream or sys.stderr)
 
 
-class VerifyEach(Instrument):
-    """Verifies the graphs at the start, and after each pass the one it ran on; the error names the pass."""
+class PassEnds(Instrument):
+    """Base of instruments that look at a module each time that a pass has run on all of its graphs."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._module: Module | None = None
+        self._last: tuple[Pass, Graph] | None = None
+        self._runs: Counter[tuple[Pass, Graph]] = Counter()
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
-        for graph in graphs:
-            graph.verify()
+        module = ctx.module
+        self._module = module if module is not None and len(graphs) == len(module.graphs) else None
+        self._last = None
+        self._runs.clear()
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        if self._last is not None and (p != self._last[0] or self._began(graph)):
+            self._end_pass()
+        self._last = (p, graph)
+        self._runs[self._last] += 1
+
+    def finish(self, report: PassReport, ctx: PassContext) -> None:
+        self._end_pass()
+
+    def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
+        """Called when a pass has run on all graphs of ``module`` that it was to run on; ``last`` has the last one."""
+
+    def words(self, last: tuple[Pass, Graph]) -> str:
+        """A pass in words, and how often it has run on the graph, if more than once."""
+        times = self._runs[last]
+        return f"{print_pass(last[0])}{f' (run {times})' if times > 1 else ''}"
+
+    def _began(self, graph: Graph) -> bool:
+        """Whether a pass on ``graph`` is a new run of it: the main graph comes first."""
+        return graph.is_main
+
+    def _end_pass(self) -> None:
+        if self._module is not None and self._last is not None:
+            self.pass_ended(self._module, self._last)
+
+
+class VerifyEach(PassEnds):
+    """Verifies the graphs at the start, and after each pass the one it ran on; the error names the pass.
+
+    When a pass has run on all graphs of a module, the whole module is verified. ``found`` is the error raised, if any.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self.found: Error | None = None
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        super().start(pipeline, graphs, ctx)
+        self.found = None
+        self.verify_given(graphs if self._module is None else [self._module])
 
     def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        if self.watches(p):
+            self.verify(graph, f"after pass {self.words((p, graph))}")
+
+    def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
+        if self.watches(last[0]):
+            self.verify(module, f"after pass {self.words(last)}")
+
+    def watches(self, p: Pass) -> bool:
+        """Whether to verify after ``p``."""
+        return True
+
+    def verify_given(self, targets: Sequence[Graph | Module]) -> None:
+        """Verify what the pipeline is given."""
+        for target in targets:
+            self.verify(target, "before the first pass")
+
+    def verify(self, target: Graph | Module, moment: str) -> None:
+        """Verify ``target``; an error begins with the ``moment``."""
         try:
-            graph.verify()
+            target.verify()
         except Error as e:
-            raise Error(e.code, f"after pass {print_pass(p)}: {e.message}", e.where) from e
+            self.found = Error(e.code, f"{moment}: {e.message}", e.where)
+            raise self.found from e
 
 
 class VerifyAlias(Instrument):
     """After each pass, rebuilds the alias analysis it left and compares the answers."""
 
     def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
-        db = ctx.built_alias_db(graph)
+        fault = alias_fault(p, graph, ctx, exact=True)
+        if fault is not None:
+            raise fault
+
+
+def alias_fault(p: Pass, graph: Graph, ctx: PassContext, exact: bool) -> Error | None:
+    """What is wrong with the alias analysis that ``p`` left, if it has been built; not ``exact``: that it misses."""
+    db = ctx.built_alias_db(graph)
+    try:
         if db is not None:
-            try:
-                db.check()
-            except Error as e:
-                raise Error(e.code, f"after pass {print_pass(p)}: {e.message}", e.where) from e
+            db.check(exact)
+    except Error as e:
+        return Error(e.code, f"after pass {print_pass(p)}: {e.message}", e.where)
+    return None
 
 
 class VerifyChanged(Instrument):
@@ -91,7 +169,7 @@ class VerifyChanged(Instrument):
         if changed != (text != self.text):
             claim = "a change, but there is none" if changed else "no change, but there is one"
             raise Error("IRC305", f"pass {print_pass(p)} reports {claim}", graph.name)
-        again, after = p.run(graph, ctx), _text(graph)
+        again, after = run_pass(p, graph, ctx), _text(graph)
         if after != text:
             difference = "\n".join(_diff(text, after))
             raise Error("IRC305", f"pass {print_pass(p)} is not idempotent:\n{difference}", graph.name)

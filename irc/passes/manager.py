@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
+from irc.ir.types import Type, without_shapes
+from irc.ir.verify.type_relation import accepts
 from irc.pass_records import PassRun, Refusal
 from irc.passes.base import Analyze, Evaluate, Pass, PassContext
+from irc.passes.faults import of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
-from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pipeline
+from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
 
 
 @dataclass
@@ -71,14 +76,21 @@ class PassManager:
         self.evaluate = evaluate
         self.analyze = analyze
 
+    def watched_by(self, instruments: Sequence[Instrument]) -> PassManager:
+        """The same pipeline under other instruments."""
+        other = copy(self)
+        other.instruments = tuple(instruments)
+        return other
+
     def run(self, target: Graph | Module) -> PassReport:
         """Run every pass on ``target`` in place: on a graph, or on each graph of a module, the main one first.
 
         Each pass finishes all graphs before the next begins.
 
         Raises:
-            Error: what passes and instruments raise; IRC305 if a pass does not say whether it changed anything, or
-                does not keep the inputs and outputs of a module and their names.
+            Error: what passes and instruments raise, with the name of the one that does; IRC305 and IRC309 for other
+                exceptions (`irc.passes.faults`); IRC305 if a pass does not say whether it changed anything, or does
+                not keep the inputs and outputs of a module and their names.
             TypeError: if ``target`` is something else.
         """
         if not isinstance(target, Graph | Module):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
@@ -104,12 +116,23 @@ class _Run:
         self.settled: dict[tuple[Graph, Pass], int] = {}
 
     def run(self) -> PassReport:
-        for instrument in self.manager.instruments:
-            instrument.start(self.manager.pipeline, self.graphs(), self.ctx)
+        self.tell(
+            "before the first pass", None, lambda each: each.start(self.manager.pipeline, self.graphs(), self.ctx)
+        )
         self.items(self.manager.pipeline)
-        for instrument in self.manager.instruments:
-            instrument.finish(self.report, self.ctx)
+        self.tell("after the last pass", None, lambda each: each.finish(self.report, self.ctx))
         return self.report
+
+    def tell(self, moment: str, p: Pass | None, call: Callable[[Instrument], None]) -> None:
+        """Call each instrument; an error says which one failed, and at what ``moment``, of the pass ``p`` if given."""
+        for instrument in self.manager.instruments:
+            try:
+                call(instrument)
+            except (Exception, SystemExit) as error:
+                located = of_instrument(error, instrument, f"{moment} {print_pass(p)}" if p else moment)
+                if located is None:
+                    raise
+                raise located from error
 
     def graphs(self) -> list[Graph]:
         if isinstance(self.target, Graph):
@@ -135,6 +158,7 @@ class _Run:
 
     def one_pass(self, p: Pass) -> None:
         seconds, ran, changed = 0.0, False, False
+        known = _interface(self.target) if isinstance(self.target, Module) else {}
         for graph in self.graphs():
             if isinstance(self.target, Module) and self.target.graphs.get(graph.name) is not graph:
                 continue  # the pass removed this function when it ran on an earlier graph
@@ -144,31 +168,31 @@ class _Run:
             altered = self.on_graph(p, graph)
             seconds += time.perf_counter() - begin
             ran, changed = True, changed or altered
-            for instrument in self.manager.instruments:
-                instrument.after(p, graph, self.ctx, altered)
+            self.tell("after pass", p, partial(_after, p, graph, self.ctx, altered))
+        if ran and isinstance(self.target, Module):  # a pass on a function may have changed the main graph, too
+            _check_interface(p, known, _interface(self.target))
         if ran:
             self.report.passes.append(PassRun(p.name, seconds, changed))
 
     def on_graph(self, p: Pass, graph: Graph) -> bool:
         ctx = self.ctx
-        for instrument in self.manager.instruments:
-            instrument.before(p, graph, ctx)
+        self.tell("before pass", p, lambda each: each.before(p, graph, ctx))
         ctx.pass_name = p.name
         ctx.begin(graph)
         whole = self.target if isinstance(self.target, Module) and self.target.main is graph else None
-        names = _names(whole) if whole else {}
-        try:
-            changed = p.run(graph, ctx)
-        except Exception as error:
-            for instrument in self.manager.instruments:
-                instrument.failed(p, graph, ctx, error)
-            raise
+        known = _interface(whole) if whole else {}
+        changed = run_pass(
+            p,
+            graph,
+            ctx,
+            lambda error: self.tell("at the failure of", p, lambda each: each.failed(p, graph, ctx, error)),
+        )
         if not isinstance(changed, bool):  # type: ignore[reportUnnecessaryIsInstance]  # a plug-in may have forgotten it
             raise Error(
                 "IRC305", f"pass {p.name} returns {changed!r}: run must return whether it changed the graph", graph.name
             )
         if whole:
-            _check_names(p, names, _names(whole))
+            _check_interface(p, known, _interface(whole))
         if changed:
             self.version += 1
             if graph.is_function:
@@ -177,22 +201,36 @@ class _Run:
         return changed
 
 
-def _names(module: Module) -> dict[str, list[str]]:
-    """The names by which callers know the inputs and outputs; objects that come with the model are not inputs."""
+def _after(p: Pass, graph: Graph, ctx: PassContext, changed: bool, instrument: Instrument) -> None:
+    instrument.after(p, graph, ctx, changed)
+
+
+Interface = dict[str, list[tuple[str, Type]]]
+"""Names and types of a module's inputs and outputs, by these words."""
+
+
+def _interface(module: Module) -> Interface:
+    """What callers know of the module; objects that come with the model are not inputs."""
     main = module.main
     return {
-        "inputs": [v.name for v in main.inputs if v.name not in module.objects],
-        "outputs": [v.name for v in main.outputs],
+        "inputs": [(v.name, v.type) for v in main.inputs if v.name not in module.objects],
+        "outputs": [(v.name, without_shapes(v.type)) for v in main.outputs],  # shapes may have been declared wrong
     }
 
 
-def _check_names(p: Pass, names: dict[str, list[str]], found: dict[str, list[str]]) -> None:
+def _check_interface(p: Pass, known: Interface, found: Interface) -> None:
     """Raise IRC305 if the inputs and outputs are not those that the model had before ``p``."""
-    for what, before in names.items():
-        if found[what] != before:
-            pairs = zip_longest(before, found[what])
-            was, now = next([f"%{n}" if n else "nothing" for n in pair] for pair in pairs if pair[0] != pair[1])
-            raise Error("IRC305", f"pass {p.name} must keep {what} and their names: {now} stands where {was} was")
+    for what, before in known.items():
+        if found[what] == before:
+            continue
+        for was, now in zip_longest(before, found[what], fillvalue=("", None)):
+            if was[0] != now[0]:
+                names = [f"%{name}" if name else "nothing" for name, _ in (now, was)]
+                message = f"pass {p.name} must keep {what} and their names: {names[0]} stands where {names[1]} was"
+                raise Error("IRC305", message)
+            if was[1] and now[1] and not accepts(was[1], now[1]):
+                message = f"pass {p.name} must keep the types of {what}: %{was[0]} was {was[1]}, not {now[1]}"
+                raise Error("IRC305", message)
 
 
 def _pipeline(items: Sequence[Pass | Repeat | str]) -> Pipeline:

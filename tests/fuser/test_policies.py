@@ -298,7 +298,7 @@ def test_other_answers_of_a_policy_are_refused(
     monkeypatch.setattr(Odd, "answers", {method: answer})
     with pytest.raises(Error, match=re.escape(f"Odd.{method} must return ")) as caught:
         PassManager([fuse_by(Odd)]).run(parse_graph(CHAIN))
-    assert caught.value.message.endswith(f"not {answer!r}")
+    assert caught.value.message.endswith(f"not {answer!r} (pass test-fuse-by)")
     assert (caught.value.code, caught.value.where) == ("IRC305", place)
 
 

@@ -23,6 +23,8 @@ def check_attributes(node: Node) -> list[Graph]:
     """Check the attributes of ``node`` (IRC215, IRC214 for constants); the graphs among them."""
     graphs: list[Graph] = []
     for key, value in node.attributes.items():
+        if not isinstance(key, str):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
+            raise node_error("IRC215", f"the name of an attribute is a text, not {key!r}", node)
         if value.__class__ in _PLAIN:
             continue
         if isinstance(value, Graph):
@@ -39,7 +41,7 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
     if isinstance(value, Tensor):
         if value.name and graph.weights.get(value.name) is not value:
             return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"
-        return _of_type(value.type)
+        return tensor_fault(value) or _of_type(value.type)
     if isinstance(value, Type):
         return _of_type(value)
     if value.__class__ is int:
@@ -61,6 +63,11 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
             if fault is not None:
                 return fault
     return None
+
+
+def tensor_fault(tensor: Tensor) -> str | None:
+    """What is wrong with the contents of ``tensor``, as far as they are in memory; None if nothing is."""
+    return None if tensor.fits else f"holds a tensor {tensor.name!r} whose contents are not those of a {tensor.type}"
 
 
 def _of_type(type: Type) -> str | None:

@@ -91,6 +91,8 @@ def _constant(node: Node) -> None:
 
 def _if(node: Node) -> None:
     has(node, inputs=1, blocks=2)
+    if node.attributes:
+        raise node_error("IRC215", f"{node.kind} has no attribute {next(iter(node.attributes))}", node)
     _is(node, node.inputs[0], types.BOOL, DType.BOOL, "the condition")
     for block in node.blocks:
         _block_has(node, block, 0, len(node.outputs))

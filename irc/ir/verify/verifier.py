@@ -21,6 +21,7 @@ from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_attributes
 from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.malformed import malformed
 from irc.ir.verify.onnx_rules import check_onnx
 from irc.ir.verify.operator_rules import check_form
 from irc.ir.verify.schema_rules import check_schema
@@ -46,13 +47,26 @@ def verify(graph: Graph, *, operators: bool = True) -> None:
     seen = {id(graph)}
     while todo:
         current, depth = todo.pop()
-        for node, subgraph in _GraphCheck(current, operators).run():
+        for node, subgraph in _checked(current, operators):
             if id(subgraph) in seen:
                 raise node_error("IRC210", "the node's graph belongs to another node as well: copy it", node)
             if depth == MAX_SUBGRAPH_DEPTH:
                 raise node_error("IRC216", f"graphs nest in graphs deeper than {MAX_SUBGRAPH_DEPTH} levels", node)
             seen.add(id(subgraph))
             todo.append((subgraph, depth + 1))
+
+
+def _checked(graph: Graph, operators: bool) -> list[tuple[Node, Graph]]:
+    """What `_GraphCheck.run` returns; IRC210 if it stumbles over what is none of the IR's classes."""
+    try:
+        return _GraphCheck(graph, operators).run()
+    except Error:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        fault = malformed(graph)
+        if fault is None:
+            raise
+        raise fault from error
 
 
 @dataclass(slots=True)
@@ -154,6 +168,8 @@ class _GraphCheck:
             raise node_error("IRC210", "the node does not belong to the graph that it is in", node)
         self._inputs(node)
         self._check_types(node.outputs)
+        if not (isinstance(node.name, str) and isinstance(node.scope, str) and isinstance(node.attributes, dict)):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
+            raise malformed(self._graph) or node_error("IRC210", "the node is malformed", node)
         version = node.version
         if version is not None and (version.__class__ is not int or version.bit_length() > 63):
             raise node_error("IRC215", "the version of a node is a whole number of 64 bits, or None", node)
@@ -191,7 +207,8 @@ class _GraphCheck:
     def _define(self, value: Value, frame: _Frame) -> None:
         if value.graph is not self._graph:
             raise self._wrong_value("IRC210", f"%{value.name} belongs to another graph", value)
-        if self._graph._values.get(value._name) is not value or not value._name:
+        name = value._name
+        if self._graph._values.get(name) is not value or not name or not isinstance(name, str):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
             raise self._wrong_value(
                 "IRC211", f"%{value.name} is not the value that the graph knows by this name", value
             )

@@ -16,12 +16,13 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from irc.errors import Error, cannot
 from irc.files import open_regular, replacing, spare_sources
 from irc.ir.attributes import map_tensors, tensors_of
-from irc.ir.clone import module_of
+from irc.ir.clone import module_of, verify_given
 from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
@@ -55,12 +56,14 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
         changed: the objects that no longer are as the model's module says, as they are now.
 
     Raises:
-        Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``, or the model is read from it.
+        Error: IRC2xx if the graph breaks a rule of the IR, IRC501 if the file cannot be written, IRC503 if its name
+            ends in ``.onnx``, or the model is read from it.
     """
     where = os.fsdecode(path)
     if where.lower().endswith(".onnx"):
         raise Error("IRC503", "this is the name of an ONNX file: irc.export(model, path) writes one", where)
     spare_sources(model.module.sources, [where])
+    verify_given(model.graph, operators=find_spec("onnx") is not None)  # schemas need it
     module = module_of(model.graph)
     _name_large_constants(module)
     used = _named_tensors(module)

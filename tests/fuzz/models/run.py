@@ -36,7 +36,7 @@ PATIENCE = 20
 WRONG = ("exception", "hang", "crash", "memory", "internal error", "differs")
 """Outcomes that must not be."""
 
-INTERNAL = {"IRC401": "internal error", "IRC403": "memory"}
+INTERNAL = {"IRC309": "internal error", "IRC401": "internal error", "IRC403": "memory"}
 """Codes that say that a kernel failed unforeseen, or that memory was exhausted before the limit was reached."""
 
 

@@ -112,7 +112,7 @@ def test_sequences_where_tensors_are_meant() -> None:
         model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=9)
         with pytest.raises(irc.Error) as caught:
             irc.compile(model, passes).run({"x": X})
-        assert caught.value.code != "IRC401", caught.value
+        assert caught.value.code not in ("IRC309", "IRC401"), caught.value
 
 
 def test_no_more_dimensions_than_arrays_have() -> None:
@@ -231,7 +231,7 @@ def test_trip_counts_are_integers() -> None:
     model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=9)
     with pytest.raises(irc.Error) as caught:
         irc.compile(model).run({"x": np.array(2)})
-    assert caught.value.code != "IRC401", caught.value
+    assert caught.value.code not in ("IRC309", "IRC401"), caught.value
 
 
 def test_slopes_that_are_no_numbers_do_not_matter_where_they_do_not_apply() -> None:
@@ -287,7 +287,7 @@ def test_rules_for_shapes_say_what_is_wrong(
 ) -> None:
     with pytest.raises(irc.Error) as caught:
         run_known(op, *inputs, known=known, **attributes)
-    assert caught.value.code != "IRC401", caught.value
+    assert caught.value.code not in ("IRC309", "IRC401"), caught.value
 
 
 @pytest.mark.parametrize("op", ["Reshape", "Expand", "ConstantOfShape"])

@@ -1,0 +1,142 @@
+"""Errors of passes and instruments: which of them raised, at which node, and at which line of its source.
+
+The node is the local variable ``node`` of the pass's innermost frame that has one, else the last local variable there
+that is a node: a traceback keeps both, so that passes need not say what they are working on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from inspect import CO_VARARGS
+from traceback import walk_tb
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from irc.errors import Error, described, last_line, package_of
+from irc.ir.node import Node
+from irc.passes.base import describe
+from irc.passes.pipeline import print_pass
+
+if TYPE_CHECKING:
+    from irc.ir import Graph
+    from irc.passes.base import Pass, PassContext
+
+_LIBRARIES = frozenset({"irc", "numpy", "ml_dtypes", "onnx", *sys.stdlib_module_names}) - {"__main__"}
+"""Packages whose lines say nothing about who has made a mistake."""
+
+
+def run_pass(p: Pass, graph: Graph, ctx: PassContext, failed: Callable[[Exception], None] = lambda error: None) -> bool:
+    """What ``p.run(graph, ctx)`` returns.
+
+    Args:
+        p: the pass.
+        graph: what it runs on.
+        ctx: its context.
+        failed: is told what the pass raised, before that is raised to the caller.
+
+    Raises:
+        Error: the pass raised it, and is named now; IRC305 another exception came from code outside of irc, which is
+            named with its line; IRC309 it came from a pass of irc's own. The exception is the ``__cause__``.
+    """
+    try:
+        return p.run(graph, ctx)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, Exception):
+            failed(error)
+        if _ends_the_program(error):
+            raise
+        raise _of_pass(error, p) from error
+
+
+def with_note(message: str, note: str) -> str:
+    """``message`` with ``note`` at the end of its first line: an excerpt of IR, or a list, may follow."""
+    first, end, rest = message.partition("\n")
+    said = first.removesuffix(":")
+    return f"{said} ({note}){first[len(said) :]}{end}{rest}"
+
+
+def _of_pass(error: BaseException, p: Pass) -> Error:
+    name = f"pass {print_pass(p)}"
+    module = type(p).__module__
+    is_ours = package_of(module) == "irc"
+    of_pass = _within(module) if is_ours else _in_package(package_of(module))
+    place = last_line(error, _of_nobody_known) if is_ours else last_line(error, of_pass)
+    if isinstance(error, Error):
+        where = error.where if is_ours else ", ".join(filter(None, (place, error.where)))
+        is_named = f"pass {p.name}" in error.message
+        return Error(error.code, error.message if is_named else with_note(error.message, f"pass {p.name}"), where)
+    node = _node_at(error, of_pass)
+    at = f", at {describe(node)}" if node is not None else ""
+    code = "IRC309" if is_ours and not place else "IRC305"
+    return Error(code, f"{described(error)} (raised by {name}{at})", place or last_line(error, of_pass))
+
+
+def of_instrument(error: BaseException, instrument: object, moment: str) -> Error | None:
+    """The Error for what ``instrument`` raised at a ``moment``; None if that is to be raised as it is."""
+    module = type(instrument).__module__
+    is_ours = package_of(module) == "irc"
+    if _ends_the_program(error) or (is_ours and isinstance(error, Error | OSError)):
+        return None  # irc's own instruments name the pass; the stream that they write to may be full
+    name = f"instrument {type(instrument).__name__}, {moment}"
+    place = last_line(error, _within(module) if is_ours else _in_package(package_of(module)))
+    if isinstance(error, Error):
+        return Error(error.code, with_note(error.message, name), ", ".join(filter(None, (place, error.where))))
+    return Error("IRC309" if is_ours else "IRC305", f"{described(error)} (raised by {name})", place)
+
+
+def _ends_the_program(error: BaseException) -> bool:
+    """Whether ``error`` says nothing about the code that raised it: memory, time, the reader of results, a signal."""
+    if isinstance(error, MemoryError | TimeoutError | BrokenPipeError):
+        return True
+    return any(_handles_a_signal(frame) for frame, _ in walk_tb(error.__traceback__))
+
+
+def _handles_a_signal(frame: FrameType) -> bool:
+    """Whether ``frame`` has its caller's frame as an argument, as signal handlers have."""
+    code = frame.f_code
+    many = code.co_argcount + bool(code.co_flags & CO_VARARGS)
+    if not many or frame.f_back is None:
+        return False
+    given = [frame.f_locals.get(name) for name in (*code.co_varnames[: code.co_argcount], *_varargs(frame))]
+    return (
+        any(each is frame.f_back for each in given)
+        or any(
+            isinstance(each, tuple) and any(item is frame.f_back for item in each)  # type: ignore[reportUnknownVariableType]
+            for each in given[code.co_argcount :]
+        )
+    )
+
+
+def _varargs(frame: FrameType) -> tuple[str, ...]:
+    code = frame.f_code
+    first = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[first : first + 1] if code.co_flags & CO_VARARGS else ()
+
+
+def _node_at(error: BaseException, counts: Callable[[FrameType], bool]) -> Node | None:
+    frames = [frame for frame, _ in walk_tb(error.__traceback__) if counts(frame)]
+    return next((node for frame in reversed(frames) for node in _nodes_in(frame)), None)
+
+
+def _nodes_in(frame: FrameType) -> Iterator[Node]:
+    variables: dict[str, Any] = frame.f_locals
+    if isinstance(node := variables.get("node"), Node):
+        yield node
+    yield from (value for value in reversed(variables.values()) if isinstance(value, Node))
+
+
+def _within(module: str) -> Callable[[FrameType], bool]:
+    return lambda frame: f"{_module_of(frame)}.".startswith(f"{module}.")
+
+
+def _in_package(package: str) -> Callable[[FrameType], bool]:
+    return lambda frame: package_of(_module_of(frame)) == package
+
+
+def _of_nobody_known(frame: FrameType) -> bool:
+    return package_of(_module_of(frame)) not in _LIBRARIES
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))

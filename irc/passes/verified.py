@@ -1,0 +1,197 @@
+"""Running a pipeline whose result is verified; if that breaks a rule of the IR, the pass that broke it is found.
+
+The graph is verified at the end, and after each pass that is not irc's own: what such a pass breaks, a later one might
+hide, as the fuser does that puts nodes in order. If the end fails, the pipeline runs once more, on the model as it was,
+and is verified after each pass: only a failure costs more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from irc.errors import Error, package_of
+from irc.passes.faults import with_note
+from irc.passes.instruments import Instrument, OptimisationLimit, VerifyEach, alias_fault
+from irc.passes.manager import PassManager, PassReport
+from irc.passes.pipeline import Pipeline, Repeat, print_pass
+from irc.passes.shapes.agreement import contradiction
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Module
+    from irc.passes.base import Pass, PassContext
+
+
+def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> PassReport:
+    """Run ``manager`` on ``module`` in place, and verify the module. Returns the report of the run.
+
+    Args:
+        manager: the pipeline.
+        module: what keeps the rules of the IR.
+        again: makes another module, equal to ``module`` as it is given.
+
+    Raises:
+        Error: IRC2xx if a pass breaks a rule of the IR; the message names the pass, even if it is a later one that
+            fails because of it. Others as of `PassManager.run`.
+    """
+    others = _VerifyOthers()
+    try:
+        report = manager.watched_by([others, *manager.instruments]).run(module)
+    except Error as error:
+        if others.found is not None or not (others.suspected or _broken_rule(module)):
+            raise
+        found, _ = _first_broken(manager, again)
+        if found is None:  # the pass that failed has left the graph half changed
+            raise
+        raise found from error
+    broken = _broken_rule(module)
+    if broken is not None or others.suspected:
+        found, why = _first_broken(manager, again)
+        if found is None and broken is not None:
+            found = _unlocated(broken, why)
+        if found is not None:
+            raise found from broken
+    return report
+
+
+def _broken_rule(module: Module) -> Error | None:
+    try:
+        module.verify()
+    except Error as error:
+        return error
+    return None
+
+
+def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Error | None, str]:
+    """The error at the first pass, or instrument, of ``manager`` that breaks a rule; None if it is not found, and why.
+
+    irc's own instruments, which change nothing, take no part in the second run, and print nothing.
+    """
+    verifier = _VerifyAll()
+    instruments = [each for given in manager.instruments for each in _repeated(given, verifier)]
+    try:
+        module = again()
+    except Error as unread:
+        return None, f"it cannot be read a second time: {unread}"
+    try:
+        manager.watched_by([verifier, *instruments]).run(module)
+    except Error as failed:
+        return verifier.found, f"compiling it again to find out failed otherwise: {failed}"
+    suspects = dict.fromkeys(p.name for p in _passes(manager.pipeline) if not _is_ours(p))
+    named = f"; what did does not do the same each time, perhaps {' or '.join(suspects)}" if suspects else ""
+    return None, f"no pass did when it was compiled again{named}"
+
+
+def _repeated(instrument: Instrument, verifier: VerifyEach) -> list[Instrument]:
+    """What does the same to graphs as ``instrument`` when a pipeline runs again."""
+    if isinstance(instrument, OptimisationLimit):
+        return [OptimisationLimit(instrument.limit, StringIO())]
+    return [] if _is_ours(instrument) else [_Watched(instrument, verifier)]
+
+
+def _is_ours(made: Pass | Instrument) -> bool:
+    """Whether the class of a pass or instrument is irc's own."""
+    return package_of(type(made).__module__) == "irc"
+
+
+def _unlocated(error: Error, why: str) -> Error:
+    return Error(error.code, with_note(error.message, f"which pass broke the graph is not known: {why}"), error.where)
+
+
+def _passes(pipeline: Pipeline) -> list[Pass]:
+    return [p for item in pipeline for p in (_passes(item.items) if isinstance(item, Repeat) else [item])]
+
+
+class _VerifyOthers(VerifyEach):
+    """Verifies after each pass that is not irc's own.
+
+    ``suspected`` says whether types contradicted each other after one, which the model may have come with.
+    """
+
+    suspected = False
+
+    def watches(self, p: Pass) -> bool:
+        """Whether ``p`` is not irc's."""
+        return not _is_ours(p)
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        """Keep the context, where analyses are."""
+        super().start(pipeline, graphs, ctx)
+        self._ctx = ctx
+
+    def verify_given(self, targets: Sequence[Graph | Module]) -> None:
+        """Verify nothing: what the pipeline is given has been verified."""
+
+    def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
+        """Verify the alias analyses too, which the next pass relies on, and look at types."""
+        super().pass_ended(module, last)
+        if not self.watches(last[0]):
+            return
+        for graph in module.graphs.values():
+            self.found = alias_fault(last[0], graph, self._ctx, exact=False)
+            if self.found is not None:
+                raise self.found
+        self.suspected = self.suspected or contradiction(module) is not None
+
+
+class _VerifyAll(VerifyEach):
+    """Verifies after each pass, and after each that is not irc's own whether types contradict each other now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._agreed = False
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        """Look at types before a pass that may spoil them."""
+        super().before(p, graph, ctx)
+        if graph.is_main and not _is_ours(p):  # the first graph that it runs on
+            self._agreed = ctx.module is not None and contradiction(ctx.module) is None
+
+    def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
+        """Look at types, too."""
+        super().pass_ended(module, last)
+        if self._agreed and not _is_ours(last[0]):
+            fault = contradiction(module)
+            if fault is not None:
+                self.found = Error(fault.code, f"after pass {self.words(last)}: {fault.message}", fault.where)
+                raise self.found
+
+
+class _Watched(Instrument):
+    """An instrument of somebody else, which may change graphs: they are verified after each of its calls."""
+
+    def __init__(self, instrument: Instrument, verifier: VerifyEach) -> None:
+        super().__init__()
+        self.instrument = instrument
+        self.verifier = verifier
+        self.name = type(instrument).__name__
+
+    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
+        """Call the instrument, and verify."""
+        self.instrument.start(pipeline, graphs, ctx)
+        self._verify(None, ctx, "at the start")
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        """Call the instrument, and verify."""
+        self.instrument.before(p, graph, ctx)
+        self._verify(graph, ctx, f"before pass {print_pass(p)}")
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        """Call the instrument, and verify."""
+        self.instrument.after(p, graph, ctx, changed)
+        self._verify(graph, ctx, f"after pass {print_pass(p)}")
+
+    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
+        """Call the instrument."""
+        self.instrument.failed(p, graph, ctx, error)
+
+    def finish(self, report: PassReport, ctx: PassContext) -> None:
+        """Call the instrument, and verify."""
+        self.instrument.finish(report, ctx)
+        self._verify(None, ctx, "at the end")
+
+    def _verify(self, graph: Graph | None, ctx: PassContext, moment: str) -> None:
+        target = graph or ctx.module
+        if target is not None:
+            self.verifier.verify(target, f"after instrument {self.name} was called {moment}")

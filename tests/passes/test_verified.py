@@ -1,0 +1,346 @@
+"""What a pipeline leaves is verified, and the pass or instrument that broke it is named."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error
+from irc.ir import Graph, Module, parse_graph, parse_module
+from irc.ir.types import DType, TensorType
+from irc.passes import Instrument, Pass, PassContext, PassManager, Repeat, create
+from irc.passes.faults import run_pass
+from irc.passes.instruments import OptimisationLimit, VerifyEach
+from irc.passes.rewriter import Rewriter
+from irc.passes.shapes.agreement import contradiction
+from irc.passes.verified import run_verified
+
+TEXT = """
+graph(%x : Float(2), %c : Bool()):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2) = onnx::Exp(%a)
+  %d : Float(2) = prim::If(%c)
+    block0():
+      %i : Float(2) = onnx::Sin(%b)
+      %j : Float(2) = onnx::Cos(%i)
+      -> (%j)
+    block1():
+      -> (%b)
+  %y : Float(2) = prim::CallFunction(%f, %d)
+  return (%y)
+
+graph f(%p : Float(2)):
+  %q : Float(2) = onnx::Tanh(%p)
+  %r : Float(2) = onnx::Abs(%q)
+  return (%r)
+"""
+
+
+def custom(action: Callable[[Graph, PassContext], bool], label: str = "") -> Pass:
+    """A pass that does what it is told."""
+
+    @dataclass(frozen=True)
+    class Custom:
+        name: ClassVar[str] = "custom"
+        label: str = ""
+
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            return action(graph, ctx)
+
+    return Custom(label)
+
+
+def late(kind: str) -> Callable[[Graph, PassContext], bool]:
+    """Moves the first node of a kind behind a user of its result."""
+
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        node = next((node for node in graph.walk() if node.kind == kind), None)
+        if node is None:
+            return False
+        user = next(user for user in node.output.users if user.block is node.block)
+        if user.is_before(node):
+            return False
+        node.move_after(user)
+        return True
+
+    return action
+
+
+def failure(*passes: Pass | Repeat | str, instruments: list[Instrument | str] | None = None) -> Error:
+    with pytest.raises(Error) as caught:
+        irc.compile(parse_module(TEXT), passes, instruments=instruments or [])
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["onnx::Neg", "onnx::Sin", "onnx::Tanh"])
+def test_the_pass_is_named_wherever_it_breaks_the_graph(kind: str) -> None:
+    error = failure("cse", custom(late(kind), "one"), "dce")
+    assert error.code == "IRC212" and error.message.startswith("after pass custom{label=one}: ")
+
+
+def test_so_is_one_of_irc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its result is verified at the end only; then all is done again."""
+    cse = type(create("cse"))
+    monkeypatch.setattr(cse, "run", lambda self, graph, ctx: late("onnx::Neg")(graph, ctx))
+    error = failure("dce", "cse", "shape-inference")
+    assert error.code == "IRC212" and error.message.startswith("after pass cse: ")
+
+
+def test_a_pass_that_breaks_the_graph_is_named_although_a_later_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(graph: Graph, ctx: PassContext) -> bool:
+        raise KeyError("later")
+
+    monkeypatch.setattr(type(create("cse")), "run", lambda self, graph, ctx: late("onnx::Neg")(graph, ctx))
+    error = failure("cse", custom(fail))
+    assert error.code == "IRC212" and error.message.startswith("after pass cse: ")
+
+
+def test_the_round_of_a_group_is_told() -> None:
+    def second_time(graph: Graph, ctx: PassContext) -> bool:
+        if not graph.is_main:
+            return False
+        times = ctx.memory["times"] = ctx.memory.get("times", 0) + 1
+        if times == 1:
+            graph.value("a").node.name = "seen"  # type: ignore[union-attr]
+            return True
+        return late("onnx::Neg")(graph, ctx)
+
+    def rename(graph: Graph, ctx: PassContext) -> bool:
+        node = graph.value("b").node if graph.is_main else None
+        if node is None or node.name or not ctx.memory.get("times"):
+            return False
+        node.name = "seen"
+        return True
+
+    error = failure(Repeat((custom(second_time, "a"), custom(rename, "b")), 4))
+    assert error.message.startswith("after pass custom{label=a} (run 2): ")
+
+
+def test_a_function_broken_by_a_pass_on_the_main_graph_is_found() -> None:
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        assert ctx.module is not None
+        return graph.is_main and late("onnx::Tanh")(ctx.module.graphs["f"], ctx)
+
+    error = failure(custom(action), "cse")
+    assert error.code == "IRC212" and "pass custom" in error.message and "graph f" in error.message
+
+
+class Meddling(Instrument):
+    """Breaks the graph when it is called."""
+
+    def __init__(self, moment: str) -> None:
+        super().__init__()
+        self.moment = moment
+
+    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
+        if self.moment == "before":
+            late("onnx::Neg")(graph, ctx)
+
+    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
+        if self.moment == "after":
+            late("onnx::Neg")(graph, ctx)
+
+    def finish(self, report: Any, ctx: PassContext) -> None:
+        assert ctx.module is not None
+        if self.moment == "finish":
+            late("onnx::Neg")(ctx.module.main, ctx)
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"), [("before", "before pass dce"), ("after", "after pass dce"), ("finish", "at the end")]
+)
+def test_an_instrument_that_breaks_the_graph_is_named(moment: str, words: str) -> None:
+    error = failure("dce", instruments=[Meddling(moment)])
+    assert error.code == "IRC212" and error.message.startswith(f"after instrument Meddling was called {words}: ")
+
+
+def test_one_that_does_so_once_only_is_suspected() -> None:
+    calls: list[int] = []
+
+    def once(graph: Graph, ctx: PassContext) -> bool:
+        calls.append(1)
+        return len(calls) == 1 and late("onnx::Neg")(graph, ctx)
+
+    class Once(Instrument):
+        def finish(self, report: Any, ctx: PassContext) -> None:
+            assert ctx.module is not None
+            once(ctx.module.main, ctx)
+
+    error = failure(custom(lambda graph, ctx: False), instruments=[Once()])
+    assert error.code == "IRC212" and len(calls) == 2
+    assert "which pass broke the graph is not known: no pass did when it was compiled again" in error.message
+    assert "does not do the same each time, perhaps custom" in error.message
+
+
+def test_what_prints_prints_once() -> None:
+    stream = io.StringIO()
+    module = parse_module(TEXT)
+    limited = OptimisationLimit(5, stream)
+    manager = PassManager(["dce", custom(late("onnx::Neg"))], [limited])
+    with pytest.raises(Error, match="after pass custom"):
+        run_verified(manager, module, lambda: parse_module(TEXT))
+    assert stream.getvalue().count("transformations") <= 1
+
+
+def test_a_sound_pipeline_verifies_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    verified: list[Module] = []
+    verify = Module.verify
+    monkeypatch.setattr(Module, "verify", lambda self, **options: (verified.append(self), verify(self, **options))[1])
+    module = parse_module(TEXT)
+    run_verified(PassManager("default"), module, lambda: pytest.fail("compiled again"))
+    assert verified == [module]
+
+
+def test_verify_each_looks_at_functions_that_a_pass_on_another_graph_changes() -> None:
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        assert ctx.module is not None
+        return graph.is_main and late("onnx::Tanh")(ctx.module.graphs["f"], ctx)
+
+    module = parse_module(TEXT)
+    with pytest.raises(Error, match="after pass custom: "):
+        PassManager([custom(action), "cse"], [VerifyEach()]).run(module)
+
+
+# -- types -----------------------------------------------------------------------
+
+
+def test_types_that_a_model_comes_with_are_nobody_elses_fault() -> None:
+    text = "graph(%x : Float(2, 3)):\n  %y : Float(5) = onnx::Relu(%x)\n  return (%y)\n"
+    module = parse_module(text)
+    assert contradiction(module) is not None and str(module) == str(parse_module(text))
+    irc.compile(module, [custom(lambda graph, ctx: False), "dce"])
+
+
+def test_a_shape_that_a_pass_states_wrong_is_its_fault() -> None:
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        if graph.is_main:
+            graph.value("a").type = TensorType(DType.FLOAT, (3,))
+        return graph.is_main
+
+    error = failure(custom(action), "default")
+    assert (
+        error.code == "IRC214" and "after pass custom: %a is said to be Float(3), but it is Float(2)" in error.message
+    )
+
+
+@pytest.mark.parametrize("pipeline", ["", "default", "default,in-place,reorder", "remove-mutation"])
+def test_what_irc_makes_is_no_contradiction(pipeline: str) -> None:
+    module = parse_module(TEXT)
+    PassManager(pipeline).run(module)
+    assert contradiction(module) is None
+
+
+# -- exceptions ------------------------------------------------------------------
+
+
+def raising(error: BaseException) -> Pass:
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        for node in graph.nodes:
+            if node.kind == "onnx::Exp":
+                raise error
+        return False
+
+    return custom(action)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("no"), SystemExit(0), RecursionError(), OSError("gone")])
+def test_an_exception_is_located(error: BaseException) -> None:
+    with pytest.raises(Error) as caught:
+        PassManager([raising(error)]).run(parse_module(TEXT))
+    assert caught.value.code == "IRC305" and caught.value.__cause__ is error
+    assert caught.value.where.startswith(f"{__file__}:")
+    assert type(error).__name__ in caught.value.message
+    assert "(raised by pass custom, at %b = onnx::Exp)" in caught.value.message
+
+
+@pytest.mark.parametrize("error", [MemoryError(), TimeoutError(), BrokenPipeError(), KeyboardInterrupt()])
+def test_what_ends_the_program_stays_what_it_is(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        PassManager([raising(error)]).run(parse_module(TEXT))
+    assert caught.value is error
+
+
+def test_an_error_of_irc_keeps_its_code_and_gains_the_name() -> None:
+    with pytest.raises(Error, match="IRC399") as caught:
+        PassManager([raising(Error("IRC399", "no more:\n  a\n  b", "here"))]).run(parse_module(TEXT))
+    assert caught.value.message == "no more (pass custom):\n  a\n  b"
+    assert caught.value.where.startswith(f"{__file__}:") and caught.value.where.endswith(", here")
+
+
+def test_a_mistake_in_a_pass_of_irc_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "graph(%x : Float(2)):\n  %a : Float(2) = onnx::Neg(%x)\n  return (%x)\n"
+    monkeypatch.delattr(Rewriter, "erase_with_constants")
+    monkeypatch.delattr(Rewriter, "erase")
+    with pytest.raises(Error) as caught:
+        PassManager("dce").run(parse_graph(text))
+    assert caught.value.code == "IRC309" and "dce.py:" in caught.value.where
+    assert "raised by pass dce" in caught.value.message
+
+
+def test_what_evaluates_constants_is_located(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OddError(Exception):
+        pass
+
+    def evaluate(node: Any, arrays: Any) -> list[Any]:
+        raise OddError("odd")
+
+    text = """
+graph():
+  %a : Float(2) = prim::Constant[value=tensor([1., 2.])]()
+  %b : Float(2) = onnx::Neg(%a)
+  return (%b)
+"""
+    with pytest.raises(Error) as caught:
+        PassManager("constant-fold", evaluate=evaluate).run(parse_graph(text))
+    assert caught.value.code == "IRC305" and caught.value.where.startswith(f"{__file__}:")
+    assert "OddError: odd (raised by pass constant-fold, at %b = onnx::Neg)" in caught.value.message
+
+
+class Failing(Instrument):
+    def __init__(self, moment: str, error: Exception) -> None:
+        super().__init__()
+        setattr(self, moment, self.fail)
+        self.error = error
+
+    def fail(self, *_: Any) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        ("start", "before the first pass"),
+        ("before", "before pass dce"),
+        ("after", "after pass dce"),
+        ("finish", "after the last pass"),
+    ],
+)
+def test_an_instrument_that_fails_is_named(moment: str, words: str) -> None:
+    with pytest.raises(Error) as caught:
+        PassManager("dce", [Failing(moment, ValueError("no"))]).run(parse_module(TEXT))
+    assert caught.value.code == "IRC305" and f"(raised by instrument Failing, {words})" in caught.value.message
+    with pytest.raises(Error) as caught:
+        PassManager("dce", [Failing(moment, Error("IRC399", "no"))]).run(parse_module(TEXT))
+    assert caught.value.code == "IRC399" and caught.value.message == f"no (instrument Failing, {words})"
+
+
+def test_the_node_is_the_innermost_of_the_passes_own_frames() -> None:
+    def rewrite(node: Any) -> None:
+        np.zeros(3).reshape(node.kind)
+
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        for found in graph.nodes:
+            user = next(iter(found.output.users), None)
+            if user is not None and user.kind == "onnx::Exp":
+                rewrite(user)
+        return False
+
+    with pytest.raises(Error, match=r"at %b = onnx::Exp\)"):
+        run_pass(custom(action), parse_module(TEXT).main, PassContext())
