@@ -1,9 +1,9 @@
-"""Folding batch normalisation into the convolution or matrix product before it."""
+"""Folding normalisations, scales and shifts by channel into the convolution or matrix product before them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,28 +27,28 @@ SUFFIX = ".folded"
 @register
 @dataclass(frozen=True)
 class ConvBnFold:
-    """Fold BatchNormalization at inference into the Conv, ConvTranspose or Gemm whose only user it is.
+    """Fold what is affine by channel into the Conv, ConvTranspose or Gemm whose only user it is.
 
-    An Add of a bias per channel between the two is folded too. With
-    ``s = scale / sqrt(var + epsilon)`` the weights of each output channel are
-    multiplied by ``s`` and the bias becomes ``(bias - mean) * s + B`` (ONNX
-    BatchNormalization), computed in float64. The new weights are called like
-    the old ones with ``.folded``.
+    Affine are BatchNormalization at inference, and Mul, Div, Add and Sub with a constant that has one number a
+    channel. With ``y * s + t`` for each channel the weights of the channel are multiplied by ``s``, and the bias
+    becomes ``bias * s + t``, computed in float64. (Of BatchNormalization, ``s`` is ``scale / sqrt(var + epsilon)`` and
+    ``t`` is ``B - mean * s``.) New weights are called like the old ones with ``.folded``.
     """
 
     name: ClassVar[str] = "conv-bn-fold"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Fold every BatchNormalization that can be."""
+        """Fold every affine operator that can be."""
         rewriter = ctx.rewriter(graph)
         changed = False
         for node in graph.walk():
-            if node.kind != BATCH_NORM or not (linear := _linear_before(node)):
+            if node.kind not in _AFFINE or not (linear := _linear_before(node)):
                 continue
             try:
                 fold = _Fold(linear, node, rewriter.db)
             except Refused as refusal:
-                ctx.note(node, f"not folded into {linear.kind}: {refusal}")
+                if any(constant_tensor(value) is not None for value in node.inputs):
+                    ctx.note(node, f"not folded into {linear.kind}: {refusal}")
                 continue
             if ctx.allow(node):
                 fold.apply(rewriter)
@@ -57,82 +57,168 @@ class ConvBnFold:
         return changed
 
 
-def _linear_before(norm: Node) -> Node | None:
-    """The linear operator whose result ``norm`` normalises, directly or with something added."""
-    added = norm.inputs[0].made_by("onnx::Add")
-    operands = norm.inputs[:1] if added is None else added.inputs
-    return next((node for v in operands if (node := v.made_by(*LINEAR)) is not None), None)
+class Affine(NamedTuple):
+    """``y * scale + shift``, float64, one number or one a channel.
+
+    Attributes:
+        scale: None for 1.
+        shift: None for 0.
+        name: the constant that a bias which is made is called after.
+    """
+
+    scale: Array | None
+    shift: Array | None
+    name: Value
+
+
+def _normalisation(norm: Node, _: Node) -> Affine:
+    if not _is_inference(norm):
+        raise Refused("it is in training mode or normalises each element apart")
+    parameters = [_constant(v, "the parameters are") for v in norm.inputs[1:5]]
+    scale, offset, mean, var = map(_float64, parameters)
+    if scale.ndim != 1 or not scale.shape == offset.shape == mean.shape == var.shape:
+        raise Refused("the shapes of its parameters do not agree")
+    s = scale / np.sqrt(var + norm.attributes.get("epsilon", 1e-5))
+    return Affine(s, offset - mean * s, norm.inputs[2])
+
+
+def _product(node: Node, linear: Node) -> Affine:
+    number, name = _by_channel(node, linear)
+    return Affine(number, None, name)
+
+
+def _quotient(node: Node, linear: Node) -> Affine:
+    if node.inputs[0] is not linear.output:
+        raise Refused("it divides by the result")
+    number, name = _by_channel(node, linear)
+    return Affine(1 / number, None, name)
+
+
+def _sum(node: Node, linear: Node) -> Affine:
+    number, name = _by_channel(node, linear)
+    return Affine(None, number, name)
+
+
+def _difference(node: Node, linear: Node) -> Affine:
+    number, name = _by_channel(node, linear)
+    return Affine(None, -number, name) if node.inputs[0] is linear.output else Affine(np.array(-1.0), number, name)
+
+
+_AFFINE = {
+    BATCH_NORM: _normalisation,
+    "onnx::Mul": _product,
+    "onnx::Div": _quotient,
+    "onnx::Add": _sum,
+    "onnx::Sub": _difference,
+}
+
+
+def _by_channel(node: Node, linear: Node) -> tuple[Array, Value]:
+    """The constant operand of a pointwise ``node`` whose other operand ``linear`` makes: one number, or one a channel.
+
+    Refused if it has another shape.
+    """
+    first, second = node.inputs
+    value = second if first is linear.output else first
+    number = _float64(_constant(value, "the other operand is"))
+    rank = _rank(linear)
+    shape = (1,) * (rank - number.ndim) + number.shape
+    axis = rank - 1 if linear.kind == "onnx::Gemm" else 1
+    if not is_pointwise(node) or number.ndim > rank or number.size != shape[axis]:
+        raise Refused("the other operand is not one number a channel")
+    return number.reshape(-1) if number.size > 1 else number.reshape(()), value
+
+
+def _rank(linear: Node) -> int:
+    """How many axes the result of ``linear`` has: as many as its weights."""
+    shape = linear.inputs[1].type.shape
+    if shape is None:
+        raise Refused("the rank of the weights is not known")
+    return len(shape)
+
+
+def _linear_before(node: Node) -> Node | None:
+    """The linear operator that makes an operand of ``node``."""
+    operands = node.inputs[:1] if node.kind == BATCH_NORM else node.inputs
+    return next((found for v in operands if (found := v.made_by(*LINEAR)) is not None), None)
 
 
 class _Fold:
-    """The folding of one normalisation: checks that it can be, computes the new weights, changes the graph."""
+    """The folding of one affine operator: checks that it can be, computes the new weights, changes the graph."""
 
-    def __init__(self, linear: Node, norm: Node, db: AliasDb) -> None:
+    def __init__(self, linear: Node, node: Node, db: AliasDb) -> None:
         self.linear = linear
-        self.norm = norm
-        above = norm.inputs[0].node
-        self.add = above if above is not linear else None
-        self._check_uses(db)
-        self.weight = _constant(linear.inputs[1], "the weights are")
+        self.node = node
+        self.attributes = dict(linear.attributes)
         self.old_bias = linear.inputs[2] if len(linear.inputs) > 2 and not is_none(linear.inputs[2]) else None
+        self._check_uses(db)
         try:
             with np.errstate(all="raise", under="ignore"):
-                self._compute()
+                affine = _AFFINE[node.kind](node, linear)
+                self._compute(affine)
         except FloatingPointError as e:
             raise Refused(f"the folded weights are not finite ({e})") from None
+        self.name = affine.name
 
     # -- conditions ------------------------------------------------------
 
     def _check_uses(self, db: AliasDb) -> None:
-        if not _is_inference(self.norm):
-            raise Refused("it is in training mode or normalises each element apart")
-        if not self.linear.output.is_used_once or (self.add and not self.add.output.is_used_once):
+        if not self.linear.output.is_used_once:
             raise Refused("its input has other uses")
-        if self.norm.block is not self.linear.block and db.has_writers(self.norm.outputs[0]):
-            raise Refused("its result is made anew in every trip, and written to")
+        if self.node.block is not self.linear.block and db.has_writers(self.node.outputs[0]):
+            raise Refused("its result is made anew in every iteration, and written to")
 
     # -- arithmetic ------------------------------------------------------
 
-    def _compute(self) -> None:
-        parameters = [_constant(v, "the parameters are") for v in self.norm.inputs[1:5]]
-        scale, offset, mean, var = map(_float64, parameters)
-        if scale.ndim != 1 or not scale.shape == offset.shape == mean.shape == var.shape:
-            raise Refused("the shapes of its parameters do not agree")
-        s = scale / np.sqrt(var + self.norm.attributes.get("epsilon", 1e-5))
-        bias = (
-            np.zeros(())
-            if self.old_bias is None
-            else _constant(self.old_bias, "the bias is").numpy().astype(np.float64)
-        )
-        self.attributes = dict(self.linear.attributes)
+    def _compute(self, affine: Affine) -> None:
+        if affine.scale is not None and not np.isfinite(affine.scale).all():
+            raise Refused("the folded weights are not finite")
+        # A sum needs no weights, but their number of channels.
+        self.weight = None if affine.scale is None else _constant(self.linear.inputs[1], "the weights are")
+        channels = self._channels()
+        for numbers in (affine.scale, affine.shift):
+            if numbers is not None and numbers.size not in (1, channels):
+                raise Refused(f"it has {numbers.size} channels where the weights have {channels}")
+        self.new_bias = self._biased(affine, channels)
+        self.new_weight = None
+        if self.weight is not None and affine.scale is not None:
+            self.new_weight = self._scaled(self.weight, np.broadcast_to(affine.scale, (channels,)))
+
+    def _channels(self) -> int:
+        """How many channels the result has."""
+        shape = self.linear.inputs[1].type.shape if self.weight is None else self.weight.shape
+        groups, axis = 1, 0
+        if self.linear.kind == "onnx::ConvTranspose":
+            groups, axis = self.attributes.get("group", 1), 1
+        elif self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0):
+            axis = 1
+        size = shape[axis] if shape is not None and len(shape) > axis else None
+        if not isinstance(size, int):
+            raise Refused("the number of channels is not known")
+        return groups * size
+
+    def _biased(self, affine: Affine, channels: int) -> Tensor | None:
+        """The new bias; None if there is none. As a matrix product has it, it may be more than one number a channel."""
+        if self.old_bias is None and affine.shift is None:
+            return None
+        bias = np.zeros(()) if self.old_bias is None else _float64(_constant(self.old_bias, "the bias is"))
+        dtype = self.linear.inputs[1].type.dtype
+        if dtype is None:
+            raise Refused("the element type is not known")
         if self.linear.kind == "onnx::Gemm":
             bias = bias * self.attributes.pop("beta", 1.0)
             if self.linear.version is not None and self.linear.version < 7:
                 self.attributes["broadcast"] = 1
-        if self.add is not None:
-            bias = bias + self._added(self.add, len(s))
+        moved = bias if affine.scale is None else bias * affine.scale
+        moved = moved if affine.shift is None else moved + affine.shift
         try:
-            bias = np.broadcast_to((bias - mean) * s + offset, np.broadcast_shapes(bias.shape, s.shape))
+            wide = np.broadcast_to(moved, np.broadcast_shapes(moved.shape, (channels,)))
         except ValueError:
             raise Refused("the bias has another number of channels") from None
-        self.new_bias = Tensor.of(bias.astype(self.weight.dtype.numpy))
-        self.new_weight = self._scaled(s)
+        return Tensor.of(wide.astype(dtype.numpy))
 
-    def _added(self, add: Node, channels: int) -> Array:
-        """The bias that ``add`` adds, one number a channel."""
-        first, second = add.inputs
-        addend = second if first is self.linear.output else first
-        b = _float64(_constant(addend, "what is added is"))
-        rank = len(self.weight.shape)
-        shape = (1,) * (rank - b.ndim) + b.shape
-        per_channel = (1, channels, *(1,) * (rank - 2))
-        if not is_pointwise(add) or b.ndim > rank or (b.size != 1 and shape != per_channel):
-            raise Refused("what is added before it is not one number a channel")
-        return np.broadcast_to(b.reshape(-1), (channels,))
-
-    def _scaled(self, s: Array) -> Tensor:
+    def _scaled(self, weight: Tensor, s: Array) -> Tensor:
         """The weights with output channel ``c`` multiplied by ``s[c]``."""
-        weight = self.weight
         old = weight.numpy()
         # The weights as (groups, rest, channels of a group, rest): s goes along the channels.
         groups, before, channels = 1, 1, weight.shape[0]
@@ -141,8 +227,6 @@ class _Fold:
             before, channels = weight.shape[0] // groups, weight.shape[1]
         elif self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0):
             before, channels = weight.shape
-        if groups * channels != len(s):
-            raise Refused(f"it has {len(s)} channels where the weights have {groups * channels}")
         if weight.is_splat and (s == s[0]).all():
             return Tensor.splat(weight.dtype, weight.shape, _multiplied(weight.scalar.reshape(1, 1), s[:1, None])[0, 0])
         shape = groups, before, channels, old.size // (groups * before * channels or 1)
@@ -152,24 +236,23 @@ class _Fold:
     # -- the graph -------------------------------------------------------
 
     def apply(self, rewriter: Rewriter) -> None:
-        """Put the folded operator in place of the old one, the Add and the normalisation."""
-        linear, norm = self.linear, self.norm
-        weight = _named(rewriter, self.new_weight, linear.inputs[1], linear)
-        bias = _named(rewriter, self.new_bias, self.old_bias or norm.inputs[2], linear)
+        """Put the folded operator in place of the old one and the affine one."""
+        linear, node = self.linear, self.node
+        inputs = [linear.inputs[0], linear.inputs[1]]
+        if self.new_weight is not None:
+            inputs[1] = _named(rewriter, self.new_weight, linear.inputs[1], linear)
+        if self.new_bias is not None:
+            inputs.append(_named(rewriter, self.new_bias, self.old_bias or self.name, linear))
         folded = rewriter.op(
             linear.kind,
-            linear.inputs[0],
-            weight,
-            bias,
+            *inputs,
             before=linear,
-            type=norm.outputs[0].type,
+            type=node.outputs[0].type,
             attributes=self.attributes,
             version=linear.version,
             node_name=linear.name,
         )
-        rewriter.replace_node(norm, [folded], keep_names=True)
-        if self.add is not None:
-            rewriter.erase_with_constants(self.add)
+        rewriter.replace_node(node, [folded], keep_names=True)
         rewriter.erase_with_constants(linear)
 
 

@@ -78,12 +78,13 @@ def test_folded(kind, x, w, bias, add, attributes):
     graph = network(kind, x, w, bias, add, **attributes)
     before = graph.copy()
     report = run_passes(graph, "conv-bn-fold")
-    assert report.stats["conv-bn-fold.folded"] == 1
+    assert report.stats["conv-bn-fold.folded"] == 1 + (add is not None)
     assert kinds(graph) == [kind.removeprefix("onnx::")]
     (node,) = [n for n in graph.nodes if n.kind == kind]
     assert node.inputs[1].name == "conv.weight.folded"
     assert node.inputs[1].node.attributes["value"].name == "conv.weight.folded"
-    assert node.inputs[2].name == ("bn.shift.folded" if bias is None else "conv.bias.folded")
+    named_after = "conv.bias" if bias is not None else "bn.shift" if add is None else "1"
+    assert node.inputs[2].name.startswith(f"{named_after}.folded")
     assert_same_results(before, graph, floats(*x), rtol=2e-6)
 
 
@@ -103,6 +104,52 @@ def test_any_convolution(data):
     run_passes(graph, "conv-bn-fold")
     assert kinds(graph) == [kind.removeprefix("onnx::")]
     assert_same_results(before, graph, floats(2, inside, *(5,) * rank), rtol=1e-5)
+
+
+SHAPES = [(1, 6, 1, 1), (6, 1, 1), (1,), (), (1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("names", [["Mul", "Add"], ["Add", "Mul"], ["Sub"], ["Div", "Sub", "Mul"], ["Mul"]])
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose", "Gemm"])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_scales_and_shifts(kind: str, names: list[str], first: bool, shape: tuple[int, ...], has_bias: bool):
+    b = Builder(Graph())
+    matrix = kind == "Gemm"
+    if matrix:
+        shape = {4: (1, 6), 3: (6,)}.get(len(shape), shape) if 6 in shape else shape[:2]
+    x = (5, 4) if matrix else (2, 4, 5, 5)
+    value = b.graph.add_input(types.tensor(DType.FLOAT, x), "x")
+    w = floats(4, 6) if matrix else floats(4, 3, 2, 2) if kind == "ConvTranspose" else floats(6, 2, 2, 2)
+    operands = [value, b.constant(Tensor.of(w), name="w"), *([b.constant(Tensor.of(floats(6)))] if has_bias else [])]
+    made = b.op(f"onnx::{kind}", *operands, attributes={} if matrix else {"group": 2})
+    for name in names:
+        other = b.constant(Tensor.of(floats(*shape) + 3))
+        made = b.op(f"onnx::{name}", *((made, other) if first or name == "Div" else (other, made)))
+    b.graph.set_outputs([made])
+    before = b.graph.copy()
+    report = run_passes(b.graph, "shape-inference,conv-bn-fold")
+    assert report.stats["conv-bn-fold.folded"] == len(names)
+    assert kinds(b.graph) == [kind]
+    assert_same_results(before, b.graph, floats(*x), rtol=2e-5)
+
+
+def test_a_sum_needs_no_constant_weights():
+    graph = parse_graph(
+        HEAD
+        + """
+  %w2 : Float(3, 2, 1, 1) = onnx::Neg(%w)
+  %o : Float(3, 1, 1) = prim::Constant[value=tensor([1., 2., 3.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w2)
+  %y : Float(1, 3, 4, 4) = onnx::Add(%c, %o)
+  return (%y)
+"""
+    )
+    before = graph.copy()
+    assert run_passes(graph, "conv-bn-fold").stats["conv-bn-fold.folded"] == 1
+    assert kinds(graph) == ["Neg", "Conv"]
+    assert_same_results(before, graph, floats(1, 2, 4, 4))
 
 
 HEAD = """
@@ -182,7 +229,63 @@ REFUSED = [
   %a : Float(1, 3, 4, 4) = onnx::Add(%c, %c)
   %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
   return (%y)""",
+        None,
+    ),
+    (
+        """
+  %o : Float(1, 1, 1, 1) = prim::Constant[value=tensor([2.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
+  return (%y, %c)""",
         "its input has other uses",
+    ),
+    (
+        """
+  %o : Float(1) = prim::Constant[value=tensor([2.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::Div(%o, %c)
+  return (%y)""",
+        "it divides by the result",
+    ),
+    (
+        """
+  %o : Float(1, 3, 1, 4) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8., 9., 1., 2., 3.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
+  return (%y)""",
+        "not one number a channel",
+    ),
+    (
+        """
+  %o : Float(2, 3, 1, 1) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(2, 3, 4, 4) = onnx::Add(%c, %o)
+  return (%y)""",
+        "not one number a channel",
+    ),
+    (
+        """
+  %o : Float(1, 1, 1, 1, 1) = prim::Constant[value=tensor([2.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 1, 3, 4, 4) = onnx::Add(%c, %o)
+  return (%y)""",
+        "not one number a channel",
+    ),
+    (
+        """
+  %o : Float(1) = prim::Constant[value=tensor([inf])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
+  return (%y)""",
+        "the folded weights are not finite",
+    ),
+    (
+        """
+  %o : Float(1) = prim::Constant[value=tensor([0.])]()
+  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
+  %y : Float(1, 3, 4, 4) = onnx::Div(%c, %o)
+  return (%y)""",
+        "the folded weights are not finite",
     ),
     (
         """
@@ -191,7 +294,7 @@ REFUSED = [
   %a : Float(1, 3, 4, 4) = onnx::Add(%c, %e)
   %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
   return (%y)""",
-        "what is added before it is not one number a channel",
+        "the other operand is not one number a channel",
     ),
     (
         """
