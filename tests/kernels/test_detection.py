@@ -10,7 +10,7 @@ import pytest
 from irc.errors import Error
 from irc.runtime.bounds import Guarded
 from irc.runtime.kernels import detection
-from tests.kernels.helpers import check_against_ort, run_kernel
+from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, run_ort
 
 RANDOM = np.random.default_rng(0)
 
@@ -218,9 +218,31 @@ def test_very_many_bins(op, mode, size):
         rois, attributes = [np.insert(regions(2, 9), 0, [1, 0], axis=1)], {"pooled_shape": list(size)}
     guard = Recorder()
     with Guarded(guard):
-        check_against_ort(op, [X, *rois], attributes, 16 if op == "RoiAlign" else 11)
+        (found,) = run_kernel(op, [X, *rois], attributes, 16 if op == "RoiAlign" else 1)
+    if op == "MaxRoiPool":  # in float32, as ONNX Runtime computes them, some of so many bins reach beyond the region
+        np.testing.assert_array_equal(found, exact_max_roi_pool(X, rois[0], size))
+    else:
+        assert_same([found], run_ort(op, [X, *rois], attributes, 16, 1))
     assert guard.paces > 10
     assert guard.most <= 2 * 3 * math.prod(size) * 4
+
+
+def exact_max_roi_pool(x: np.ndarray, rois: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """The definition, with whole numbers."""
+    out = np.zeros((len(rois), x.shape[1], *size), x.dtype)
+    for n, roi in enumerate(rois):
+        number, left, top, right, bottom = (math.floor(c + 0.5) for c in roi.tolist())
+        ends = []
+        for first, last, cells, bins in ((top, bottom, x.shape[2], size[0]), (left, right, x.shape[3], size[1])):
+            extent = max(last - first + 1, 1)
+            edges = [(first + i * extent // bins, first - (i + 1) * extent // -bins) for i in range(bins)]
+            ends.append([(min(max(a, 0), cells), min(max(b, 0), cells)) for a, b in edges])
+        for r, (top_row, after_rows) in enumerate(ends[0]):
+            for c, (left_column, after_columns) in enumerate(ends[1]):
+                part = x[number, :, top_row:after_rows, left_column:after_columns]
+                if part.size:
+                    out[n, :, r, c] = part.max(axis=(1, 2))
+    return out
 
 
 class Recorder:

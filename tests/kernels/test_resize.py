@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -43,16 +46,52 @@ def test_before_coordinate_modes(mode, scales):
             assert_same(run_kernel("Upsample", [x], attrs, 1), ours)
 
 
+def exact_coordinate(coordinates: str, i: int, size: int, out: int) -> Fraction:
+    """The specification's formulas, for sizes that are given; an axis that keeps its size stays as it is."""
+    half, ratio = Fraction(1, 2), Fraction(size, out)
+    if size == out:
+        return Fraction(i)
+    if coordinates == "align_corners":
+        return Fraction(i * (size - 1), out - 1) if out > 1 else Fraction(0)
+    if coordinates == "pytorch_half_pixel" and out == 1:
+        return Fraction(0)
+    return {"asymmetric": i * ratio, "tf_half_pixel_for_nn": (i + half) * ratio}.get(
+        coordinates, (i + half) * ratio - half
+    )
+
+
+EXACT_ROUNDING = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round_prefer_floor": lambda c: math.ceil(c - Fraction(1, 2)),
+    "round_prefer_ceil": lambda c: math.floor(c + Fraction(1, 2)),
+}
+
+
 @pytest.mark.parametrize("nearest_mode", ROUNDING)
-@pytest.mark.parametrize(
-    "coordinates", [c for c in COORDINATES if c not in ("tf_crop_and_resize", "half_pixel_symmetric")]
-)
+@pytest.mark.parametrize("coordinates", [c for c in COORDINATES if c != "tf_crop_and_resize"])
 def test_nearest_for_all_sizes(coordinates, nearest_mode):
-    """Every pair of sizes up to 12, in a few models: which element is nearest must not depend on rounding errors."""
+    """Which element is nearest must not depend on rounding errors (ONNX Runtime's does: 26 to 64, element 32)."""
     attrs = {"coordinate_transformation_mode": coordinates, "nearest_mode": nearest_mode}
-    for size, out in ((n, m) for n in (1, 2, 3, 5, 7, 9, 11, 12) for m in (1, 2, 3, 4, 7, 10, 12, 26)):
+    sizes = [(n, m) for n in (1, 2, 3, 5, 7, 9, 11, 12, 20, 26) for m in (1, 2, 3, 4, 7, 10, 12, 24, 26, 28, 64)]
+    for size, out in [*sizes, (5000, 7), (49, 4097)]:
         x = np.arange(size, dtype=np.float32).reshape(1, size)
-        check_against_ort("Resize", [x, floats(), floats(), np.array([1, out])], attrs, 11)
+        at = [EXACT_ROUNDING[nearest_mode](exact_coordinate(coordinates, i, size, out)) for i in range(out)]
+        version = 19 if coordinates == "half_pixel_symmetric" else 11
+        (found,) = run_kernel("Resize", [x, floats(), floats(), np.array([1, out])], attrs, version)
+        assert found.tolist() == [np.clip(at, 0, size - 1).tolist()], (size, out)
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_sizes_that_keep_the_ratio_are_rounded_from_exact_ones(policy):
+    """6 by 10 that become 3 by n are scaled by 1/2; 7 by 3 to 5 by 2, by 5/7 or 2/3."""
+    for shape, sizes in (((6, 10), (3, 9)), ((7, 3), (5, 2)), ((26, 13), (64, 40)), ((3, 3), (1, 7))):
+        factor = (min if policy == "not_larger" else max)(Fraction(s, n) for s, n in zip(sizes, shape))
+        expected = [math.floor(factor * n + Fraction(1, 2)) for n in shape]
+        x = values(*shape)
+        attrs = {"mode": "nearest", "keep_aspect_ratio_policy": policy}
+        (found,) = run_kernel("Resize", [x, floats(), floats(), np.array(sizes)], attrs, 18)
+        assert list(found.shape) == expected
 
 
 @st.composite

@@ -76,6 +76,15 @@ def test_stft_of_complex_signals_and_of_all_at_once() -> None:
     assert once.shape == (2, 1, 5, 2)
 
 
+@pytest.mark.parametrize("shape", [(1, 16), (3, 16)])
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_stft_of_real_signals_without_an_axis_of_components(shape: tuple[int, ...], onesided: int) -> None:
+    x, window = values(*shape), np.hanning(6).astype(np.float32)
+    for rest in ([window, number(6)], [None, number(5)], [window]):
+        (found,) = run_kernel("STFT", [x, number(3), *rest], {"onesided": onesided}, 17)
+        assert_same([found], run_kernel("STFT", [x[..., None], number(3), *rest], {"onesided": onesided}, 17))
+
+
 BAD_SIGNALS: list[tuple[str, list[Any], dict[str, Any], int, str]] = [
     ("DFT", [values(2, 3, 3)], {}, 20, "1 or 2 components"),
     ("DFT", [values(2, 3, 1), number(0)], {}, 20, "length 0"),
@@ -85,7 +94,7 @@ BAD_SIGNALS: list[tuple[str, list[Any], dict[str, Any], int, str]] = [
     ("STFT", [values(2, 9, 1), number(0)], {}, 17, "frames of 9, one every 0"),
     ("STFT", [values(2, 9, 1), number(1), None, number(10)], {}, 17, "frames of 10"),
     ("STFT", [values(2, 9, 1), number(1), values(4), number(5)], {}, 17, "window"),
-    ("STFT", [values(2, 9), number(1)], {}, 17, "batch"),
+    ("STFT", [values(2, 9, 1, 1), number(1)], {}, 17, "batch"),
     ("Det", [values(2, 3)], {}, 22, "one size"),
 ]
 

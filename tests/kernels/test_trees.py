@@ -120,6 +120,33 @@ def test_two_classes_by_one_score(positive: bool, transform: str, base: list[flo
     assert_same(run_kernel("TreeEnsembleClassifier", [x], attributes, 3, 2, ML), expected)
 
 
+@pytest.mark.parametrize("trees", [5, 7, 10, 30])
+@pytest.mark.parametrize("weight", [0.1, 0.7, 0.3])
+def test_votes_are_added_up_in_float32(trees: int, weight: float) -> None:
+    """Five votes of 0.1 are 0.5 in float32, and not more, which decides the class."""
+    one = dict.fromkeys(("nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids"), [0] * trees)
+    attributes: dict[str, Any] = {
+        **one,
+        "nodes_treeids": list(range(trees)),
+        "nodes_values": [0.0] * trees,
+        "nodes_modes": ["LEAF"] * trees,
+    }
+    leaves: dict[str, Any] = {"treeids": list(range(trees)), "nodeids": [0] * trees, "ids": [0] * trees}
+    x = np.zeros((2, 1), np.float32)
+    total = np.float32(0)
+    for _ in range(trees):
+        total += np.float32(weight / trees)
+    votes = {f"class_{name}": values for name, values in leaves.items()}
+    votes |= {"class_weights": [weight / trees] * trees, "classlabels_int64s": [0, 1], "post_transform": "NONE"}
+    label, scores = run_kernel("TreeEnsembleClassifier", [x], {**attributes, **votes}, 3, 2, domain=ML)
+    assert scores[0].tolist() == [np.float32(1) - total, total]
+    assert label.tolist() == [int(total > 0.5)] * 2
+    votes = {f"target_{name}": values for name, values in leaves.items()}
+    votes |= {"target_weights": [weight / trees] * trees, "n_targets": 1}
+    (sums,) = run_kernel("TreeEnsembleRegressor", [x], {**attributes, **votes}, 3, 1, domain=ML)
+    assert sums.tolist() == [[total]] * 2
+
+
 def test_probit_is_the_quantile_of_the_normal_distribution() -> None:
     attributes, leaves = random_trees(np.random.default_rng(0), 1)
     ids = [leaf[1] for leaf in leaves]

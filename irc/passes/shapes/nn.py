@@ -273,9 +273,9 @@ def resize(c: NodeTypes) -> Type:
             out[axis] = size
         return TensorType(dtype, tuple(out))
     given = c.constant(scales_at)
-    if given is not None and given.ndim != 1:
+    if given is not None and given.ndim > 1:
         c.fail(f"scales must have one dimension, not {given.ndim}")
-    scales = c.attr("scales") or (None if given is None else given.tolist())
+    scales = c.attr("scales") or (None if given is None else given.reshape(-1).tolist())
     if scales is None or c.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
         return unknown
     if len(scales) != len(axes):

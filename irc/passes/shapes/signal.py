@@ -29,7 +29,7 @@ def dft(c: NodeTypes) -> Type:
 @shape_rule("STFT")
 def stft(c: NodeTypes) -> Type:
     x, window, step = c.shape(0), c.shape(2), _number(c, 1)
-    length = None if x is None or len(x) != 3 else x[1]
+    length = None if x is None or len(x) not in (2, 3) else x[1]
     size = length
     if c.has(3):
         size = _number(c, 3)

@@ -343,8 +343,8 @@ _FAR = float(1 << 40)
 
 
 def _whole_bins(first: int, last: int, cells: int, bins: int) -> Array:
-    """First cell, and the one after the last, of each bin, [bins, 2]; with float32's rounding, as ONNX Runtime does."""
-    size = np.float32(max(last - first + 1, 1)) / np.float32(bins)
-    at = np.arange(bins + 1, dtype=np.float32) * size
-    edges = np.stack([np.floor(at[:-1]), np.ceil(at[1:])], axis=1)
-    return np.clip(edges.astype(np.int64) + first, 0, cells)
+    """First cell, and the one after the last, of each bin, [bins, 2]; exact: no bin leaves the region."""
+    whole, rest = divmod(max(last - first + 1, 1), bins)  # apart, so that products fit into 64 bits
+    at = np.arange(bins + 1)
+    edges = np.stack([at[:-1] * whole + at[:-1] * rest // bins, at[1:] * whole - at[1:] * -rest // bins], axis=1)
+    return np.clip(edges + first, 0, cells)

@@ -42,7 +42,7 @@ class Votes(NamedTuple):
         """From the leaf of each vote, in any order."""
         order = np.argsort(leaf, kind="stable")
         many = np.bincount(leaf, minlength=nodes)
-        return Votes(target[order], weight[order].astype(np.float64), np.cumsum(many) - many, many)
+        return Votes(target[order], weight[order], np.cumsum(many) - many, many)
 
 
 class Forest:
@@ -101,16 +101,21 @@ class Forest:
         raise Error("IRC320", "the branches of a tree come back to a node that they left")
 
     def totals(self, x: Array, targets: int, aggregate: str) -> Array:
-        """Of ``x``, [rows, features], the sums (averages, least, most) of votes, [rows, targets]; 0 without votes."""
+        """Of ``x``, [rows, features], the sums (averages, least, most) of votes, [rows, targets]; 0 without votes.
+
+        Votes are added up tree by tree as float64 if ``x`` or they are, else as float32, ONNX's type of scores: whether
+        five votes of 0.1 are more than 0.5 depends on it.
+        """
         if x.ndim != 2 or x.shape[1] < self.columns:
             raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, at least {self.columns}]")
-        found = np.zeros((len(x), targets))
+        wide = np.float64 in (x.dtype, self.votes.weight.dtype)
+        found = np.zeros((len(x), targets), np.float64 if wide else np.float32)
         step = max(1, STEP // max(1, len(self.roots)))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             self._vote(self._leaves(x[part]), found[part], aggregate)
             pace()
-        return found / len(self.roots) if aggregate == "AVERAGE" else found
+        return found / found.dtype.type(len(self.roots)) if aggregate == "AVERAGE" else found
 
     def _leaves(self, x: Array) -> Array:
         """The leaf that each row comes to in each tree, [rows, trees]."""
@@ -141,9 +146,9 @@ class Forest:
         rows = np.repeat(np.repeat(np.arange(len(leaves)), leaves.shape[1]), times)
         place = rows * found.shape[1] + votes.target[which]
         if aggregate in ("SUM", "AVERAGE"):
-            found[...] = np.bincount(place, votes.weight[which], found.size).reshape(found.shape)
+            np.add.at(found.reshape(-1), place, votes.weight[which].astype(found.dtype, copy=False))
             return
-        best = np.full(found.size, np.inf if aggregate == "MIN" else -np.inf)
+        best = np.full(found.size, np.inf if aggregate == "MIN" else -np.inf, found.dtype)
         (np.minimum if aggregate == "MIN" else np.maximum).at(best, place, votes.weight[which])
         seen = np.bincount(place, minlength=found.size) > 0
         found[...] = np.where(seen, best, 0).reshape(found.shape)

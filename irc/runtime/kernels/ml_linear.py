@@ -69,7 +69,8 @@ def linear_classifier(node: Node) -> Kernel:
             given = f"{coefficients.size} coefficients and {intercepts.size} intercepts"
             raise Error("IRC421", f"{given} do not fit {classes} classes and an input of shape {list(x.shape)}")
         scores = rows.astype(np.float64) @ coefficients.reshape(models, -1).T
-        scores = scores + intercepts if intercepts.size else scores
+        # A class is chosen by the scores as they are returned: of two that are equal then, the first.
+        scores = (scores + intercepts if intercepts.size else scores).astype(np.float32).astype(np.float64)
         if not single:
             return labels[np.argmax(scores, axis=1)], transform(scores).astype(np.float32, order="C")
         if name == "PROBIT":

@@ -104,7 +104,12 @@ def _base(node: Node, targets: int) -> Array:
     base = _floats(node, "base_values")
     if base.size not in (0, 1, targets):
         raise Error("IRC320", f"there are {base.size} base_values and {targets} targets")
-    return base.astype(np.float64)
+    return base
+
+
+def _with_base(totals: Array, base: Array) -> Array:
+    """``totals`` plus the base values, in the type of ``totals``."""
+    return totals + base.astype(totals.dtype) if base.size else totals
 
 
 @kernel("ai.onnx.ml::TreeEnsembleRegressor")
@@ -116,8 +121,8 @@ def tree_ensemble_regressor(node: Node) -> Kernel:
     aggregate = _aggregate(node)
 
     def run(x: Array) -> Array:
-        totals = forest.totals(x, targets, aggregate)
-        return transform(totals + base if base.size else totals).astype(np.float32)
+        totals = _with_base(forest.totals(x, targets, aggregate), base)
+        return transform(totals.astype(np.float64)).astype(np.float32)
 
     return run
 
@@ -166,7 +171,7 @@ def tree_ensemble(node: Node) -> Kernel:
 
     def run(x: Array) -> Array:
         totals = forest.totals(x, targets, aggregate)
-        return transform(totals).astype(x.dtype)
+        return transform(totals.astype(np.float64)).astype(x.dtype)
 
     return run
 
@@ -196,8 +201,7 @@ def tree_ensemble_classifier(node: Node) -> Kernel:
     transform = TRANSFORMS[name]
 
     def run(x: Array) -> tuple[Array, Array]:
-        totals = forest.totals(x, classes, "SUM")
-        scores = totals + base if base.size else totals
+        scores = _with_base(forest.totals(x, classes, "SUM"), base).astype(np.float64)
         transformed = transform(scores)
         # the one transform that does not keep the order: a class without votes has probability 0 by it
         decisive = transformed if name == "SOFTMAX_ZERO" else scores
@@ -215,8 +219,7 @@ def _by_one_score(forest: Forest, labels: Array, name: str, base: Array) -> Kern
     logistic = TRANSFORMS["LOGISTIC"]
 
     def run(x: Array) -> tuple[Array, Array]:
-        totals = forest.totals(x, 1, "SUM")
-        score = totals[:, 0] + base if base.size else totals[:, 0]
+        score = _with_base(forest.totals(x, 1, "SUM"), base)[:, 0].astype(np.float64)
         best = score > (0.5 if is_probability else 0)
         if name == "LOGISTIC":
             scores = logistic(np.stack([-score, score], axis=1))

@@ -2,14 +2,17 @@
 
 Every mode is separable. Along one axis, each output is a weighted sum of a few
 inputs, its *taps*: one for nearest, two for linear, four for cubic, more with
-antialiasing. Coordinates are computed in float32 as ONNX Runtime does, because
-whether ``3 / 0.6`` reaches 5 decides which element is the nearest.
+antialiasing. Where sizes are given, coordinates are exact fractions, so that no
+rounding decides which element is the nearest. Where scales are given, these are
+rounded already: coordinates are computed in float32 as ONNX Runtime does, for
+which ``3 / 0.6`` reaches 5.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +24,7 @@ from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, check_size, is_half
 
 F = np.float32
-ZERO, HALF, ONE = F(0), F(0.5), F(1)
+ZERO, ONE = F(0), F(1)
 
 Taps = tuple[Array, Array]
 """For each tap and output, which input, and its weight: both (taps, out)."""
@@ -34,48 +37,54 @@ class Side(NamedTuple):
 
     size: int
     out: int
-    scale: np.float32
-    length: np.float32
+    scale: np.float32 | Fraction
+    """exact (`Fraction`) where sizes are given"""
+    length: np.float32 | int
     """the size after resizing that `align_corners` counts with, which may be fractional"""
     start: np.float32 = ZERO
     end: np.float32 = ONE
 
-
-def _half_pixel(x: Array, s: Side) -> Array:
-    return (x + HALF) / s.scale - HALF
-
-
-def _pytorch_half_pixel(x: Array, s: Side) -> Array:
-    return _half_pixel(x, s) if s.out > 1 else np.zeros_like(x)
+    @property
+    def half(self) -> Any:
+        """1/2, of the type of the scale."""
+        return Fraction(1, 2) if isinstance(self.scale, Fraction) else F(0.5)
 
 
-def _half_pixel_symmetric(x: Array, s: Side) -> Array:
+def _half_pixel(x: Any, s: Side) -> Any:
+    return (x + s.half) / s.scale - s.half
+
+
+def _pytorch_half_pixel(x: Any, s: Side) -> Any:
+    return _half_pixel(x, s) if s.out > 1 else x * 0
+
+
+def _half_pixel_symmetric(x: Any, s: Side) -> Any:
     # `out` is rounded to whole elements: what it differs by is shared by both ends
-    adjustment = F(s.out) / (s.scale * F(s.size))
+    adjustment = s.out / (s.scale * s.size)
     # In this order, as by ONNX Runtime: what should be whole is rounded to what is, for nearest_mode floor and ceil.
-    return F(s.size) * HALF * (ONE - adjustment) + (x + HALF) / s.scale - HALF
+    return s.size * s.half * (1 - adjustment) + (x + s.half) / s.scale - s.half
 
 
-def _asymmetric(x: Array, s: Side) -> Array:
+def _asymmetric(x: Any, s: Side) -> Any:
     return x / s.scale
 
 
-def _tf_half_pixel_for_nn(x: Array, s: Side) -> Array:
-    return (x + HALF) / s.scale
+def _tf_half_pixel_for_nn(x: Any, s: Side) -> Any:
+    return (x + s.half) / s.scale
 
 
-def _align_corners(x: Array, s: Side) -> Array:
-    return x * F(s.size - 1) / (s.length - ONE) if s.out > 1 else np.zeros_like(x)
+def _align_corners(x: Any, s: Side) -> Any:
+    return x * (s.size - 1) / (s.length - 1) if s.out > 1 else x * 0
 
 
-def _tf_crop_and_resize(x: Array, s: Side) -> Array:
+def _tf_crop_and_resize(x: Any, s: Side) -> Any:
     last = F(s.size - 1)
     if s.out > 1:
         return s.start * last + x * (s.end - s.start) * last / F(s.out - 1)
-    return np.full_like(x, HALF * (s.start + s.end) * last)
+    return x * 0 + s.half * (s.start + s.end) * last
 
 
-COORDINATES: dict[str, Callable[[Array, Side], Array]] = {
+COORDINATES: dict[str, Callable[[Any, Side], Any]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _half_pixel_symmetric,
     "pytorch_half_pixel": _pytorch_half_pixel,
@@ -84,37 +93,59 @@ COORDINATES: dict[str, Callable[[Array, Side], Array]] = {
     "align_corners": _align_corners,
     "tf_crop_and_resize": _tf_crop_and_resize,
 }
+"""For each mode, the coordinate in the input of output ``x``, of the type of the scale: linear in ``x``."""
+
+
+class Places(NamedTuple):
+    """The coordinate in the input of each output: ``numerators / denominator``.
+
+    Integers divided by an integer are exact. Other coordinates are float32, divided by 1.
+    """
+
+    numerators: Array
+    denominator: int = 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no rounding took part."""
+        return self.numerators.dtype.kind != "f"
+
+    def moved_by_half(self, sign: int) -> Places:
+        """The coordinates plus or minus 1/2; what is rounded is moved by a little more (`TIE`)."""
+        if self.is_exact:
+            return Places(2 * self.numerators + sign * self.denominator, 2 * self.denominator)
+        return Places(self.numerators.astype(np.float64) + sign * (0.5 + TIE))
 
 
 TIE = 1e-6
-"""Coordinates so near to halfway count as halfway: 7 / 2 must be, however 1 / (2 / 7) is rounded.
+"""Rounded coordinates so near to halfway count as halfway: 7 / 2 must be, however 1 / (2 / 7) is rounded.
 
 Found by comparing with ONNX Runtime over all pairs of sizes up to 44.
 """
 
 
-def _round_half_down(x: Array, s: Side) -> Array:
-    return np.ceil(x.astype(np.float64) - (0.5 + TIE))
+def _round_half_down(at: Places, s: Side) -> Array:
+    return _ceil(at.moved_by_half(-1), s)
 
 
-def _round_half_up(x: Array, s: Side) -> Array:
-    return np.floor(x.astype(np.float64) + (0.5 + TIE))
+def _round_half_up(at: Places, s: Side) -> Array:
+    return _floor(at.moved_by_half(1), s)
 
 
-def _floor(x: Array, s: Side) -> Array:
-    return np.floor(x)
+def _floor(at: Places, s: Side) -> Array:
+    return at.numerators // at.denominator
 
 
-def _ceil(x: Array, s: Side) -> Array:
-    return np.ceil(x)
+def _ceil(at: Places, s: Side) -> Array:
+    return -(-at.numerators // at.denominator)
 
 
-def _simple(x: Array, s: Side) -> Array:
+def _simple(at: Places, s: Side) -> Array:
     """What Upsample and Resize before opset 11 leave open; as ONNX Runtime does it."""
-    return np.ceil(x) if s.scale < 1 else np.floor(x)
+    return _ceil(at, s) if s.scale < 1 else _floor(at, s)
 
 
-NEAREST: dict[str, Callable[[Array, Side], Array]] = {
+NEAREST: dict[str, Callable[[Places, Side], Array]] = {
     "round_prefer_floor": _round_half_down,
     "round_prefer_ceil": _round_half_up,
     "floor": _floor,
@@ -165,6 +196,7 @@ class Resampler(NamedTuple):
             return np.empty(shape, x.dtype)
         if 0 in x.shape:
             raise Error("IRC421", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
+        # An axis that keeps its size stays, by tf_half_pixel_for_nn too, which would move channels by half a position.
         changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
         if self.mode == "nearest":
             result = gather_along(x, {i: _nearest(self, sides[i]) for i in changed})
@@ -173,7 +205,7 @@ class Resampler(NamedTuple):
         if self.crops:
             beyond = narrow(np.array(self.extrapolation), x.dtype)
             for i in changed:
-                at = _places(self, sides[i])
+                at = _places(self, sides[i]).numerators
                 outside = (at < 0) | (at > sides[i].size - 1)
                 result[(*(slice(None),) * i, outside)] = beyond
         return result
@@ -196,9 +228,17 @@ _SHORT = 1 << 12
 """The longest side for which it is."""
 
 
-def _places(how: Resampler, side: Side) -> Array:
+def _places(how: Resampler, side: Side) -> Places:
     """For each output, its coordinate in the input."""
-    return COORDINATES[how.coordinates](np.arange(side.out, dtype=F), side)
+    coordinate = COORDINATES[how.coordinates]
+    if not isinstance(side.scale, Fraction):
+        return Places(coordinate(np.arange(side.out, dtype=F), side))
+    first: Fraction = coordinate(Fraction(0), side)
+    step: Fraction = coordinate(Fraction(1), side) - first
+    denominator = math.lcm(first.denominator, step.denominator)
+    start, stride = int(first * denominator), int(step * denominator)
+    fits = 4 * (abs(start) + side.out * abs(stride) + denominator) < 1 << 63
+    return Places(start + stride * np.arange(side.out, dtype=np.int64 if fits else object), denominator)
 
 
 @_remembered
@@ -216,9 +256,10 @@ def _taps(how: Resampler, side: Side) -> Taps:
     first = math.floor(-reach / shrink) + 1
     check_size((2 - 2 * first, side.out), np.dtype(np.float64))
     at = _places(how, side)
-    low = np.floor(at)
+    low = _floor(at, side)
+    beyond: Array = (at.numerators - low * at.denominator).astype(np.float64) / at.denominator
     steps = np.arange(first, 2 - first)[:, None]
-    weights = function((steps - (at - low).astype(np.float64)) * shrink, how.cubic_a)
+    weights = function((steps - beyond) * shrink, how.cubic_a)
     indices = steps + low.astype(np.int64)
     if how.exclude_outside:
         weights = np.where((indices >= 0) & (indices < side.size), weights, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _by_scales(x: Array, scales: Sequence[float]) -> list[Side]:
     if len(scales) != x.ndim:
         raise Error("IRC421", f"there are {len(scales)} scales for an input of {x.ndim} dimensions")
     outs = [_scaled(n, s) for n, s in zip(x.shape, scales, strict=True)]
-    return [Side(n, out, F(s), F(out)) for n, s, out in zip(x.shape, scales, outs, strict=True)]
+    return [Side(n, out, F(s), out) for n, s, out in zip(x.shape, scales, outs, strict=True)]
 
 
 @kernel("onnx::Upsample")
@@ -122,10 +123,12 @@ def _resize(node: Node, *, fractional: bool) -> Kernel:
             outs = [_scaled(n, s) for n, s in zip(extents, given, strict=True)]
             factors = [F(s) for s in given]
         else:
-            outs, factors = _by_sizes(extents, given, policy)
-        sides = [Side(n, n, ONE, F(n)) for n in x.shape]
+            outs, exact = _by_sizes(extents, given, policy)
+            # Coordinates in a region of interest do not depend on the factors.
+            factors = [F(factor) for factor in exact] if how.crops else exact
+        sides = [Side(n, n, ONE, n) for n in x.shape]
         for i, out, factor, (start, end) in zip(over, outs, factors, regions, strict=True):
-            length = factor * F(x.shape[i]) if by_scale and fractional else F(out)
+            length = F(factor) * F(x.shape[i]) if by_scale and fractional else out
             sides[i] = Side(x.shape[i], out, factor, length, start, end)
         return how.resize(x, sides)
 
@@ -143,13 +146,13 @@ def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32
     return [(F(start), F(end)) for start, end in zip(ends[:count], ends[count:], strict=True)]
 
 
-def _by_sizes(extents: list[int], sizes: list[int], policy: str) -> tuple[list[int], list[np.float32]]:
+def _by_sizes(extents: list[int], sizes: list[int], policy: str) -> tuple[list[int], list[Fraction]]:
     """The sizes after resizing, by the aspect ratio policy, and the factors; what is empty stays so, by 1."""
     pairs = list(zip(sizes, extents, strict=True))
     if any(size < 0 or n == 0 < size for size, n in pairs):
         raise Error("IRC421", f"axes of sizes {extents} cannot be resized to {sizes}")
-    factors = [F(size) / F(n) if n else ONE for size, n in pairs]
+    factors = [Fraction(size, n) if n else Fraction(1) for size, n in pairs]
     if policy == "stretch":
         return sizes, factors
     factor = min(factors) if policy == "not_larger" else max(factors)
-    return [math.floor(factor * F(n) + F(0.5)) for n in extents], [factor] * len(extents)
+    return [math.floor(factor * n + Fraction(1, 2)) for n in extents], [factor] * len(extents)

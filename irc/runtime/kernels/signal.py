@@ -89,13 +89,17 @@ def dft_along_attribute(node: Node) -> Kernel:
 
 @kernel("onnx::STFT")
 def stft(node: Node) -> Kernel:
-    """Transforms of frames: of a signal [batch, length, 1 or 2] the result is [batch, frames, frequencies, 2]."""
+    """Transforms of frames: of a signal [batch, length, 1 or 2] the result is [batch, frames, frequencies, 2].
+
+    A real signal may be [batch, length], as PyTorch's exporter writes it, and ONNX Runtime takes it.
+    """
     is_onesided = bool(node.attributes.get("onesided", 1))
 
     def run(x: Array, step: Array, window: Array | None = None, length: Array | None = None) -> Array:
-        if x.ndim != 3:
-            raise Error("IRC421", f"the signal has shape {list(x.shape)}; it must be [batch, length, 1 or 2]")
-        signal = _complex(x)
+        if x.ndim not in (2, 3):
+            shapes = "[batch, length] or [batch, length, 1 or 2]"
+            raise Error("IRC421", f"the signal has shape {list(x.shape)}; it must be {shapes}")
+        signal = _complex(x[..., None] if x.ndim == 2 else x)
         hop = int(scalar(step, "frame_step"))
         size = x.shape[1] if window is None else window.size
         size = size if length is None else int(scalar(length, "frame_length"))
