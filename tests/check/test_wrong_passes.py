@@ -136,7 +136,11 @@ FAULTS: dict[str, tuple[onnx.ModelProto, str, Edit]] = {
     "the difference is turned around": (parsed(f"{X}, {X[:-1]}z", "y = Sub(x, z)"), "onnx::Sub", swapped),
     "concatenated in another order": (parsed(f"{X}, {X[:-1]}z", "y = Concat<axis=1>(x, z)"), "onnx::Concat", swapped),
     "the least becomes the largest": (parsed(f"{X}, {X[:-1]}z", "y = Min(x, z)"), "onnx::Min", other("onnx::Max")),
-    "rounding becomes cutting off": (parsed(X, "y = Round(x)"), "onnx::Round", other("onnx::Floor")),
+    "rounding becomes cutting off": (
+        parsed(X, "y = Round(x)"),
+        "onnx::Round",
+        lambda b, node: b.op("onnx::Floor", *node.inputs, version=13),
+    ),
     "a comparison includes what is equal": (
         parsed(X, "c = Greater(x, zero) y = Where(c, x, one)", "float zero = {0}, float one = {1}"),
         "onnx::Greater",
