@@ -97,10 +97,10 @@ def compile(
             report.memory.arena, report.memory.bound = plan.nbytes, plan.bound
         clock.lap("report")
     if check:
-        from irc.check import check_model
+        from irc.check.locate import check_compiled
 
         tell("checking")
-        report.notes.append(str(check_model(compiled, model)))
+        report.notes.append(str(check_compiled(compiled, model, manager)))
     return compiled
 
 

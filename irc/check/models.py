@@ -168,6 +168,18 @@ def compare(
     )
 
 
+def plain_runs(
+    source: Any,
+    *,
+    seeds: Sequence[int] = (0, 1),
+    sizes: Mapping[str, int] | None = None,
+    given: Mapping[str, Array] | None = None,
+) -> Iterator[Run]:
+    """The runs that `compare` would make, of the model without any pass."""
+    model = CompiledModel(load_module(source)[0])
+    return runs(model, _inlined(source), seeds, sizes or {}, dict(given or {}))
+
+
 def _inlined(source: Any) -> Graph:
     """The graph of a model as `irc.compile` takes it, with the bodies of functions in the places of calls."""
     module, _ = load_module(source)

@@ -100,11 +100,12 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
-    from irc.check import check_model
+    from irc.check.locate import check_compiled
     from irc.cli.arrays import read_inputs, stated_sizes
+    from irc.passes import PassManager
 
     tell("checking")
     inputs = read_inputs(model, given.input)
     sizes = stated_sizes(model, inputs, given.dim, given.shape)
-    result = check_model(model, source, sizes=sizes, given=inputs)
+    result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
     model.report.notes.append(str(result))

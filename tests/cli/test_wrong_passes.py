@@ -205,6 +205,7 @@ VALUES = {
     ),
     "another operand": (
         "node = find(graph, 'onnx::Transpose')\n        if node: node.set_inputs([graph.value('a')])\n"
+        "        ctx.drop_alias_db(graph)\n"
         "        return bool(node)"
     ),
 }
@@ -260,6 +261,21 @@ def test_other_commands_fail_likewise(irc: Command, what: str, command: str) -> 
     result = irc(name, "g.ir", "--load", "wrong.py", "-p", "wrong,cse", *options)
     assert (result.status, result.out, listing(irc)) == (1, "", before)
     assert result.err.startswith(f"irc: {BROKEN[what]}: ") and "pass wrong" in result.err
+
+
+@pytest.mark.parametrize("output", ["out.irc", "out.onnx"])
+@pytest.mark.parametrize("passes", ["wrong", "cse,wrong,default", "inline,(wrong,dce)*2,default"])
+@pytest.mark.parametrize("what", VALUES)
+def test_what_changes_values_fails_a_check(irc: Command, what: str, passes: str, output: str) -> None:
+    if "function" in what:
+        passes = passes.removeprefix("inline,")
+    result = compiled(irc, VALUES[what], "-p", passes, "-o", output, "--check")
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith("irc: IRC330: output '"), result.err
+    assert re.search(r"the first value that differs is %|no intermediate value", result.err)
+    assert re.search(
+        r"it is right before pass wrong, and wrong after it, which changes %\w+, of \S+, first", result.err
+    )
 
 
 def test_a_traceback_is_shown_on_request(irc: Command) -> None:
