@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from irc.ir.types import DType
 from irc.runtime.values import is_array, is_sequence
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 OWN = ", as it is made"
 """Ends the names of results, since readers of a value are given another one."""
@@ -68,45 +68,105 @@ def nodes_apart(
     return _model(proto, graph, proto.opset_import, proto.functions)
 
 
-def body_of(proto: ModelProto, call: NodeProto, values: Mapping[str, Any]) -> ModelProto | None:
-    """The body of the function that ``call`` calls, as a model of its own; None if it calls none."""
+class Inner(NamedTuple):
+    """What a node runs, as a model of its own.
+
+    Attributes:
+        model: the model.
+        feeds: its inputs.
+        is_whole: whether its outputs are the node's; not of loops, of which it is the first iteration.
+    """
+
+    model: ModelProto
+    feeds: dict[str, Any]
+    is_whole: bool
+
+
+def inner_model(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner | None:
+    """What ``node`` runs on ``values``: a function's body, the branch that an If takes, a loop's first iteration.
+
+    None for other operators, and where the type of a value cannot be told.
+    """
+    found = (f for f in proto.functions if (f.name, f.domain) == (node.op_type, node.domain))
+    function: FunctionProto | None = next(found, None)
+    try:
+        if function is not None:
+            return _body(proto, node, function, values)
+        run = _RUNS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        return None if run is None else run(proto, node, values)
+    except KeyError:  # a value is not there, or nobody knows its type
+        return None
+
+
+def _body(proto: ModelProto, call: NodeProto, function: FunctionProto, values: Mapping[str, Any]) -> Inner:
     import onnx
 
-    found = (f for f in proto.functions if (f.name, f.domain) == (call.op_type, call.domain))
-    function: FunctionProto | None = next(found, None)
-    if function is None:
-        return None
     graph = onnx.GraphProto(name=function.name)
-    for name, passed in zip(function.input, [*call.input, *[""] * len(function.input)]):
-        type = type_of(values[passed]) if passed in values else None
-        if type is None:
-            return None
-        graph.input.append(onnx.ValueInfoProto(name=name, type=type))
+    feeds = {own: values[passed] for own, passed in zip(function.input, call.input) if passed}
+    graph.input.extend(_infos(feeds))
     attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in call.attribute}
     graph.node.extend(_bound(function.node, attributes))
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
-    return _model(proto, graph, function.opset_import, proto.functions)
+    return Inner(_model(proto, graph, function.opset_import, proto.functions), feeds, True)
 
 
-def branch_of(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> ModelProto | None:
-    """The branch that the If ``node`` takes, as a model of its own; None for other operators."""
+def _branch(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner:
+    taken = "then_branch" if bool(np.asarray(values[node.input[0]]).reshape(-1)[0]) else "else_branch"
+    return _inner(proto, node, taken, {}, values, True)
+
+
+def _iteration(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner:
+    first = [np.array(0), np.array(True), *(values[name] for name in node.input[2:])]
+    names = (info.name for info in _attribute(node, "body").g.input)
+    return _inner(proto, node, "body", dict(zip(names, first)), values, False)
+
+
+def _slice(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner | None:
+    if any(a.name not in ("body", "num_scan_inputs") for a in node.attribute):
+        return None  # along other axes, or backwards
+    carried = len(node.input) - _attribute(node, "num_scan_inputs").i
+    passed = [values[name] if i < carried else values[name][0] for i, name in enumerate(node.input)]
+    names = (info.name for info in _attribute(node, "body").g.input)
+    return _inner(proto, node, "body", dict(zip(names, passed)), values, False)
+
+
+_RUNS = {"If": _branch, "Loop": _iteration, "Scan": _slice}
+
+
+def _inner(
+    proto: ModelProto,
+    node: NodeProto,
+    name: str,
+    passed: Mapping[str, Any],
+    values: Mapping[str, Any],
+    is_whole: bool,
+) -> Inner:
+    """The graph in the attribute ``name``, given ``passed`` as its inputs and ``values`` from around it."""
     import onnx
 
-    if node.op_type != "If" or node.domain not in ("", "ai.onnx") or node.input[0] not in values:
-        return None
-    taken = "then_branch" if bool(np.asarray(values[node.input[0]]).reshape(-1)[0]) else "else_branch"
     graph = onnx.GraphProto()
-    graph.CopyFrom(next(a.g for a in node.attribute if a.name == taken))
+    graph.CopyFrom(_attribute(node, name).g)
+    captured = list(_captured(graph))
+    del graph.input[:]
     kept = {tensor.name: tensor for tensor in proto.graph.initializer}
-    for name in dict.fromkeys(_captured(graph)):
-        if name in kept:
-            graph.initializer.append(kept[name])
-            continue
-        type = type_of(values[name]) if name in values else None
+    graph.initializer.extend(kept[name] for name in dict.fromkeys(captured) if name in kept)
+    feeds = {**{name: values[name] for name in captured if name not in kept}, **passed}
+    graph.input.extend(_infos(feeds))
+    return Inner(_model(proto, graph, proto.opset_import, proto.functions), feeds, is_whole)
+
+
+def _attribute(node: NodeProto, name: str) -> AttributeProto:
+    return {attribute.name: attribute for attribute in node.attribute}[name]
+
+
+def _infos(feeds: Mapping[str, Any]) -> Iterator[ValueInfoProto]:
+    import onnx
+
+    for name, value in feeds.items():
+        type = type_of(value)
         if type is None:
-            return None
-        graph.input.append(onnx.ValueInfoProto(name=name, type=type))
-    return _model(proto, graph, proto.opset_import, proto.functions)
+            raise KeyError(name)
+        yield onnx.ValueInfoProto(name=name, type=type)
 
 
 def _bound(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> Iterator[NodeProto]:

@@ -102,6 +102,86 @@ OTHERS: dict[str, tuple[onnx.ModelProto, Array]] = {
 }
 """What ONNX Runtime computes otherwise, and inputs that show it."""
 
+POWER = helper.make_graph(
+    [node("Identity", "c", "d"), node("Pow", "v e", "w")],
+    "b",
+    [
+        helper.make_tensor_value_info("i", TensorProto.INT64, []),
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("v", TensorProto.INT64, [2]),
+    ],
+    [
+        helper.make_tensor_value_info("d", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("w", TensorProto.INT64, [2]),
+    ],
+)
+ROW = helper.make_graph(
+    [node("Pow", "v e", "w")],
+    "b",
+    [helper.make_tensor_value_info("v", TensorProto.INT64, [2])],
+    [helper.make_tensor_value_info("w", TensorProto.INT64, [2])],
+)
+RUN = np.array([5_003, -7], np.int64)
+FAR = [node("Sigmoid", "x", "s"), node("Log", "s", "r")]
+OTHERS |= {
+    "the logarithm of a sigmoid in a function": (with_function(FAR, 17, [2]), np.array([-60, 1], np.float32)),
+    "the logarithm of a sigmoid in a branch": (
+        model(
+            [
+                helper.make_node(
+                    "If",
+                    ["c"],
+                    ["y"],
+                    then_branch=helper.make_graph(FAR, "t", [], [onnx.ValueInfoProto(name="r")]),
+                    else_branch=helper.make_graph([node("Neg", "x", "m")], "e", [], [onnx.ValueInfoProto(name="m")]),
+                )
+            ],
+            {"x": [2]},
+            ["y"],
+            {"c": np.array(True)},
+        ),
+        np.array([-60, 1], np.float32),
+    ),
+    "windows that hold no number": (
+        model([node("MaxPool", "x", "y", kernel_shape=[2])], {"x": [1, 1, 4]}, ["y"]),
+        np.array([[[1, np.nan, 0, 3]]], np.float32),
+    ),
+    "negative indices of OneHot 9": (
+        typed(
+            model(
+                [node("OneHot", "x d v", "y")],
+                {"x": [3]},
+                ["y"],
+                {"d": np.array([3]), "v": np.array([0, 1], np.float32)},
+                opset=10,
+            ),
+            TensorProto.INT64,
+        ),
+        np.array([-1, 0, 2]),
+    ),
+}
+OTHERS["integers to a power in a loop"] = (
+    typed(
+        model(
+            [helper.make_node("Loop", ["m", "", "x"], ["y"], body=POWER)],
+            {"x": [2]},
+            ["y"],
+            {"e": np.array(5), "m": np.array(1)},
+        ),
+        TensorProto.INT64,
+        TensorProto.INT64,
+    ),
+    RUN,
+)
+OTHERS["integers to a power in a scan"] = (
+    typed(
+        model([node("Scan", "x", "y", body=ROW, num_scan_inputs=1)], {"x": [1, 2]}, ["y"], {"e": np.array(5)}),
+        TensorProto.INT64,
+        TensorProto.INT64,
+    ),
+    RUN.reshape(1, 2),
+)
+
 
 @pytest.mark.parametrize("passes", ["none", "default"])
 @pytest.mark.parametrize("name", OTHERS)
