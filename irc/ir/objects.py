@@ -20,7 +20,9 @@ class Object:
     Attributes:
         type: its class.
         attributes: name -> `Object`, ``Tensor`` or `Strided` (both named: equal names are one memory), a Python
-            number, string or None, or a list, tuple or dict of these.
+            number, string or None, or a list, tuple or dict of these. Tensors of one name are one tensor, whose shape
+            and strides change for all that hold it; so is one `Strided`, while another of the same storage is a tensor
+            of its own.
     """
 
     __slots__ = ("attributes", "type")
@@ -54,10 +56,9 @@ class Strided(NamedTuple):
         return self.storage.dtype
 
     def of(self, storage: Array) -> Array:
-        """The view of ``array``, which has the storage's shape, that shows the same elements."""
+        """A new view of ``storage``, an array of the storage's shape, that shows the same elements."""
         steps = tuple(s * storage.itemsize for s in self.strides)
-        writable = bool(storage.flags.writeable)
-        return np.lib.stride_tricks.as_strided(storage[self.offset :], self.shape, steps, writeable=writable)
+        return np.ndarray(self.shape, storage.dtype, storage, self.offset * storage.itemsize, steps)
 
 
 def storage_of(tensor: Tensor | Strided) -> Tensor:

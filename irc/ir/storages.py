@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,8 @@ from irc.ir.types import DType
 def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dict[str, Tensor | Strided]:
     """A tensor for each array, with copied contents.
 
-    Arrays that are one piece of memory, seen the same way, become one tensor;
-    arrays that overlap in any other way become views of one storage. Each is
-    named after the first of its arrays.
+    Names of one array have one tensor. Different arrays that overlap, even if they show the same, become views of one
+    storage, named after the first of them: each has a shape and strides of its own, which may change.
 
     Args:
         arrays: arrays by name.
@@ -30,7 +28,10 @@ def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dic
     """
     names = set(taken)
     found: dict[str, Tensor | Strided] = {}
-    for group in _overlapping(arrays):
+    known: dict[int, str] = {}
+    for name, array in arrays.items():
+        known.setdefault(id(array), name)
+    for group in _overlapping({name: arrays[name] for name in known.values()}):
         first = arrays[group[0]]
         key = free_name(group[0], names)
         names.add(key)
@@ -38,12 +39,11 @@ def named_tensors(arrays: Mapping[str, Array], taken: Iterable[str] = ()) -> dic
             if arrays[other].dtype != first.dtype:
                 message = f"it shares memory with {group[0]!r}, whose elements are of another type"
                 raise Error("IRC143", message, f"attribute {other!r}")
-        if all(_view(arrays[name]) == _view(first) for name in group) and is_dense(first):
-            tensor = Tensor(_dtype(first, group[0]), first.shape, name=key, array=first.copy(order="K"))
-            found.update(dict.fromkeys(group, tensor))
+        if len(group) == 1 and is_dense(first):
+            found[group[0]] = Tensor(_dtype(first, group[0]), first.shape, name=key, array=first.copy(order="K"))
         else:
             found.update(_views({name: arrays[name] for name in group}, key))
-    return {name: found[name] for name in arrays}
+    return {name: found[known[id(array)]] for name, array in arrays.items()}
 
 
 def _views(arrays: dict[str, Array], key: str) -> dict[str, Strided]:
@@ -89,10 +89,6 @@ def _bounds(array: Array) -> tuple[int, int]:
 def address(array: Array) -> int:
     """Where in memory the first element lies."""
     return array.__array_interface__["data"][0]
-
-
-def _view(array: Array) -> Any:
-    return address(array), array.shape, array.strides, array.dtype
 
 
 def is_dense(array: Array) -> bool:

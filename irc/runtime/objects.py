@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object, Strided, storage_of
+from irc.ir.objects import Object, Strided
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
 from irc.runtime.values import (
@@ -52,8 +52,11 @@ class State:
         self.changes = writes is not None
         self._changing, written = writes or (frozenset[str](), frozenset[str]())
         self._storages: dict[str, Array] = {}
+        self._views: dict[int, Array] = {}
+        """By the identity of a `Strided`."""
         self.objects = {name: self._instance(value, written) for name, value in known.items()}
-        self._weights = {id(array) for array in self._storages.values() if not array.flags.writeable}
+        arrays = (*self._storages.values(), *self._views.values())
+        self._weights = {id(array) for array in arrays if not array.flags.writeable}
         self._lock = RLock()
         self._is_running = False
         self._owners: list[Instance] = []
@@ -115,20 +118,27 @@ class State:
     def _settled(self, value: Array, copies: dict[Any, Array]) -> Array:
         if value.flags.writeable or id(value) in self._weights:
             return value
-        key = (value.__array_interface__["data"], value.shape, value.strides, value.dtype)
-        if key not in copies:
+        found = copies.get(id(value))
+        if found is None:
+            key = (value.__array_interface__["data"], value.shape, value.strides, value.dtype)
             try:
-                copies[key] = value.copy(order="K")
+                found = copies[key].view() if key in copies else value.copy(order="K")  # another tensor of its memory
             except MemoryError as error:
                 raise Error("IRC403", f"out of memory: {error}") from None
-        return copies[key]
+            copies.setdefault(key, found)
+            copies[id(value)] = found
+        return found
 
     def _instance(self, value: Any, written: Collection[str]) -> Any:
         if isinstance(value, Object):
             return Instance(value.type, {name: self._instance(v, written) for name, v in value.attributes.items()})
         if isinstance(value, Tensor | Strided):
-            storage = self._storage(storage_of(value), written)
-            return value.of(storage) if isinstance(value, Strided) else storage
+            if isinstance(value, Tensor):
+                return self._storage(value, value.numpy(), written)
+            if id(value) not in self._views:
+                storage = value.storage
+                self._views[id(value)] = value.of(self._storage(storage, storage.written_out(), written))
+            return self._views[id(value)]
         if is_sequence(value):
             items = [self._instance(v, written) for v in value]
             return tuple(items) if is_tuple(value) else items
@@ -136,10 +146,9 @@ class State:
             return {k: self._instance(v, written) for k, v in value.items()}
         return value
 
-    def _storage(self, tensor: Tensor, written: Collection[str]) -> Array:
+    def _storage(self, tensor: Tensor, array: Array, written: Collection[str]) -> Array:
         found = self._storages.get(tensor.name)
         if found is None:
-            array = tensor.numpy()
             found = self._storages[tensor.name] = array.copy(order="K") if tensor.name in written else array
         return found
 

@@ -20,7 +20,7 @@ from tests.differential.helpers import numpy_of
 from tests.differential.zoo import SCRIPTED, TRACED, scripted, traced
 from tests.differential.zoo.images import ResNet
 from tests.differential.zoo.language import CallsPython, Recorded
-from tests.differential.zoo.state import Cache, Constants, Instances, Norms
+from tests.differential.zoo.state import Cache, Constants, Instances, Norms, TwoOfOne
 
 torch: Any = pytest.importorskip("torch")
 
@@ -643,3 +643,27 @@ def test_operators_without_kernels() -> None:
         model.run({"x": x, "padded": True})
     with pytest.raises(irc.Error, match=r"IRC323.*\n.*airy_ai"):
         irc.compile(torch.jit.script(derived))
+
+
+@pytest.mark.parametrize("passes", ["", "default"])
+@pytest.mark.parametrize("turn", ["data", "u", "again", "part"])
+def test_tensors_of_one_memory_and_one_tensor_twice(turn: str, passes: str, tmp_path: Path) -> None:
+    script = torch.jit.script(TwoOfOne(turn))
+    model = irc.compile(script, passes=passes)
+    model.save(tmp_path / "m.irc")
+    models = [model, irc.load(tmp_path / "m.irc")]
+    for _ in range(3):
+        expected = script(torch.ones(()))
+        for each in models:
+            found = each.run({"x": np.ones((), np.float32)})["output"]
+            assert_equal_nested(found, expected)
+
+
+def assert_equal_nested(found: Any, expected: Any) -> None:
+    if isinstance(expected, torch.Tensor):
+        assert found.shape == tuple(expected.shape)
+        np.testing.assert_array_equal(found, expected.numpy())
+    else:
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected):
+            assert_equal_nested(one, other)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import numpy_helper
@@ -18,6 +19,7 @@ from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module
 from irc.ir.objects import Strided
+from irc.ir.tensor import Tensor
 from irc.passes import PassManager, create_instruments
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State
@@ -491,17 +493,17 @@ def test_files_keep_objects(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_views_reach_beyond_their_storage_is_refused(tmp_path: Path) -> None:
-    from irc.runtime.files.object_header import pack, unpack
+    from irc.runtime.files.object_header import Packer, Unpacker
 
     base = np.arange(6, dtype=np.float32)
     module = import_torchscript(WRITE, {"a": base[:4].reshape(2, 2), "b": base[2:].reshape(2, 2)})
     table: dict[str, Any] = {}
-    packed = pack(module.objects["self"], table)
-    assert unpack(packed, table).attributes["b"] == module.objects["self"].attributes["b"]
+    packed = Packer(table).pack(module.objects["self"])
+    assert Unpacker(table).unpack(packed).attributes["b"] == module.objects["self"].attributes["b"]
     for key, value in (("offset", 5), ("offset", -1), ("strides", [9, 1]), ("shape", [2]), ("strides", [1.0, 1])):
         damaged = {**packed["attributes"]["b"], key: value}
         with pytest.raises(Error, match="does not fit") as caught:
-            unpack(damaged, table)
+            Unpacker(table).unpack(damaged)
         assert caught.value.code == "IRC513"
 
 
@@ -598,3 +600,60 @@ def test_yolov3_detects_what_onnx_runtime_does(passes: str) -> None:
     else:
         assert kinds["prim::GetAttr"] == 0 and [v.name for v in model.graph.inputs] == ["x"]
         assert writes == ({} if "remove" in passes else {"aten::copy_": 9, "aten::mul_": 3})
+
+
+TURNED = """
+graph(%self : __torch__.Net, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = prim::GetAttr[name="a"](%self)
+  %b : Tensor = prim::GetAttr[name="b"](%self)
+  %many : Tensor[] = prim::GetAttr[name="many"](%self)
+  %c : Tensor = aten::__getitem__(%many, %one)
+  %t : Tensor = aten::transpose_(%b, %one, {other})
+  %w : Tensor = aten::add_(%b, %x, %one)
+  %r : (Tensor, Tensor, Tensor) = prim::TupleConstruct(%a, %b, %c)
+  return (%r)
+""".replace("{other}", "%zero").replace("  %a :", "  %zero : int = prim::Constant[value=0]()\n  %a :", 1)
+
+
+@pytest.mark.parametrize("layout", ["whole", "transposed", "with gaps", "overlapping", "empty", "bfloat16"])
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_two_tensors_of_one_memory_have_shapes_of_their_own(passes: str, layout: str, tmp_path: Path) -> None:
+    """``a`` and ``b`` are two tensors, ``c`` is ``b`` itself; of a loaded model too, after any number of runs."""
+    base = np.arange(12, dtype=ml_dtypes.bfloat16 if layout == "bfloat16" else np.float32)
+    b = {
+        "transposed": base[:6].reshape(2, 3).T,
+        "with gaps": base.reshape(3, 4)[:, ::2],
+        "empty": base[:0].reshape(0, 2),
+    }.get(layout, base[:6].reshape(2, 3))
+    a = base[3:9].reshape(2, 3) if layout == "overlapping" else b[:]
+    module = import_torchscript(TURNED, {"a": a, "b": b, "many": [a, b]})
+    model = irc.compile(module, passes)
+    model.save(tmp_path / "m.irc")
+    for each in (model, irc.load(tmp_path / "m.irc")):
+        seen = b.shape
+        for n in range(1, 4):
+            given = np.array(1, base.dtype)
+            first, second, third = each.run({"x": given})["r"]
+            seen = seen[::-1]
+            assert first.shape == a.shape and second.shape == third.shape == seen
+            np.testing.assert_array_equal(second, third)
+            now = b + np.array(n, base.dtype)
+            np.testing.assert_array_equal(second, now.T if n % 2 else now)
+            if layout != "overlapping":
+                np.testing.assert_array_equal(first, now)
+            if n == 2:
+                each.save(tmp_path / "again.irc")
+                first, second, third = irc.load(tmp_path / "again.irc").run({"x": given})["r"]
+                assert first.shape == a.shape and second.shape == third.shape == seen[::-1]
+    np.testing.assert_array_equal(base, np.arange(12).astype(base.dtype))
+
+
+def test_one_tensor_given_twice_is_one_tensor() -> None:
+    w = f32(1, 2, 3, 4).reshape(2, 2)
+    attributes = import_torchscript(TURNED, {"a": w, "b": w, "many": [w, w]}).objects["self"].attributes
+    assert isinstance(attributes["a"], Tensor)
+    assert all(v is attributes["a"] for v in (attributes["b"], *attributes["many"]))
+    other = import_torchscript(TURNED, {"a": w, "b": w[:], "many": [w, w]}).objects["self"].attributes
+    assert other["a"] is other["many"][0] and other["a"] is not other["b"]
+    assert other["a"].storage is other["b"].storage

@@ -63,6 +63,8 @@ class _Reader:
     objects: dict[_Place, Object] = field(default_factory=dict[Any, Object])
     arrays: dict[str, Array] = field(default_factory=dict[str, Array])
     missing: dict[str, None] = field(default_factory=dict[str, None])
+    converted: dict[int, tuple[Any, Array]] = field(default_factory=dict[int, Any])
+    """By identity, what was given and its array: what is given twice is one tensor."""
 
     def module(self, module: Module) -> None:
         """Nodes come after those whose results they use: an object is known before its attributes are read."""
@@ -134,14 +136,14 @@ class _Reader:
 
     def _value(self, value: Any, type: Type, path: str) -> Any:
         """``value`` as an attribute holds it, with slots for tensors."""
-        if isinstance(value, Tensor):
-            value = value.numpy()
         if is_plain(value):
             return value
         if isinstance(value, np.generic):
             return cast("Any", value).item()
-        if hasattr(value, "__array__"):
-            self.arrays[path] = _array(value, path)
+        if hasattr(value, "__array__") or isinstance(value, Tensor):
+            if id(value) not in self.converted:
+                self.converted[id(value)] = value, _array(value, path)
+            self.arrays[path] = self.converted[id(value)][1]
             return _Slot(path)
         elem = type.elem if isinstance(type, ListType) else type
         if isinstance(value, list | tuple):
@@ -165,7 +167,7 @@ def _name(node: Node) -> str:
 
 def _array(value: Any, path: str) -> Array:
     try:
-        return np.asarray(value)
+        return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:  # torch refuses tensors that need gradients, say
         raise Error("IRC143", f"NumPy cannot read it: {error}", f"attribute {path!r}") from None
 

@@ -216,22 +216,25 @@ def _forget_futures(graph: Graph) -> None:
 
 
 def reader_of(script: Any) -> Read:
-    """A function that reads attributes of a live module."""
+    """A function that reads attributes of a live module. A tensor that it reads twice is one array."""
+    arrays: dict[int, tuple[Any, Array]] = {}
 
     def read(path: tuple[str, ...], type: Type) -> Any:
         owner = script
         for name in path:
             owner = _attribute(owner, name)
-        return _map_leaves(owner, partial(_plain, path=".".join(path)))
+        return _map_leaves(owner, partial(_plain, path=".".join(path), arrays=arrays))
 
     return read
 
 
-def _plain(value: Any, path: str) -> Any:
-    """A torch value as one of NumPy's, Python's or irc's."""
+def _plain(value: Any, path: str, arrays: dict[int, tuple[Any, Array]]) -> Any:
+    """A torch value as one of NumPy's, Python's or irc's; ``arrays`` has, by identity, tensors and their arrays."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
-        return array_of(value, f"attribute {path!r}")
+        if id(value) not in arrays:
+            arrays[id(value)] = value, array_of(value, f"attribute {path!r}")
+        return arrays[id(value)][1]
     return str(value) if isinstance(value, torch.device) else value
 
 

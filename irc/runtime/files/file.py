@@ -29,7 +29,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.verify.verifier import verify
-from irc.runtime.files.object_header import pack, unpack
+from irc.runtime.files.object_header import Packer, Unpacker
 from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
 from irc.runtime.report import Report
 
@@ -67,9 +67,10 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     module = module_of(model.graph)
     _name_large_constants(module)
     used = _named_tensors(module)
-    objects = {name: pack(value, used) for name, value in {**module.objects, **changed}.items()}
+    packer = Packer(used)
+    objects = {name: packer.pack(value) for name, value in {**module.objects, **changed}.items()}
     tensors = {name: default for name, default in module.defaults.items() if isinstance(default, Tensor)}
-    values = {name: pack(default, used) for name, default in module.defaults.items() if name not in tensors}
+    values = {name: packer.pack(default) for name, default in module.defaults.items() if name not in tensors}
     table = [*used.values(), *tensors.values()]
     entries: list[dict[str, Any]] = []
     end = 0
@@ -196,13 +197,14 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
     inputs = {value.name for value in module.main.inputs}
     for name, entry in header["defaults"].items():
         module.defaults[name] = tensor_at(contents, start, entry, name)
+    unpacker = Unpacker(weights)
     for name, data in header.get("values", {}).items():  # which older files do not have
-        module.defaults[name] = unpack(data, weights)
+        module.defaults[name] = unpacker.unpack(data)
     for name in module.defaults:
         if name not in inputs:
             raise Error("IRC513", f"there is a default for {name!r}, which is no input")
     for name, data in header.get("objects", {}).items():  # which files of before there were objects do not have
-        if name not in inputs or not isinstance(value := unpack(data, weights), Object):
+        if name not in inputs or not isinstance(value := unpacker.unpack(data), Object):
             raise Error("IRC513", f"there is an object for {name!r}, which is none")
         module.objects[name] = value
     module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())

@@ -166,3 +166,30 @@ class Lists(nn.Module):
         self.b = self.a
         self.named["x"] = self.pair[0]
         return counts, self.b
+
+
+class TwoOfOne(torch.nn.Module):
+    """Tensors that are one, or of one memory: ``u``, ``u.data``, ``u[:]``, ``u`` again, and one in a list."""
+
+    many: list[torch.Tensor]
+
+    def __init__(self, turn: str) -> None:
+        super().__init__()
+        self.register_buffer("u", torch.arange(6.0).reshape(2, 3))
+        self.register_buffer("again", self.u)
+        self.register_buffer("part", self.u[:])
+        self.register_buffer("row", self.u[1])
+        self.many = [self.u.data, self.u, self.part]
+        self.turn = turn
+
+    def forward(self, x: torch.Tensor):
+        if self.turn == "data":
+            self.many[0].t_()
+        elif self.turn == "u":
+            self.u.unsqueeze_(0)
+        elif self.turn == "again":
+            self.again.transpose_(-1, -2)
+        else:
+            self.part.t_().add_(x)
+        self.row.add_(x)
+        return self.u, self.again, self.part, self.row, self.many
