@@ -167,7 +167,7 @@ class _Names:
         found = self._held.get(locations)
         if found is None:
             held: dict[Element, None] = {}
-            if self._db.facts.may_hold:  # each place is looked at, of which very many values may be any
+            if self._db.facts.objects_made:  # each place is looked at, of which very many values may be any
                 held = {y: None for x in members(locations) for y in members(self._db.held_by(x))}
             found = self._held[locations] = self._text(held, ())
         return found

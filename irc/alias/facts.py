@@ -14,7 +14,7 @@ Language", 1994), with allocation sites as locations.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from irc.alias.locations import Kind, Location
@@ -95,6 +95,36 @@ class Store(NamedTuple):
 Constraint: TypeAlias = Load | Store | Unknown
 
 
+@dataclass(eq=False, slots=True)
+class Atoms:
+    """Some atoms of a family.
+
+    Attributes:
+        unknown: those with the element of an unknown value.
+        escaped: those of which something escaped -> the element of all that did.
+    """
+
+    unknown: list[Type] = field(default_factory=list[Type])
+    escaped: dict[Type, Element] = field(default_factory=dict[Type, Element])
+
+
+@dataclass(eq=False, slots=True)
+class Family:
+    """Atoms that may overlap each other, and none of other families but Any.
+
+    Attributes:
+        closed: those that overlap no other closed one (see `irc.alias.memory_types.is_closed`).
+        open: the others.
+        merged: once there are too many open ones to tell apart, the element of what any of them may be.
+        merged_escapes: then, the element of what escaped and is of an open type.
+    """
+
+    closed: Atoms = field(default_factory=Atoms)
+    open: Atoms = field(default_factory=Atoms)
+    merged: Element | None = None
+    merged_escapes: Element = NOTHING
+
+
 class Facts:
     """The facts, and how elements are made. They know no graph, no rules and no queries.
 
@@ -115,7 +145,8 @@ class Facts:
         unknown: type -> the element of a value of which nothing but its type is known.
         unknown_atoms: those elements, if the type is an atom -> that atom.
         unknown_of: those elements, whatever the type -> the type.
-        by_head: outermost constructor (or name of a class, or interface) -> the atoms with an unknown element.
+        families: key of a family of atoms -> what unknown memory of these types is (see `irc.alias.unknown_memory`).
+        merges_types: whether some family has more open atoms than are told apart.
         wild: atom -> the location of unknown memory of that type.
         wild_types: those locations -> that atom.
         escaped: locations that unknown code may hold.
@@ -125,7 +156,7 @@ class Facts:
         shared: these locations.
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
-        may_hold: whether there is anything but tensors: if not, nothing holds anything.
+        objects_made: the locations of all but tensors, in order: nothing else holds anything.
         constants_are_given: whether a constant may be anything that the graph is given: a function, or fusion group,
             may be given what it, or another, has returned.
     """
@@ -145,7 +176,8 @@ class Facts:
         self.unknown: dict[Type, Element] = {}
         self.unknown_atoms: dict[Element, Type] = {}
         self.unknown_of: dict[Element, Type] = {}
-        self.by_head: dict[object, list[Type]] = {}
+        self.families: dict[object, Family] = {}
+        self.merges_types = False
         self.wild: dict[Type, Element] = {}
         self.wild_types: dict[Element, Type] = {}
         self.escaped: set[Element] = set()
@@ -154,13 +186,14 @@ class Facts:
         self.shared: set[Element] = set()
         self.pointed_from: dict[Element, list[Element]] | None = None
         self.released: set[Element] = set()
+        self.objects_made: list[Element] = []
         for _ in (NOTHING, ESCAPED, OUTSIDE):
             self.new()
         self.targets[NOTHING] = None
         self.point(OUTSIDE, ESCAPED)
         self.location(Site(Kind.RANDOM, None, types.NONE))
         self.location(Site(Kind.WORLD, None, types.NONE))
-        self.may_hold = False
+        self.objects_made.clear()
 
     # -- elements --------------------------------------------------------
 
@@ -170,7 +203,7 @@ class Facts:
         self.targets.append(None)
         self.sites[element] = site
         if site.type.__class__ is not TensorType:
-            self.may_hold = True
+            self.objects_made.append(element)
         if isinstance(site, Site) and isinstance(site.key, Value):
             self.made_for.setdefault(site.key, []).append(element)
         return element

@@ -1,47 +1,32 @@
-"""Containers, and memory of which nothing is known: what is stored, loaded, and escapes."""
+"""Containers: what is stored, loaded, and escapes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from functools import lru_cache
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Site
-from irc.alias.locations import Kind
-from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, may_hold, meet, overlap, parts
+from irc.alias.facts import NOTHING, Constraint, Element, Field
+from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, may_hold, parts
+from irc.alias.unknown_memory import UnknownMemory
 from irc.ir import types
-from irc.ir.types import ClassType, TensorType, TupleType, Type, UnionType
+from irc.ir.types import ClassType, TupleType, Type, UnionType
 
 _DEEPEST = 3
 """Objects inside objects of unknown origin that are told apart, from the outermost in; further ones are merged."""
 
 
-class Heap(ABC):
+class Heap(UnknownMemory):
     """Records loads, stores and escapes.
 
     How a pointer or a constraint is recorded is left open: ``AliasDbBuilder``
     notes them, ``Solver`` propagates them.
     """
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-        self.unknown_tensor = self._register(types.TENSOR)
-
-    @abstractmethod
-    def point(self, source: Element, target: Element) -> None:
-        """``source`` may denote whatever ``target`` denotes."""
-
     @abstractmethod
     def constrain(self, constraint: Constraint) -> None:
         """Note a constraint that depends on the locations of its base."""
-
-    def join(self, elements: Iterable[Element]) -> Element:
-        """An element that may denote whatever any of ``elements`` may."""
-        distinct = list(dict.fromkeys(e for e in elements if e != NOTHING))
-        if not distinct:
-            return NOTHING
-        return distinct[0] if len(distinct) == 1 else self.facts.any_of(distinct)
 
     def escape(self, element: Element) -> None:
         """Unknown code may hold what ``element`` denotes from now on."""
@@ -197,76 +182,6 @@ class Heap(ABC):
                 found = facts.of_function(inner) if location in facts.shared else facts.location(inner)
             facts.private[location] = found
         return found
-
-    # -- unknown memory --------------------------------------------------
-
-    def unknown(self, type: Type) -> Element:
-        """The element of a value of which nothing but its type is known."""
-        if type.__class__ is TensorType:
-            return self.unknown_tensor
-        found = self.facts.unknown.get(type)
-        if found is None:
-            found = self.facts.unknown[type] = self.join([self._register(atom) for atom in atoms(type)])
-            self.facts.unknown_of.setdefault(found, type)
-        return found
-
-    def _register(self, atom: Type) -> Element:
-        """The element of an unknown value of an atom.
-
-        It points to one location of unknown memory for each type that both it
-        and some other unknown value may have, so that two unknown values have
-        a location in common if and only if their types overlap.
-        """
-        facts = self.facts
-        found = facts.unknown.get(atom)
-        if found is not None:
-            return found
-        element = facts.unknown[atom] = facts.new()
-        facts.unknown_atoms[element] = facts.unknown_of[element] = atom
-        head = _head(atom)
-        # Entered before anything is pointed to: that may register further types, which then see this one.
-        facts.by_head.setdefault(head, []).append(atom)
-        for other in [other for h in _comparable(head, facts.by_head) for other in facts.by_head.get(h, ())]:
-            common = meet(atom, other)
-            if common is not None:
-                wild = self._wild(common)
-                self.point(element, wild)
-                self.point(facts.unknown[other], wild)
-        for location in list(facts.escaped):
-            if overlap(facts.type_of(location), atom):
-                self.point(element, location)
-        return element
-
-    def _wild(self, atom: Type) -> Element:
-        facts = self.facts
-        found = facts.wild.get(atom)
-        if found is None:
-            found = facts.wild[atom] = facts.location(Site(Kind.UNKNOWN, None, atom))
-            facts.wild_types[found] = atom
-            self.point(f.OUTSIDE, found)
-        return found
-
-
-_INTERFACE = object()
-"""The head of all interfaces."""
-
-
-def _head(atom: Type) -> object:
-    """What two atoms must share to overlap, Any and interfaces apart: a constructor, or the name of a class."""
-    if isinstance(atom, ClassType):
-        return _INTERFACE if atom.is_interface else atom.name
-    return atom if atom == types.ANY else atom.__class__
-
-
-def _comparable(head: object, heads: Iterable[object]) -> Iterable[object]:
-    """Those of ``heads`` whose atoms may overlap an atom with ``head``."""
-    if head == types.ANY:
-        return heads
-    if head is _INTERFACE:
-        return [h for h in heads if isinstance(h, str) or h in (_INTERFACE, types.ANY)]
-    if isinstance(head, str):
-        return (head, _INTERFACE, types.ANY)
-    return (head, types.ANY)
 
 
 @lru_cache(maxsize=REMEMBERED)

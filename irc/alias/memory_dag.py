@@ -8,11 +8,12 @@ iterative: chains may be longer than Python's stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from irc.alias.components import components
 from irc.alias.facts import Element, Facts
-from irc.alias.sets import EMPTY, Askable, LocationSet, SetTable, members
+from irc.alias.sets import EMPTY, Askable, LocationSet, SetTable, common
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 
@@ -40,6 +41,10 @@ class MemoryDAG:
         self.answers: dict[Value, frozenset[int] | Askable] = {}
         self.interface: tuple[tuple[Value, ...], tuple[Value, ...], LocationSet] | None = None
         self._closures: dict[LocationSet, LocationSet] = {}
+        """What some element denotes -> that, and all that objects there hold."""
+        self._found_objects: LocationSet = EMPTY
+        self._looked_at = 0
+        """How many of the objects made are among those found."""
         self._content_of = content_of
 
     # -- locations -------------------------------------------------------
@@ -118,35 +123,81 @@ class MemoryDAG:
                 low[parent] = min(low[parent], lowest)
         return known[root]
 
+    def substitute(self, elements: Iterable[Element], old: Element, new: Element) -> None:
+        """Nothing leads to the location ``old`` any more: ``elements``, all that did, lead to ``new`` instead."""
+        sets, known = self.sets, self.known
+        instead = self.locations(new)
+        done: dict[LocationSet, LocationSet] = {}
+        for element in elements:
+            before = known[element]
+            after = done.get(before)
+            if after is None:
+                after = done[before] = sets.union(sets.difference(before, old), instead)
+            known[element] = after
+
     # -- containment -----------------------------------------------------
 
-    def closure(self, locations: LocationSet) -> LocationSet:
-        """``locations`` and all that objects there hold, directly or through others."""
-        types_of, content_of = self.facts.type_of, self._content_of
-        if not self.facts.may_hold or (isinstance(locations, int) and types_of(locations).__class__ is TensorType):
+    def closure(self, element: Element) -> LocationSet:
+        """What ``element`` may denote, and all that objects there hold, directly or through others."""
+        locations = self.locations(element)
+        if not self.facts.objects_made:
             return locations
-        closures = self._closures
-        found = closures.get(locations)
+        if isinstance(locations, int) and self.facts.type_of(locations).__class__ is TensorType:
+            return locations
+        found = self._closures.get(locations)
         if found is None:
-            held: dict[LocationSet, list[LocationSet]] = {}
-
-            def below(outer: LocationSet) -> list[LocationSet]:
-                """What the objects in ``outer`` hold directly."""
-                contents = [content for content in map(content_of, members(outer)) if content]
-                held[outer] = list(dict.fromkeys(map(self.locations, contents)))
-                return [inside for inside in held[outer] if inside not in closures]
-
-            for cycle in components([locations], below):
-                inside = dict.fromkeys(x for outer in cycle for x in held[outer])
-                found = self.sets.union_all([*cycle, *(closures[x] for x in inside if x in closures)])
-                closures.update(dict.fromkeys(cycle, found))
-            if closures is not self._closures:  # to ask what an object holds has let some element denote more
-                return self.closure(locations)
-            found = closures[locations]
+            while not self._close(element):
+                pass
+            found = self._closures[self.locations(element)]
         return found
 
+    def _close(self, root: Element) -> bool:
+        """Find the closure of ``root``, and those that it is made of; False if something grew, and it may be another.
+
+        The closure of a location is made of that of its content; that of an element, of those of all objects that it
+        may denote, or of its targets, whichever are fewer: thousands of elements may each denote thousands of objects.
+        """
+        closures, facts = self._closures, self.facts
+        locations: dict[Element, LocationSet] = {}
+        within: dict[Element, list[Element]] = {}
+
+        def below(e: Element) -> list[Element]:
+            ways = facts.targets_of(e)
+            locations[e] = self.locations(e)
+            some = list(islice(common(locations[e], self._objects()), len(ways) + 1))
+            if len(some) > len(ways) > 0:
+                some, more = ([e] if e in facts.sites else []), ways
+            else:
+                more = ()
+            within[e] = [content for content in map(self._content_of, some) if content]
+            within[e] += more
+            return [inside for inside in within[e] if self.locations(inside) not in closures]
+
+        for cycle in components([root], below):
+            inside = dict.fromkeys(self.locations(x) for e in cycle for x in within[e])
+            outer = dict.fromkeys(locations[e] for e in cycle)
+            found = self.sets.union_all([*outer, *(closures[x] for x in inside if x in closures)])
+            closures.update(dict.fromkeys(outer, found))
+        return closures is self._closures  # to ask what an object holds may have let some element denote more
+
+    def _objects(self) -> LocationSet:
+        """The locations of all but tensors."""
+        made, looked_at = self.facts.objects_made, self._looked_at
+        if looked_at < len(made):
+            self._looked_at = len(made)
+            self._found_objects = self.sets.union(self._found_objects, self.sets.of(made[looked_at:]))
+        return self._found_objects
+
+    def changed(self, element: Element) -> None:
+        """``element`` now denotes more, or another thing."""
+        self.answers.clear()
+        self.interface = None
+        facts = self.facts
+        if element in facts.content_type or element in facts.unknown_of:  # what objects of unknown origin hold
+            self.forget_closures()
+
     def forget_closures(self) -> None:
-        """Some element now denotes more, or another thing."""
+        """What some object holds has changed."""
         self._closures = {}  # a new one, so that code working with the old one can tell
         self.answers.clear()
         self.interface = None

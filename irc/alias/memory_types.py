@@ -101,6 +101,14 @@ def meet(a: Type, b: Type) -> Type | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
+def is_closed(part: Type) -> bool:
+    """Whether a part says exactly what its values are: of other such parts, it overlaps only itself."""
+    if isinstance(part, UnionType) or part.is_any or (isinstance(part, ClassType) and part.is_interface):
+        return False
+    return all(map(is_closed, part.inner))
+
+
+@lru_cache(maxsize=REMEMBERED)
 def content_types(type: Type) -> tuple[Type, ...]:
     """The types of what an object of atom ``type`` may hold; empty for tensors. Field i of a tuple has type i."""
     known = isinstance(type, ListType | FutureType | DictType | TupleType | TensorType)

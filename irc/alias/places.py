@@ -101,7 +101,7 @@ class Places:
     def reach_set(self, values: Values) -> LocationSet:
         """What ``values`` may denote, and all that objects there hold."""
         if isinstance(values, Value):
-            return self._dag.closure(self.location_set(values))
+            return self._dag.closure(self._element(values))
         return self._dag.sets.union_all([self.reach_set(v) for v in each(values)])
 
     def read_set(self, node: Node) -> LocationSet:

@@ -6,7 +6,7 @@ from irc.alias import facts as f
 from irc.alias.locations import Kind, Location
 from irc.alias.memory_types import has_memory
 from irc.alias.must import must_share, same_tensor
-from irc.alias.paths import may_run_between
+from irc.alias.paths import common_block, outermost_loop
 from irc.alias.places import Places, Values, each
 from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, members
 from irc.ir.kinds import IF
@@ -82,7 +82,7 @@ class Queries(Places):
     def may_be_known(self, values: Values) -> bool:
         """Whether unknown code may know ``values``, or anything they hold: it may keep what it has once seen."""
         dag = self._dag
-        return intersects(self.reach_set(values), dag.closure(dag.locations(f.OUTSIDE)))
+        return intersects(self.reach_set(values), dag.closure(f.OUTSIDE))
 
     def _reached_from_outside(self) -> LocationSet:
         """What the inputs and outputs of the graph denote, and all that objects there hold."""
@@ -180,21 +180,39 @@ class Queries(Places):
         reach = self.reach_set(values)
         if not index.touches(reach):
             return False
-        end = last.ancestor_in(first.block) if first.block is not None else None
-        if end is not None and first.is_before(end):  # the way between leaves the block for no loop around
-            return index.written_between(reach, first, end) or (end is not last and self._written_on(reach, end, last))
-        return any(may_run_between(first, writer, last) for writer in index.writing(reach))
+        block = common_block(first, last)
+        assert block is not None, "both are in the graph"
+        start, end = first.ancestor_in(block), last.ancestor_in(block)
+        assert start is not None and end is not None, "the block contains both"
+        in_order = start.is_before(end)
+        if not in_order or start is not first:  # iterations of a loop around may lead back, and pass ``first`` by
+            loop = outermost_loop(block)
+            if loop is not None and index.written_in(loop, reach):
+                return True
+        if not in_order:  # else only a node that is not known to branch leads from one of its blocks to another
+            leads_on = start is end and start.kind != IF and start is not first and start is not last
+            return leads_on and index.writes_any(start, reach)
+        return (
+            index.written_between(reach, start, end)
+            or (start is not first and self._written_inside(reach, start, after=first))
+            or (end is not last and self._written_inside(reach, end, before=last))
+        )
 
-    def _written_on(self, reach: LocationSet, outer: Node, last: Node) -> bool:
-        """Whether ``reach`` may be written between the beginning of ``outer`` and ``last``, a node inside of it."""
-        index, at = self._solver.index, last
-        if index.writes_any(last, reach):
+    def _written_inside(
+        self, reach: LocationSet, outer: Node, before: Node | None = None, after: Node | None = None
+    ) -> bool:
+        """Whether ``outer`` may write ``reach`` after, or before, it runs a node inside of it, which is given."""
+        index = self._solver.index
+        at = before or after
+        assert at is not None, "one of the two is given"
+        if index.writes_any(at, reach):
             return True
         while at is not outer:
-            around = at.outer
-            assert around is not None, "it is inside"
-            writes = index.writes_itself if around.kind == IF else index.writes_any  # a loop may run it all before
-            if writes(around, reach) or index.written_between(reach, None, at):
+            around, block = at.outer, at.block
+            assert around is not None and block is not None, "it is inside"
+            writes = index.writes_itself if around.kind == IF else index.writes_any  # a loop may run all that is in it
+            first, last = (None, at) if before else (at, block.return_node)
+            if writes(around, reach) or index.written_between(reach, first, last):
                 return True
             at = around
         return False

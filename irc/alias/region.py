@@ -110,7 +110,7 @@ class Region:
         facts, dag = self._solver.facts, self._solver.dag
         if not facts.escaped and not facts.shared:
             return True
-        reach = members(dag.closure(dag.locations(self._elements[value])))
+        reach = members(dag.closure(self._elements[value]))
         return not any(
             x in facts.escaped or (holds(value) and (x in facts.shared or x in facts.wild_types)) for x in reach
         )
@@ -151,5 +151,5 @@ def any_escaped(solver: Solver, values: Iterable[Value]) -> bool:
     if not facts.escaped:
         return False
     known = [facts.elements[v] for v in values if v in facts.elements]
-    reached: list[LocationSet] = [dag.closure(dag.locations(element)) for element in known]
+    reached: list[LocationSet] = [dag.closure(element) for element in known]
     return any(x in facts.escaped for locations in reached for x in members(locations))

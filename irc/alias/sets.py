@@ -74,6 +74,22 @@ class BigSet:
         for number, part in enumerate(self.parts):
             yield from part._leaves(base + number * _range(self.height - 1))
 
+    def common(self, other: BigSet) -> Iterator[int]:
+        """The locations that the two have in common. Parts that do not meet are not looked into."""
+        pending = [(0, self, other)]
+        while pending:
+            base, a, b = pending.pop()
+            while a.height < b.height:
+                b = b.parts[0]
+            while b.height < a.height:
+                a = a.parts[0]
+            if a.height:
+                size = _range(a.height - 1)
+                pending += [(base + i * size, x, y) for i, (x, y) in enumerate(zip(a.parts, b.parts)) if x.meets(y)]
+            elif a.size and b.size:
+                for i in (a.bits & b.bits).search(_ONE):
+                    yield base + i
+
     def meets(self, other: BigSet) -> bool:
         """Whether the two have a location in common."""
         if self is other:
@@ -121,6 +137,15 @@ def intersects(a: LocationSet, b: LocationSet) -> bool:
     if isinstance(b, frozenset):
         return any(x in a for x in b)
     return a.meets(b)
+
+
+def common(a: LocationSet, b: LocationSet) -> Iterable[int]:
+    """The locations that are in both ``a`` and ``b``."""
+    if isinstance(a, BigSet) and isinstance(b, BigSet):
+        return a.common(b)
+    if isinstance(b, int) or isinstance(a, BigSet):
+        a, b = b, a
+    return [x for x in members(a) if contains(b, x)]
 
 
 class Askable:

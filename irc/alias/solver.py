@@ -14,7 +14,7 @@ from collections import deque
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.memory_types import has_memory, overlap
+from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, is_functional
 from irc.alias.region import Region
 from irc.alias.sets import EMPTY, LocationSet, members
@@ -163,7 +163,7 @@ class Solver(Recorder):
     def _grow(self, element: Element, new: LocationSet, after: LocationSet) -> None:
         dag = self.dag
         dag.known[element] = after
-        dag.forget_closures()
+        dag.changed(element)
         self.grown += 1
         self.index.changed(element)
         if element == f.ESCAPED:
@@ -181,10 +181,7 @@ class Solver(Recorder):
         if location in facts.escaped or location in facts.wild_types:
             return
         facts.escaped.add(location)
-        type = facts.type_of(location)
-        for element, atom in list(facts.unknown_atoms.items()):
-            if overlap(type, atom):
-                self.point(element, location)
+        self.let_be_unknown(location)
         if self.all_contents(location) != NOTHING:
             for field, element in list(facts.contents[location].items()):
                 self.tie(location, field, element)
@@ -217,16 +214,19 @@ class Solver(Recorder):
         plain = facts.targets[old] is None and new not in above and not self._holds_any(old)
         if plain and isinstance(site, Value) and facts.elements.get(site) == old:
             facts.forward(site, new)
-            dag.known.pop(old, None)
+            dag.known[old] = dag.locations(new)  # what leads there has a memo, too
         elif facts.targets[old] == new and facts.elements.get(value) == old:
             facts.elements[value] = facts.same(new)  # what leads to ``old``, and be it a list of thousands, goes on
         else:
             facts.redirect(old, new)
         if not same:  # before the next query: what is not known yet is found from what is
+            if plain:
+                dag.substitute(above, old, new)
+            else:
+                for element in above:
+                    dag.known.pop(element, None)
             for element in above:
-                dag.known.pop(element, None)
-            dag.forget_closures()
-            for element in above:
+                dag.changed(element)
                 self.index.changed(element)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))

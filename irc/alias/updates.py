@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.facts import NOTHING
-from irc.alias.memory_types import atoms, has_memory, parts
+from irc.alias.memory_types import atoms, has_memory, is_closed, parts
 from irc.alias.queries import Queries
 from irc.alias.region import Region, any_escaped, holds
 from irc.alias.rules import leaves_traces
@@ -224,6 +224,8 @@ class Updates(Queries):
         if value in self._declared_unknown:
             del self._declared_unknown[value]
             self._loosen(None, unbounded=True)
+        elif self._solver.facts.merges_types and not all(map(is_closed, atoms(value.type))):
+            self._loosen(None, unbounded=True)  # without it, there may be few enough types to tell apart
 
     def cut_inputs(self, node: Node) -> None:
         """``node``, or the blocks in it, are about to lose inputs or returns that no value depends on any more."""

@@ -13,6 +13,7 @@ from irc.alias.facts import WORLD
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.writer_order import WriterOrder
+from irc.ir.block import Block
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
 from irc.ir.ops.metadata import Change
@@ -262,6 +263,10 @@ class WriteIndex(WriteLog):
                 return True
             node = node.prev
         return False
+
+    def written_in(self, block: Block, locations: LocationSet) -> bool:
+        """Whether some node in ``block``, or nested in one, writes one of ``locations``."""
+        return any(block in self._order(s).blocks for s in self._written(locations))
 
     def writes_any(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, or one inside it, writes one of ``locations``; looks at its elements or at written sets."""

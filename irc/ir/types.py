@@ -3,19 +3,22 @@
 Every type is immutable, hashable and prints exactly as the parser reads it:
 ``Tensor``, ``Float(batch, 3, 224, 224)``, ``int[]``, ``(Tensor, int)``,
 ``Tensor?``, ``Dict(str, Tensor)``, ``Union(int, Tensor)``.
+
+Types are unique: making a type that exists gives the existing object. So equality is
+identity, and comparing or hashing a tuple of 10,000 types takes as long as an ``int``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
+from threading import RLock
 from types import NoneType
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 from irc.errors import Error
+from irc.ir.dtypes import DType
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import Polynomial, Size
 from irc.ir.text.names import dim_text
@@ -29,132 +32,15 @@ of others; types of values have no such."""
 
 Shape = tuple[Dim, ...]
 
+_existing: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+"""(class, *parts) -> the type of that class with these parts, for as long as something refers to it."""
 
-class DType(Enum):
-    """Element types: every ``TensorProto.DataType`` of ONNX, by TorchScript's name.
-
-    Each member carries ``label`` (as printed), ``onnx`` (the ``TensorProto``
-    number) and ``numpy_name`` (a NumPy or ml_dtypes name).
-    """
-
-    FLOAT = ("Float", 1, "float32")
-    UINT8 = ("Byte", 2, "uint8")
-    INT8 = ("Char", 3, "int8")
-    UINT16 = ("UInt16", 4, "uint16")
-    INT16 = ("Short", 5, "int16")
-    INT32 = ("Int", 6, "int32")
-    INT64 = ("Long", 7, "int64")
-    STRING = ("String", 8, "object")
-    BOOL = ("Bool", 9, "bool")
-    FLOAT16 = ("Half", 10, "float16")
-    DOUBLE = ("Double", 11, "float64")
-    UINT32 = ("UInt32", 12, "uint32")
-    UINT64 = ("UInt64", 13, "uint64")
-    COMPLEX64 = ("ComplexFloat", 14, "complex64")
-    COMPLEX128 = ("ComplexDouble", 15, "complex128")
-    BFLOAT16 = ("BFloat16", 16, "bfloat16")
-    FLOAT8E4M3FN = ("Float8_e4m3fn", 17, "float8_e4m3fn")
-    FLOAT8E4M3FNUZ = ("Float8_e4m3fnuz", 18, "float8_e4m3fnuz")
-    FLOAT8E5M2 = ("Float8_e5m2", 19, "float8_e5m2")
-    FLOAT8E5M2FNUZ = ("Float8_e5m2fnuz", 20, "float8_e5m2fnuz")
-    UINT4 = ("UInt4", 21, "uint4")
-    INT4 = ("Int4", 22, "int4")
-    FLOAT4E2M1 = ("Float4_e2m1fn", 23, "float4_e2m1fn")
-    FLOAT8E8M0 = ("Float8_e8m0fnu", 24, "float8_e8m0fnu")
-    UINT2 = ("UInt2", 25, "uint2")
-    INT2 = ("Int2", 26, "int2")
-    FLOAT6E2M3 = ("Float6_e2m3fn", 27, "float6_e2m3fn")
-    FLOAT6E3M2 = ("Float6_e3m2fn", 28, "float6_e3m2fn")
-
-    def __init__(self, label: str, onnx: int, numpy_name: str) -> None:
-        self.label = label
-        self.onnx = onnx
-        self.numpy_name = numpy_name
-
-    def __repr__(self) -> str:
-        return f"DType.{self.name}"
-
-    # Members are singletons; hashing the value tuple on each look-up is 5x slower.
-    __hash__ = object.__hash__
-
-    @cached_property
-    def numpy(self) -> np.dtype[np.generic]:
-        """The NumPy dtype that holds elements of this type."""
-        try:
-            return np.dtype(self.numpy_name)
-        except TypeError:
-            import ml_dtypes  # slow to import, needed only for the rare small floats and ints
-
-            return np.dtype(getattr(ml_dtypes, self.numpy_name))
-
-    @cached_property
-    def bits(self) -> int:
-        """Bits an element takes in ONNX's raw encoding (0 for strings)."""
-        if self is DType.STRING:
-            return 0
-        packed = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
-        packed |= {DType.FLOAT6E2M3: 6, DType.FLOAT6E3M2: 6}
-        return packed.get(self) or self.numpy.itemsize * 8
-
-    @property
-    def is_float(self) -> bool:
-        """Whether elements are real floating-point numbers."""
-        return ("Float" in self.label and "Complex" not in self.label) or self in (DType.FLOAT16, DType.DOUBLE)
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether elements are signed or unsigned integers (bool is not)."""
-        return "int" in self.numpy_name
-
-    @staticmethod
-    def from_onnx(number: int) -> DType:
-        """The member with ``TensorProto`` number ``number``; KeyError if there is none."""
-        return _BY_ONNX[number]
-
-    @staticmethod
-    def from_label(label: str) -> DType | None:
-        """The member that prints as ``label``, or None."""
-        return _BY_LABEL.get(label)
-
-    @staticmethod
-    def from_numpy(dtype: np.dtype[np.generic]) -> DType:
-        """The member that holds arrays of ``dtype`` (any string dtype: STRING); KeyError if none does."""
-        if dtype.kind in "OUST":
-            return DType.STRING
-        return _BY_NUMPY[dtype.name]
-
-
-_BY_ONNX = {d.onnx: d for d in DType}
-_BY_LABEL = {d.label: d for d in DType}
-_BY_NUMPY = {d.numpy_name: d for d in DType}
-
-SCALAR_TYPES: dict[int, DType] = {
-    0: DType.UINT8,
-    1: DType.INT8,
-    2: DType.INT16,
-    3: DType.INT32,
-    4: DType.INT64,
-    5: DType.FLOAT16,
-    6: DType.FLOAT,
-    7: DType.DOUBLE,
-    9: DType.COMPLEX64,
-    10: DType.COMPLEX128,
-    11: DType.BOOL,
-    15: DType.BFLOAT16,
-    23: DType.FLOAT8E5M2,
-    24: DType.FLOAT8E4M3FN,
-    25: DType.FLOAT8E5M2FNUZ,
-    26: DType.FLOAT8E4M3FNUZ,
-    27: DType.UINT16,
-    28: DType.UINT32,
-    29: DType.UINT64,
-    44: DType.FLOAT8E8M0,
-}
-"""The numbers by which TorchScript's arguments name element types (c10/core/ScalarType.h)."""
+_making = RLock()  # reentrant, as finalizers, which may make types, run at any time
+"""Held while a type enters ``_existing``: two threads must not make the same one."""
 
 
 class Type:
-    """Base of all types. Two types are the same type if they compare equal.
+    """Base of all types. Two types are the same type if they compare equal, that is, if they are one object.
 
     Attributes:
         dtype: the element type of a tensor; None where it is not known, and of all else.
@@ -162,9 +48,36 @@ class Type:
     """
 
     __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
 
     dtype: DType | None = None
     shape: Shape | None = None
+
+    @classmethod
+    def _unique(cls, *parts: Any) -> Self:
+        """The type of this class whose fields are ``parts``: the existing one, or a new one if there is none."""
+        key = (cls, *parts)
+        try:
+            found = _existing.get(key)
+        except TypeError:  # not hashable, so no parts of a type: the verifier says so
+            return cls._apart(*parts)
+        if found is None:
+            with _making:
+                found = _existing.get(key)
+                if found is None:
+                    found = _existing[key] = cls._apart(*parts)
+        return found
+
+    @classmethod
+    def _apart(cls, *parts: Any) -> Self:
+        """A new object of this class whose fields are ``parts``."""
+        made = object.__new__(cls)
+        for field, part in zip(cls.__match_args__, parts, strict=True):
+            object.__setattr__(made, field, part)
+        return made
+
+    def __reduce__(self) -> tuple[type[Type], tuple[Any, ...]]:
+        return self.__class__, tuple([getattr(self, field) for field in self.__match_args__])
 
     @property
     def rank(self) -> int | None:
@@ -199,12 +112,23 @@ class Type:
         return self
 
 
-@dataclass(frozen=True)
+_DTYPES = frozenset((DType, NoneType))
+_SIZES = frozenset((int, str, NoneType, Polynomial))
+
+
+@dataclass(frozen=True, eq=False, init=False)
 class TensorType(Type):
     """A tensor; ``dtype`` and ``shape`` are None where not known."""
 
     dtype: DType | None = None
     shape: Shape | None = None
+
+    def __new__(cls, dtype: DType | None = None, shape: Shape | None = None) -> Self:
+        # True and 1.0 equal 1, but are no sizes: what `tensor_fault` refuses must not be taken for a type that exists.
+        are_sizes = shape is None or (shape.__class__ is tuple and _SIZES.issuperset([d.__class__ for d in shape]))
+        if are_sizes and dtype.__class__ in _DTYPES:
+            return cls._unique(dtype, shape)
+        return cls._apart(dtype, shape)
 
     def __str__(self) -> str:
         name = self.dtype.label if self.dtype else "Tensor"
@@ -213,9 +137,12 @@ class TensorType(Type):
         return f"{name}({', '.join(map(dim_text, self.shape))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, init=False)
 class _Named(Type):
     name: str
+
+    def __new__(cls, name: str) -> Self:
+        return cls._unique(name)
 
     def __str__(self) -> str:
         return self.name
@@ -229,9 +156,12 @@ class PrimType(_Named):
         return self.name == "Any"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, init=False)
 class _OneInner(Type):
     elem: Type
+
+    def __new__(cls, elem: Type) -> Self:
+        return cls._unique(elem)
 
     @property
     def inner(self) -> tuple[Type, ...]:
@@ -241,7 +171,6 @@ class _OneInner(Type):
         return self.__class__(*inner)
 
 
-@dataclass(frozen=True)
 class ListType(_OneInner):
     """A list; also ONNX's sequence."""
 
@@ -249,7 +178,6 @@ class ListType(_OneInner):
         return f"{self.elem}[]"
 
 
-@dataclass(frozen=True)
 class OptionalType(_OneInner):
     """A value or None; also ONNX's optional."""
 
@@ -261,22 +189,14 @@ class OptionalType(_OneInner):
         return f"{self.elem}?"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, init=False)
 class TupleType(Type):
     """A fixed number of values of their own types."""
 
     elems: tuple[Type, ...]
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        """The hash, cached: there may be thousands of elements, and caches look types up."""
-        return hash((TupleType, self.elems))
-
-    def __reduce__(self) -> tuple[type[TupleType], tuple[tuple[Type, ...]]]:
-        return TupleType, (self.elems,)  # without the hash, which is another in the next process
+    def __new__(cls, elems: tuple[Type, ...]) -> Self:
+        return cls._unique(elems)
 
     @property
     def inner(self) -> tuple[Type, ...]:
@@ -289,12 +209,15 @@ class TupleType(Type):
         return f"({', '.join(map(str, self.elems))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, init=False)
 class DictType(Type):
     """A dictionary; also ONNX's map."""
 
     key: Type
     value: Type
+
+    def __new__(cls, key: Type, value: Type) -> Self:
+        return cls._unique(key, value)
 
     @property
     def inner(self) -> tuple[Type, ...]:
@@ -307,11 +230,14 @@ class DictType(Type):
         return f"Dict({self.key}, {self.value})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, init=False)
 class UnionType(Type):
     """One of several types."""
 
     members: tuple[Type, ...]
+
+    def __new__(cls, members: tuple[Type, ...]) -> Self:
+        return cls._unique(members)
 
     @property
     def is_any(self) -> bool:
@@ -328,7 +254,6 @@ class UnionType(Type):
         return f"Union({', '.join(map(str, self.members))})"
 
 
-@dataclass(frozen=True)
 class FutureType(_OneInner):
     """The result of an asynchronous call."""
 

@@ -45,7 +45,7 @@ class Dag:
         return intersects(self.dag.locations(self.names[a]), self.dag.locations(self.names[b]))
 
     def contain(self, a: str, b: str) -> bool:
-        x, y = (self.dag.closure(self.dag.locations(self.names[n])) for n in (a, b))
+        x, y = (self.dag.closure(self.names[n]) for n in (a, b))
         return intersects(x, y)
 
 
@@ -147,5 +147,5 @@ def test_equals_reachability_in_any_order(
         reach = set(expected[i])
         while more := {x for a, b in holds if a in reach and a < 12 for x in expected[b]} - reach:
             reach |= more
-        closure = set(members(d.dag.closure(d.dag.locations(d.names[str(i)]))))
+        closure = set(members(d.dag.closure(d.names[str(i)])))
         assert {n for n in range(12) if d.names[str(n)] in closure} == reach

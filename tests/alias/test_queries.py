@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
-from irc.alias.paths import may_run_between
+from irc.alias.paths import common_block, outermost_loop
 from irc.alias.write_index import WriteIndex
 from irc.errors import Error
-from irc.ir import Builder, Graph, Tensor, types
+from irc.ir import Block, Builder, Graph, Node, Tensor, types
+from irc.ir.kinds import IF
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
@@ -533,6 +535,59 @@ def test_queries_of_two_values_take_no_more(query: str) -> None:
     other = Case("graph(%x : Tensor):\n  return (%x)\n")
     with pytest.raises(Error, match="IRC343"):
         ask(c["x"], other["x"])
+
+
+def test_an_operator_that_is_not_known_may_run_its_blocks_one_after_the_other() -> None:
+    c = Case("""
+graph(%x : Tensor):
+  %b : Tensor = aten::neg(%x)
+  %r : Tensor = foreign::call()
+    block0():
+      %first : Tensor = aten::relu(%b)
+      -> (%first)
+    block1():
+      %w : Tensor = aten::relu_(%b)
+      %last : Tensor = aten::relu(%b)
+      -> (%last)
+  %after : Tensor = aten::relu(%b)
+  return (%r, %after)
+""")
+    assert c.db.writes_between(c["b"], c.node("first"), c.node("last"))
+    assert c.db.writes_between(c["b"], c.node("first"), c.node("after"))
+    assert c.db.writes_between(c["b"], c.node("b"), c.node("first")), "or begin with the second"
+
+
+def may_run_between(first: Node, middle: Node, last: Node) -> bool:
+    """Whether ``middle`` may run after the latest run of ``first`` before ``last`` does, by where they stand."""
+    block = common_block(first, last)
+    assert block is not None
+    start, end, at = (node.ancestor_in(block) for node in (first, last, middle))
+    assert start is not None and end is not None
+    loop = outermost_loop(block)
+    repeats = loop is not None and middle.ancestor_in(loop) is not None
+    if not start.is_before(end):
+        return repeats or (start is at is end and start.kind != IF and start not in (first, last))
+    if start is not first and repeats:
+        return True  # ``first`` is inside another node, so iterations of a loop around that may pass it by
+    if at is start:
+        return start is not first and _may_follow(first, middle, within=block)
+    if at is end:
+        return end is not last and _may_follow(middle, last, within=block)
+    return at is not None and start.is_before(at) and at.is_before(end)
+
+
+def _may_follow(before: Node, after: Node, within: Block) -> bool:
+    """Whether ``after`` may run after ``before``, by a path inside the node of ``within`` that both are in."""
+    block = common_block(before, after)
+    assert block is not None
+    a, b = before.ancestor_in(block), after.ancestor_in(block)
+    assert a is not None and b is not None
+    if a is b and (a is before or b is after or a.kind != IF):
+        return True  # one is inside the other: a node may write before and after what it runs
+    if a is not b and a.is_before(b):
+        return True
+    around = takewhile(lambda at: at is not within, block.around())
+    return any(at.node is not None and at.node.kind != IF for at in around)
 
 
 @given(choices, st.randoms(use_true_random=False), st.booleans())

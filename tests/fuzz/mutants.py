@@ -79,10 +79,7 @@ def _first_branch(rec: Recorder, node: Node) -> Iterator[Any]:
 def _no_repetition() -> Generator[None]:
     """Between two nodes, only what stands between them."""
 
-    def between(first: Node, middle: Node, last: Node) -> bool:
-        return middle.block is first.block and first.is_before(middle) and middle.is_before(last)
-
-    with patch.object(queries, "may_run_between", between):
+    with patch.object(queries, "outermost_loop", lambda block: None):
         yield
 
 
@@ -115,8 +112,8 @@ def _contents_unseen() -> Generator[None]:
 def _half_done_closures() -> Generator[None]:
     """What a location leads to, memoised when met: in a cycle, what was only half known."""
 
-    def closure(self: memory_dag.MemoryDAG, locations: LocationSet) -> LocationSet:
-        memo = self._closures
+    def closure(self: memory_dag.MemoryDAG, element: int) -> LocationSet:
+        memo, locations = self._closures, self.locations(element)
 
         def of(location: int) -> set[int]:
             if location not in memo:

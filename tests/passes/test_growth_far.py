@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import families
 from irc.ir import Builder, DType, Graph, Tensor, Value, parse_module, types
-from irc.ir.types import TENSOR, ListType, TupleType
+from irc.ir.types import (
+    INT,
+    TENSOR,
+    DictType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    UnionType,
+    rebuilt,
+)
+from irc.ir.verify.type_rules import type_fault
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
 from tests.passes.test_growth import join
@@ -67,17 +81,48 @@ def test_uses_of_a_constant_that_many_read_are_not_counted_for_each(monkeypatch:
     assert counts[1] <= 4 * counts[0] + 8, counts
 
 
-def test_the_types_of_wide_tuples_are_hashed_once() -> None:
-    hashed = 0
+def test_types_are_unique_and_looked_up_without_looking_at_what_they_are_made_of() -> None:
+    looked_at = 0
 
     class Counted(ListType):
         def __hash__(self) -> int:
-            nonlocal hashed
-            hashed += 1
+            nonlocal looked_at
+            looked_at += 1
             return 1
 
-    wide = TupleType((Counted(TENSOR),))
-    assert len({wide: 1, TupleType((wide, wide)): 2}) == 2
-    assert hashed == 1
-    known = TupleType((TENSOR,))
-    assert hash(known) == hash(copy.copy(known)) and vars(pickle.loads(pickle.dumps(known))).keys() == {"elems"}
+    wide = TupleType((Counted(TENSOR),) * 3)
+    again = TupleType((Counted(TENSOR),) * 3)
+    before = looked_at
+    assert again is wide and len({wide, again, TupleType((wide, wide))}) == 2
+    assert looked_at == before
+    known = TupleType((TENSOR, DictType(INT, OptionalType(TensorType(DType.FLOAT, ("n", 2, None))))))
+    for other in (
+        copy.copy(known),
+        copy.deepcopy(known),
+        pickle.loads(pickle.dumps(known)),
+        rebuilt(known, lambda t: t),
+    ):
+        assert other is known
+    assert UnionType((TENSOR, INT)) != TupleType((TENSOR, INT)) != UnionType((INT, TENSOR))
+
+
+@pytest.mark.parametrize("size", [True, 1.0, np.int64(1)])
+def test_what_equals_a_size_and_is_none_makes_no_other_type(size: Any) -> None:
+    """Types are looked up by their parts, and True equals 1: a wrong type is not to become a right one."""
+    for wrap in (lambda type: type, ListType):
+        right = wrap(TensorType(DType.FLOAT, (1, 7)))
+        wrong = wrap(TensorType(DType.FLOAT, (size, 7)))
+        assert type_fault(wrong) is not None and type_fault(right) is None
+        assert wrong != right and wrap(TensorType(DType.FLOAT, (1, 7))) is right
+
+
+def test_types_made_by_many_threads_at_once_are_unique() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for i in range(50):
+                made = list(pool.map(lambda _, i=i: ListType(TensorType(DType.FLOAT, (f"unique{i}",))), range(16)))
+                assert len(set(map(id, made))) == 1
+    finally:
+        sys.setswitchinterval(interval)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from irc.ir import Node, types
+from irc.ir.dtypes import SCALAR_TYPES
 from irc.ir.ops import resolve, schemas
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.metadata import CHANGES_METADATA
 from irc.ir.ops.registry import kinds
-from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.torch_call import UNKNOWN, Call, TorchRule, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
 
