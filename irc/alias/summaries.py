@@ -32,6 +32,9 @@ from irc.ir.value import Value
 _LARGEST = 2000
 """Elements a summary may have; a function with a larger one counts as opaque."""
 
+_LONGEST_CYCLE = 64
+"""Functions in a cycle of calls that are recorded anew whenever one of them changes."""
+
 _FIXED = (NOTHING, f.ESCAPED, f.OUTSIDE, f.RANDOM, f.WORLD)
 
 
@@ -63,7 +66,14 @@ class Summary:
 class Functions:
     """The summaries of a module's functions, each made when it is first called.
 
-    Several analyses may share them, provided that whatever changes a function calls ``forget``.
+    Several analyses may share them, provided that whatever changes a function calls ``forget``, or, while it may be
+    changing it, ``forget_if_changed``.
+
+    Once a function in a cycle of more than `_LONGEST_CYCLE` has changed, those in the cycle are opaque: else each
+    change of one would have all of them recorded anew.
+
+    Attributes:
+        is_cautious: whether there are such functions, of which other analyses may know more.
     """
 
     def __init__(self, module: Module | None) -> None:
@@ -72,6 +82,12 @@ class Functions:
         """Name -> the functions whose bodies tell what it does."""
         self._bodies: dict[str, _Body | None] = {}
         self._summaries: dict[str, Summary | None] = {}
+        self._texts: dict[str, str] = {}
+        """Function that calls itself, perhaps through others -> what it looked like when it was recorded."""
+        self._long: dict[str, list[str]] = {}
+        """Function in a long cycle -> all functions in that."""
+        self._opaque: set[str] = set()
+        """Those in long cycles of which some function has changed."""
 
     def summary(self, name: str, callers: Iterable[str] = ()) -> Summary | None:
         """The summary of the function called ``name``; None if it is opaque: not known, or too large.
@@ -91,9 +107,28 @@ class Functions:
         pending = [name]
         while pending:
             gone = pending.pop()
-            self._bodies.pop(gone, None)
-            self._summaries.pop(gone, None)
-            pending += self._callers.pop(gone, ())
+            if gone in self._opaque:
+                continue
+            for each in self._long.get(gone, (gone,)):
+                self._bodies.pop(each, None)
+                self._summaries.pop(each, None)
+                self._texts.pop(each, None)
+                pending += self._callers.pop(each, ())
+            if gone in self._long:
+                self._opaque.update(self._long[gone])
+                self._bodies.update(dict.fromkeys(self._long[gone]))
+
+    @property
+    def is_cautious(self) -> bool:
+        return bool(self._opaque)
+
+    def forget_if_changed(self, name: str) -> None:
+        """As ``forget``, if what is known of the function called ``name`` itself is needed and no longer holds.
+
+        That of others is needed only if it calls itself, for other functions cannot tell what calls them.
+        """
+        if name in self._texts and self._texts[name] != str(self._graphs.get(name)):
+            self.forget(name)
 
     def _record(self, name: str) -> None:
         """Record the function called ``name`` and those that it leads to, callees first."""
@@ -104,6 +139,10 @@ class Functions:
                 for each in cycle[1:]:
                     self._callers.setdefault(each, set()).add(cycle[0])
                     self._callers.setdefault(cycle[0], set()).add(each)
+                if len(cycle) > _LONGEST_CYCLE:
+                    self._long.update(dict.fromkeys(cycle, cycle))
+                if known and (len(cycle) > 1 or cycle[0] in called(self._graphs[cycle[0]])):
+                    self._texts.update((each, str(self._graphs[each])) for each in cycle)
 
     def _callees(self, name: str) -> Iterable[str]:
         return called(self._graphs[name]) if name in self._graphs and name not in self._bodies else ()

@@ -356,7 +356,8 @@ class Updates(Queries):
 
         fresh = Updates(self._record())
         fresh._declare_unknown(self._declared_unknown)
-        compare(self, fresh, exact=exact and self.is_tight)
+        exact = exact and self.is_tight and not self._solver.functions.is_cautious
+        compare(self, fresh, exact)
 
 
 def _makers(values: Iterable[Value]) -> list[Node]:

@@ -55,6 +55,7 @@ class PassContext:
         refusals: what passes left as it was, and why, in order.
         pass_name: the name of the running pass.
         limit: how many transformations may still be done; None for no limit (see ``allow``).
+        version: how many changes of graphs were reported so far; None outside of a ``PassManager``.
         memory: what passes remember from one of their runs to the next, by keys of their own.
     """
 
@@ -69,6 +70,7 @@ class PassContext:
         self.pass_name = ""
         self.limit: int | None = None
         self.last_allowed = ""
+        self.version: int | None = None
         self.memory: dict[Any, Any] = {}
         self._refused: set[Refusal] = set()
         self._dbs: dict[Graph, AliasDb] = {}
@@ -109,16 +111,13 @@ class PassContext:
 
     def begin(self, graph: Graph) -> None:
         """A pass begins to run on ``graph``; until the next call of this, it changes no other graph."""
-        for changing in (self._running, graph):
-            if changing is not None:
-                self._forget_function(changing)
         self._running = graph
 
     def trial(self, copy: Graph) -> PassContext:
         """The context for a pass that is tried on ``copy``, a copy of the graph that the running pass may change."""
         lent = PassContext(self.module, self.evaluate, self.analyze)
         if self._running is not None:
-            self._forget_function(self._running)
+            self._known_functions(self._running)
             lent._running = copy
             lent._functions, lent._functions_of = self._functions, self._functions_of
         return lent
@@ -136,6 +135,7 @@ class PassContext:
             from irc.alias.summaries import Functions
 
             self._functions, self._functions_of = Functions(self.module), dict(self.module.graphs)
+        self._functions.forget_if_changed(graph.name)
         return self._functions
 
     def _forget_function(self, graph: Graph) -> None:

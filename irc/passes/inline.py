@@ -51,9 +51,11 @@ class Inline:
         calls = list(_calls(graph))
         changed = False
         if calls:
-            sizes = _inlined_sizes(module)
+            sizes = _sizes(module, ctx)
             self._check_size(graph, calls, sizes)
             changed = _inline_all(graph, module, calls, sizes, ctx)
+            if changed and ctx.version is not None:  # to count all functions anew for each would be quadratic
+                ctx.memory[_sizes] = ctx.version + 1, sizes
         if changed or graph.is_main:
             changed |= _drop_unused(module, ctx)
         return changed
@@ -73,6 +75,15 @@ class Inline:
 
 def _calls(graph: Graph) -> Iterator[Node]:
     return (node for node in graph.walk() if node.kind == CALL)
+
+
+def _sizes(module: Module, ctx: PassContext) -> dict[str, int]:
+    """`_inlined_sizes`, kept until another pass changes a graph. Calls that were inlined since are counted too."""
+    version, sizes = ctx.memory.get(_sizes, (None, {}))
+    if ctx.version is None or version != ctx.version:
+        sizes = _inlined_sizes(module)
+        ctx.memory[_sizes] = ctx.version, sizes
+    return sizes
 
 
 def _inlined_sizes(module: Module) -> dict[str, int]:

@@ -112,7 +112,7 @@ class _Run:
         self.ctx = PassContext(module, manager.evaluate, manager.analyze)
         self.report = PassReport([], self.ctx.stats, self.ctx.refusals)
         # Passes are idempotent: one that has seen the present version need not run again.
-        self.version = 0
+        self.version = self.ctx.version = 0
         self.settled: dict[tuple[Graph, Pass], int] = {}
 
     def run(self) -> PassReport:
@@ -195,6 +195,7 @@ class _Run:
             _check_interface(p, known, _interface(whole))
         if changed:
             self.version += 1
+            self.ctx.version = self.version
             if graph.is_function:
                 ctx.function_changed(graph)
         self.settled[graph, p] = self.version

@@ -11,7 +11,18 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from irc.alias import facts, heap, memory_dag, memory_types, queries, solver, summaries, updates, write_index
+from irc.alias import (
+    facts,
+    heap,
+    memory_dag,
+    memory_types,
+    queries,
+    solver,
+    summaries,
+    unknown_memory,
+    updates,
+    write_index,
+)
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import RULES, Recorder, Rule
 from irc.alias.sets import LocationSet, members
@@ -158,7 +169,7 @@ def _any_apart() -> Generator[None]:
         return None if (a == types.ANY) != (b == types.ANY) else original(a, b)
 
     original = memory_types.meet
-    with patch.object(memory_types, "meet", meet), patch.object(heap, "meet", meet):
+    with patch.object(memory_types, "meet", meet), patch.object(unknown_memory, "ANY", object()):
         yield
 
 

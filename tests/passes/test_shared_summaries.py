@@ -72,8 +72,10 @@ class Change:
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("longest", [summaries._LONGEST_CYCLE, 1])
 @pytest.mark.parametrize("calls", CALLS)
-def test_changes_are_seen(calls: str, told: bool, grouped: bool) -> None:
+def test_changes_are_seen(calls: str, longest: int, told: bool, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summaries, "_LONGEST_CYCLE", longest)
     for order in permutations(CALLS[calls]):
         changed = module(CALLS[calls], grouped)
         changed.verify()
@@ -99,18 +101,53 @@ def test_a_function_that_is_another_now_is_analysed() -> None:
     PassManager([Exchange()]).run(module(CALLS["a chain"]).main)
 
 
-def test_each_function_is_recorded_a_few_times_not_for_each_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = 0
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that are recorded, each as often as it is."""
+    found: list[str] = []
     record: Callable[..., None] = summaries._Body.__init__
 
     def counting(body: Any, functions: Any, names: list[str], graphs: Any) -> None:
-        nonlocal recorded
-        recorded += len(names)
+        found.extend(names)
         record(body, functions, names, graphs)
 
     monkeypatch.setattr(summaries._Body, "__init__", counting)
+    return found
+
+
+@dataclass(frozen=True)
+class ChangeAll:
+    """Let every function do what it did not."""
+
+    name: ClassVar[str] = "change-all"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        db = ctx.alias_db(graph)
+        node = Builder.before(graph.block.return_node).node("aten::relu_", [graph.inputs[0]], [graph.inputs[0].type])
+        db.add_node(node)
+        return True
+
+
+def test_functions_of_a_long_cycle_are_not_all_recorded_for_each(recorded: list[str]) -> None:
+    n = 3 * summaries._LONGEST_CYCLE
+    calls: dict[str, Any] = {"main": ("f0",), **{f"f{i}": (f"f{(i + 1) % n}",) for i in range(n)}}
+    for passes in (["cse", "dce", "in-place"], [ChangeAll(), "cse", ChangeAll()]):
+        recorded.clear()
+        PassManager(passes).run(module(calls))
+        assert n <= len(recorded) <= 2 * n
+
+
+@pytest.mark.parametrize("p", ["cse", "dce", "in-place"])
+def test_functions_that_call_themselves_are_recorded_once_while_nothing_changes(p: str, recorded: list[str]) -> None:
+    names = [f"f{i}" for i in range(9)]
+    calls = {"main": names, **{name: [name, names[i - 1]] for i, name in enumerate(names)}}
+    PassManager(p).run(module(calls))
+    assert sorted(recorded) == names
+
+
+def test_each_function_is_recorded_a_few_times_not_for_each_that_calls_it(recorded: list[str]) -> None:
     calls = {"main": ("f0",), **{f"f{i}": (f"f{i + 1}",) for i in range(30)}, "f30": ""}
     for order in (list(calls), [*reversed(calls)]):
-        recorded = 0
+        recorded.clear()
         PassManager("cse").run(module({name: calls[name] for name in ("main", *order[order[0] == "main" :])}))
-        assert 30 <= recorded <= 3 * len(calls)
+        assert 30 <= len(recorded) <= 3 * len(calls)
