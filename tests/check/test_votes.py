@@ -270,3 +270,47 @@ def test_without_a_third_party_irc_is_blamed(monkeypatch: pytest.MonkeyPatch) ->
     wrong("onnx::Sigmoid", lambda y: y * np.float32(1.5), monkeypatch)
     with pytest.raises(Error, match=r"IRC330.*com.microsoft.QuickGelu.*nobody else could decide"):
         check_model(irc.compile(proto, "none"), proto)
+
+
+# -- operators that round inside ----------------------------------------------
+
+
+def quantised_lstm(
+    steps: int, samples: int = 1, hidden: int = 128, scale: float = 0.02
+) -> tuple[onnx.ModelProto, Array]:
+    """A recurrent layer that quantises its states: with large weights, its last digits decide where it goes."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "w": rng.integers(0, 255, (1, 8, 4 * hidden)).astype(np.uint8),
+        "r": rng.integers(0, 255, (1, hidden, 4 * hidden)).astype(np.uint8),
+        "ws": np.full(1, 0.02, np.float32),
+        "wz": np.full(1, 128, np.uint8),
+        "rs": np.full(1, scale, np.float32),
+        "rz": np.full(1, 128, np.uint8),
+    }
+    names = ["x", "w", "r", *[""] * 5, "ws", "wz", "rs", "rz"]
+    layer = helper.make_node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain="com.microsoft", hidden_size=hidden)
+    proto = model([layer], {"x": [steps, samples, 8]}, ["y", "h", "c"], weights)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return proto, rng.standard_normal((steps, samples, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("samples", "scale"), [(8, 0.01), (8, 0.04), (16, 0.02)])
+def test_what_last_digits_decide_is_nobody_s_fault(samples: int, scale: float) -> None:
+    """Whether a state is rounded up or down depends on the processor; what follows may be anything."""
+    proto, x = quantised_lstm(80, samples, 64, scale)
+    for note in check_model(irc.compile(proto), proto, given={"x": x}).notes:
+        told = "of com.microsoft.DynamicQuantizeLSTM, last digits of operands change results as much as irc and"
+        assert told in note
+
+
+def test_the_same_operator_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto, x = quantised_lstm(2)
+    assert not check_model(irc.compile(proto), proto, given={"x": x}).notes
+
+    def larger(made: Any) -> Any:
+        return tuple(map(larger, made)) if isinstance(made, tuple) else made * np.float32(1.1)
+
+    wrong("com.microsoft::DynamicQuantizeLSTM", larger, monkeypatch)
+    with pytest.raises(Error, match=r"IRC330.*DynamicQuantizeLSTM.*nobody else could decide"):
+        check_model(irc.compile(proto), proto, given={"x": x})
