@@ -71,8 +71,10 @@ def test_types_are_so(op: str) -> None:
                 compiled = irc.compile(of_inputs(model, given), passes="shape-inference")
                 with np.errstate(all="ignore"):
                     results = compiled.run({i.name: x for i, x in zip(model.graph.input, given)})
-            except Error:
+            except Error as error:
                 assert turn, "as they are, they fit"
+                if error.code == "IRC309":  # a mistake in a pass
+                    raise
                 continue
             for output, result in zip(compiled.graph.outputs, results.values()):
                 if isinstance(output.type, TensorType) and output.type.shape is not None:

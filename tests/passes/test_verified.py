@@ -230,6 +230,56 @@ def test_a_shape_that_a_pass_states_wrong_is_its_fault() -> None:
     )
 
 
+LOOSE = """
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  return (%y)
+
+graph f(%p : Tensor):
+  %q : Tensor = onnx::Softmax[since_version=13, axis=1](%p)
+  %r : Tensor = onnx::Cast[since_version=13, to=1](%q)
+  %s : Tensor = onnx::Add[since_version=14](%q, %r)
+  return (%s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "number", "code"), [("Softmax", "axis", 5, "IRC310"), ("Cast", "to", 7, "IRC214")]
+)
+def test_functions_are_looked_at_on_what_they_are_called_with(kind: str, key: str, number: int, code: str) -> None:
+    """By itself, the function says nothing of its types."""
+
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        node = next((node for node in graph.nodes if node.kind == f"onnx::{kind}"), None)
+        if node is not None:
+            node.attributes[key] = number
+        return node is not None
+
+    assert contradiction(parse_module(LOOSE)) is None
+    with pytest.raises(Error, match=code) as caught:
+        irc.compile(parse_module(LOOSE), [custom(action)])
+    assert "after pass custom: " in caught.value.message
+
+
+def test_parameters_of_blocks_are_looked_at() -> None:
+    text = """
+graph(%s : Float(3), %x : Float(5, 3)):
+  %y : Float(3), %r : Float(5, 3) = onnx::Scan[since_version=16, num_scan_inputs=1](%s, %x)
+    block0(%h : Float(3), %e : Float(3)):
+      %k : Float(3) = onnx::Add[since_version=14](%h, %e)
+      -> (%k, %k)
+  return (%y, %r)
+"""
+
+    def action(graph: Graph, ctx: PassContext) -> bool:
+        graph.value("e").type = TensorType(DType.FLOAT, (2, 3))
+        return True
+
+    with pytest.raises(Error, match=r"IRC214: .*after pass custom: %e is said to be"):
+        irc.compile(parse_module(text), [custom(action)])
+
+
 @pytest.mark.parametrize("pipeline", ["", "default", "default,in-place,reorder", "remove-mutation"])
 def test_what_irc_makes_is_no_contradiction(pipeline: str) -> None:
     module = parse_module(TEXT)
