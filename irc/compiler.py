@@ -16,6 +16,7 @@ from irc.ir.clone import verify_given
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.loops import known_rows
+from irc.ir.ops.opaque import is_opaque, opaque_operators
 from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
@@ -39,6 +40,7 @@ def compile(
     *,
     sizes: Mapping[str, int] | None = None,
     check: bool = False,
+    refuse_unknown: bool = False,
     options: Options = DEFAULTS,
     instruments: Sequence[Instrument | str] = (),
     progress: Callable[[str], None] | None = None,
@@ -55,6 +57,8 @@ def compile(
         sizes: of named dimensions of inputs, such as ``{"batch": 1}``, which the model is compiled for, and takes no
             others of: the pass ``fix-sizes``, before all others.
         check: also run it on seeded random inputs and compare with an oracle (IRC330 where they differ).
+        refuse_unknown: whether operators of an ONNX model that irc does not know are an error (IRC123). Else they pass
+            through to what is saved or exported, and a run that needs one fails.
         options: how it runs: on how many threads, say.
         instruments: what watches the passes, or names of it; see ``irc.passes.instruments``.
         progress: called with a few words before each stage.
@@ -76,7 +80,7 @@ def compile(
         tell("importing")
         if isinstance(model, Module | Graph):  # importers give what keeps the rules
             verify_given(model)
-        module, name = load_module(model)
+        module, name = load_module(model, refuse_unknown)
         clock.lap("import")
         report = Report(name=name, pipeline=str(manager))
         report.nodes_before = count_nodes(module.main)
@@ -149,7 +153,11 @@ def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.alias = _alias_facts(graph, db)
     report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
     report.fallbacks = dict(Counter(node.kind for node in with_subgraphs(graph) if means(node) == "reference"))
-    absent = sorted({op.kind for op in without_kernels(graph)})
+    passing = opaque_operators(*(graph.module.graphs.values() if graph.module else [graph]))
+    if passing:
+        names = ", ".join(passing)
+        report.notes.append(f"operators that irc does not know pass through, and a run that needs one fails: {names}")
+    absent = sorted({op.kind for op in without_kernels(graph) if not is_opaque(op.kind)})
     if absent:
         report.notes.append(f"a run that comes to one of these fails, there is no kernel: {', '.join(absent)}")
 

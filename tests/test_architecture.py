@@ -37,7 +37,7 @@ RUNTIME = (
     *("lowering", "writes", "plan", "evaluate"),
     *("branches", "arena"),
     *("boundary", "intake"),
-    *("objects", "described", "options", "executable"),
+    *("objects", "described", "options", "parts", "executable"),
     *("footprint", "report", "files"),
     *("model", "pairs", "caches", "session"),
 )

@@ -205,9 +205,15 @@ def test_irc_operators_says_all_about_them(folder: Path) -> None:
 
 
 def test_without_the_package_the_operators_are_unknown(folder: Path) -> None:
-    result = python(folder, "-m", "irc", "compile", write_model(folder))
-    assert result.returncode == 1
-    assert "IRC123" in result.stderr and "EverySecond (domain com.example" in result.stderr
+    path = write_model(folder)
+    for options, code, words in (
+        (["compile", path, "--refuse-unknown"], "IRC123", "EverySecond (domain com.example"),
+        (["run", path, "--seed", "0"], "IRC323", "EverySecond: domain com.example"),
+    ):
+        result = python(folder, "-m", "irc", *options)
+        assert result.returncode == 1
+        assert code in result.stderr and words in result.stderr
+    assert python(folder, "-m", "irc", "compile", path).returncode == 0
 
 
 def test_a_package_that_cannot_be_imported(folder: Path) -> None:

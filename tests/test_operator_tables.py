@@ -10,7 +10,7 @@ import pytest
 
 from irc.alias import must, rules
 from irc.errors import Error
-from irc.frontend.onnx.bodies import EXPANDED
+from irc.frontend.onnx.opsets import EXPANDED
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor, ops
 from irc.ir.kinds import SUBGRAPHS

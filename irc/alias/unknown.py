@@ -9,6 +9,7 @@ from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CALL
 from irc.ir.node import Node
+from irc.ir.ops.opaque import is_opaque
 
 
 def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
@@ -31,5 +32,5 @@ def _is_known(node: Node, module: Module | None) -> bool:
         return True
     rows = ops.schemas(node.kind)
     if not rows:
-        return ops.functional_by_default(node.kind)
+        return ops.functional_by_default(node.kind) or is_opaque(node.kind)
     return not is_unsettled(node)

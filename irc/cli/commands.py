@@ -19,6 +19,8 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     try:
         for path in options.load:
             load(path)
+        if getattr(options, "refuse_unknown", False):
+            options.model.refuse_unknown = True
         with blamed():
             return options.run(options)
     except Error as error:

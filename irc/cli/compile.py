@@ -68,7 +68,13 @@ def run(given: argparse.Namespace) -> int:
         given.usage_error("--external-data is for -o OUT.onnx")
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
-        model = compile(source, options.pipeline(given), instruments=given.instruments, progress=tell)
+        model = compile(
+            source,
+            options.pipeline(given),
+            instruments=given.instruments,
+            progress=tell,
+            refuse_unknown=given.refuse_unknown,
+        )
         model.report.name = given.model.path
         if given.check:
             _check(model, source, given, tell)

@@ -44,7 +44,9 @@ def add_commands(commands: options.Commands) -> None:
 
 def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text."""
-    emit(str(given.model.module()).rstrip("\n"))
+    module = given.model.module()
+    models.say_passing(module)
+    emit(str(module).rstrip("\n"))
     return 0
 
 

@@ -40,7 +40,10 @@ class ModelFile:
     Attributes:
         path: as given.
         kind: a compiled model if the file begins like one, else as its name says. Determined when first needed.
+        refuse_unknown: whether operators that irc does not know, and that only pass through, are an error (IRC123).
     """
+
+    refuse_unknown = False
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -61,16 +64,26 @@ class ModelFile:
         if self.kind is Kind.TEXT:
             module = self._parse()
             module.verify()
-            return module
-        if self.kind is Kind.COMPILED:
-            from irc.runtime.files.file import read
+        elif self.kind is Kind.COMPILED:
+            module = self._read()
+        else:
+            from irc.frontend.onnx import import_model
 
-            return read(self.path)[0]
-        from irc.frontend.onnx import import_model
-
-        module = import_model(self.path)
-        module.verify()
+            module = import_model(self.path, refuse_unknown=self.refuse_unknown)
+            module.verify()
+        self._refuse_unknown(module)
         return module
+
+    def _read(self) -> Module:
+        from irc.runtime.files.file import read
+
+        return read(self.path)[0]
+
+    def _refuse_unknown(self, module: Module) -> None:
+        if self.refuse_unknown:
+            from irc.loading import refuse_opaque
+
+            refuse_opaque(module, self.path)
 
     def source(self) -> str | Module:
         """What ``irc.compile`` takes, and verifies.
@@ -92,10 +105,12 @@ class ModelFile:
         if self.kind is Kind.COMPILED:
             from irc import load
 
-            return load(self.path)
+            model = load(self.path)
+            self._refuse_unknown(model.module)
+            return model
         from irc.compiler import compile
 
-        return compile(self.source(), passes, progress=tell)
+        return compile(self.source(), passes, progress=tell, refuse_unknown=self.refuse_unknown)
 
     def _parse(self) -> Module:
         from irc.frontend.torchscript.outs import copy_into_outs
@@ -172,12 +187,26 @@ def check_output(path: str, suffixes: Sequence[str], source: ModelFile) -> None:
         raise cannot("IRC501", "write the file", error, path) from None
 
 
+def say_passing(module: Module) -> None:
+    """Print which operators of an ONNX model are unknown to irc, and only pass through."""
+    from irc.ir.ops.opaque import opaque_operators
+
+    passing = opaque_operators(*module.graphs.values())
+    if passing:
+        say(f"note: irc does not know these operators, and passes them through: {', '.join(passing)}")
+
+
 def check_operators(module: Module, strict: bool, path: str) -> None:
     """Print which operators are unknown to irc; with ``strict``, refuse them (IRC342)."""
     from irc.alias.unknown import unknown_operators
     from irc.ir.kinds import CALL
+    from irc.ir.ops.opaque import opaque_operators
 
     lines: list[str] = []
+    if strict:
+        lines += [f"  {operator}" for operator in opaque_operators(*module.graphs.values())]
+    else:
+        say_passing(module)
     for graph in module.graphs.values():
         for kind, nodes in unknown_operators(graph).items():
             name = next((f"%{v.name}" for v in nodes[0].outputs), nodes[0].name or "without results")

@@ -68,6 +68,11 @@ def add_model(
 ) -> None:
     """The model that a command is about."""
     parser.add_argument("model", metavar="MODEL", type=ModelFile, help=kinds)
+    parser.add_argument(
+        "--refuse-unknown",
+        action="store_true",
+        help="refuse ONNX operators that irc does not know (otherwise they pass through, and only running one fails)",
+    )
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error, comes_from_outside
 from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import IF
+from irc.ir.ops.opaque import is_opaque, opaque_operator
 from irc.ir.ops.plugins import is_foreign
 from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
 from irc.ir.ops.registry import schemas
@@ -138,8 +139,9 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
 
 
 def may_stay_out(node: Node) -> bool:
-    """Whether ``node`` may lack a kernel until a run reaches it: it is in a branch of a TorchScript function."""
-    return node.kind.startswith(("aten::", "prim::")) and any(outer.kind == IF for outer in node.around())
+    """Whether ``node`` may lack a kernel until a run reaches it: it passes through, or is in a TorchScript's branch."""
+    is_torch = node.kind.startswith(("aten::", "prim::"))
+    return is_opaque(node.kind) or (is_torch and any(outer.kind == IF for outer in node.around()))
 
 
 def reachable_nodes(graph: Graph) -> Iterator[Node]:
@@ -166,9 +168,11 @@ def unsupported(nodes: Sequence[Node]) -> Error:
     for (kind, version), users in sorted(rows.items(), key=lambda row: (row[0][0], row[0][1] or 0)):
         namespace, _, operator = kind.rpartition("::")
         domain = "ai.onnx" if namespace == "onnx" else namespace
+        if is_opaque(kind):
+            domain, operator = opaque_operator(kind)
         first = users[0].name or next((f"%{v.name}" for v in users[0].outputs), "(no name)")
         count = first_of(len(users), "node", first)
         why = kernels.fallback.refusal(_functional(users[0]) or users[0])
-        lines.append(f"  {operator}: domain {domain}, version {version or 'newest'}, {count}: {why}")
+        lines.append(f"  {operator}: domain {domain or 'ai.onnx'}, version {version or 'newest'}, {count}: {why}")
     plural = "operators" if len(rows) > 1 else "operator"
     return Error("IRC323", f"irc cannot compute {len(rows)} {plural}:\n" + "\n".join(lines))

@@ -13,6 +13,7 @@ from irc.ir.bulk import no_collection
 from irc.ir.fixed_sizes import sizes_text
 from irc.runtime import boundary
 from irc.runtime.arena import PlannedRuns
+from irc.runtime.binding import unsupported
 from irc.runtime.bounds import Guarded
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import Limits, Warden, check_limits
@@ -21,6 +22,7 @@ from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.memory.room import room_of
 from irc.runtime.objects import State
 from irc.runtime.options import Options, check_threads
+from irc.runtime.parts import has_unknown, part_for, unknown_nodes
 from irc.runtime.plan import Lowerer
 from irc.runtime.results import Path, element, results_of
 from irc.runtime.threads import blas
@@ -102,6 +104,9 @@ class Executable:
         options: Options,
     ) -> None:
         self.options = options
+        self._graph = graph
+        self._part = partial(Executable, module=module, inputs=inputs, outputs=outputs, defaults=defaults, sizes=sizes)
+        self._parts: dict[frozenset[int], Executable] | None = {} if has_unknown(graph) else None
         self.state = State(module, graph)
         self.counters = Counters()
         with no_collection():
@@ -120,6 +125,11 @@ class Executable:
         Raises:
             Error: as `irc.CompiledModel.run`.
         """
+        if self._parts is not None:
+            part = self._without_unknown(self._parts, request)
+            answer = part.answer(request)
+            self.counters = part.counters
+            return answer
         counters, limits, threads, profiler = Counters(), request.limits, request.threads, request.profiler
         wanted = self._wanted(request.outputs)
         donate = frozenset(_names(request.donate, "donate", "IRC416"))
@@ -136,6 +146,18 @@ class Executable:
         results, kept = self.state.turn(partial(self._compute, request, wanted, values, donated, run, Guarded(warden)))
         self.counters = counters
         return Answer(results, kept, counters)
+
+    def _without_unknown(self, parts: dict[frozenset[int], Executable], request: Request) -> Executable:
+        """What computes the results asked for; Error IRC323 if these need unknown operators, or all are wanted."""
+        if request.outputs is None:
+            raise unsupported(unknown_nodes(self._graph))
+        request.outputs = list(request.outputs) if not isinstance(request.outputs, str) else request.outputs
+        paths = chain(self._wanted(request.outputs).values(), request.keep)
+        positions = frozenset(path[0] for path in paths)
+        part = parts.get(positions)
+        if part is None:
+            part = parts[positions] = self._part(part_for(self._graph, positions), options=self.options)
+        return part
 
     def _taken(self, request: Request, donate: Collection[str], counters: Counters) -> list[Any]:
         try:

@@ -19,6 +19,7 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import fault_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
@@ -74,7 +75,9 @@ class Bound:
         if node not in self._kernels:
             try:
                 self._kernels[node] = (
-                    _refusing(node) if node in self._deferred else self.prepared.kernel(node, bind(node))
+                    _refusing(node, self._deferred)
+                    if node in self._deferred
+                    else self.prepared.kernel(node, bind(node))
                 )
             except Error as error:
                 raise Error(error.code, error.message, error.where or label(node)) from error
@@ -421,9 +424,9 @@ def _directly(node: Node) -> bool:
     return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
 
 
-def _refusing(node: Node) -> Kernel:
+def _refusing(node: Node, deferred: Iterable[Node]) -> Kernel:
     def run(*inputs: Any) -> Any:
-        raise unsupported([node])
+        raise unsupported([other for other in deferred if is_opaque(other.kind)] if is_opaque(node.kind) else [node])
 
     return run
 

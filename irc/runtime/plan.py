@@ -158,7 +158,7 @@ class Lowerer:
 
     def __init__(self, graph: Graph, guarded: bool = False, bulk: int | None = None) -> None:
         absent = without_kernels(graph)
-        deferred = frozenset(node for node in absent if may_stay_out(node))
+        deferred = {node: None for node in absent if may_stay_out(node)}
         if len(deferred) < len(absent):
             raise unsupported(absent)
         self.graph = graph

@@ -166,11 +166,13 @@ class Oracle:
                     for source in (inputs[2 + i], block.returns[1 + i]):
                         points[block.params[1 + i]] |= points[source]
                         points[value] |= points[source]
-            case "foreign::call":
-                for value in inputs:
+            case "foreign::call" | "foreign::run" | "opaque.com.example::Call" | "opaque.com.example::Run":
+                returned = [value for block in node.blocks for value in block.returns]
+                for value in (*inputs, *returned):
                     self.escaped |= points[value]
-                self.written[node] |= self.escaped | self._everything_unknown()
-                for value in outputs:
+                if node.kind.startswith("foreign"):  # ONNX's operators are functional
+                    self.written[node] |= self.escaped | self._everything_unknown()
+                for value in (*outputs, *(param for block in node.blocks for param in block.params)):
                     self._unknown(value)
             case "prim::Constant":
                 pass

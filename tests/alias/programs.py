@@ -164,7 +164,18 @@ class ProgramBuilder:
     def _call(self, b: Builder, scope: list[Value], depth: int) -> None:
         type = TYPES[self._pick(len(TYPES))]
         result = TYPES[self._pick(len(TYPES))]
-        scope.append(b.op("foreign::call", self._value(b, scope, type), type=result))
+        value = self._value(b, scope, type)
+        which = self._pick(4)
+        if which < 2 or depth > 1:
+            kind = ("foreign::call", "opaque.com.example::Call")[which % 2]
+            scope.append(b.op(kind, value, type=result))
+            return
+        node = b.node(("foreign::run", "opaque.com.example::Run")[which - 2], [value], [result])
+        block = node.add_block()
+        inner = [*scope, block.add_param(type)]
+        self._fill(block, inner, depth + 1)
+        block.set_returns([self._value(Builder.at_end(block), inner, result)])
+        scope.append(node.output)
 
     def _branch(self, b: Builder, scope: list[Value], depth: int) -> None:
         if depth > 1:

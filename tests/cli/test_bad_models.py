@@ -67,13 +67,13 @@ def a_file_name_that_is_not_utf8(irc: Command):
 def unknown_operators(irc: Command):
     nodes = [node("Frobnicate", "x", "a", domain="acme"), node("Wobble", "a", "y")]
     wrong = model(nodes, {"x": [1]}, ["y"], domains=[helper.make_opsetid("acme", 1)])
-    return ["compile", irc.write("x.onnx", wrong), "-o", "out.irc"]
+    return ["compile", irc.write("x.onnx", wrong), "-o", "out.irc", "--refuse-unknown"]
 
 
 @case("BatchNormalization.*opset 5.*version_converter")
 def opset_5_with_an_operator_that_has_changed_since(irc: Command):
     five = model([node("BatchNormalization", "x s b m v", "y")], {n: [1] for n in "xsbmv"}, ["y"], opset=5)
-    return ["compile", irc.write("five.onnx", five), "-o", "out.irc"]
+    return ["compile", irc.write("five.onnx", five), "-o", "out.irc", "--refuse-unknown"]
 
 
 @case("opset 99")

@@ -81,7 +81,8 @@ def test_the_operators_of_a_file_run(irc: Command) -> None:
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.example.loaded", 1)]
     irc.write("m.onnx", helper.make_model(graph, opset_imports=imports))
     irc.write("x.npy", np.arange(10, dtype=np.float32).reshape(5, 2))
-    assert "IRC123" in irc("run", "m.onnx", "-i", "x=x.npy").err
+    assert "IRC123" in irc("run", "m.onnx", "-i", "x=x.npy", "--refuse-unknown").err
+    assert "IRC323" in irc("run", "m.onnx", "-i", "x=x.npy").err
     result = irc("run", "m.onnx", "-i", "x=x.npy", "--load", "operators.py", "-o", "y.npz")
     assert (result.status, result.err) == (0, "")
     assert np.load("y.npz")["y"].tolist() == [[0, 1], [4, 5], [8, 9]]

@@ -98,7 +98,7 @@ def test_more_malformed_attributes() -> None:
     empty = AttributeProto(name="value", type=AttributeProto.TENSOR)
     refused("IRC127", with_attribute(attributed("Constant", 0), empty), "no such value")
     graphs = AttributeProto(name="gs", type=AttributeProto.GRAPHS)
-    refused("IRC127", with_attribute(from_nodes([RELU]), graphs), "lists of graphs")
+    refused("IRC127", with_attribute(from_nodes([RELU]), graphs), "Relu has no attribute 'gs'")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,15 @@ from irc.ir.types import (
     without_shapes,
 )
 
-DIMS = st.one_of(st.integers(0, 2**62), st.text(min_size=1), st.none())
+NOTHING = ("", "?", "??", "None", "none", "NULL", "unk", "unknown", "Undefined", "nan", "-1", "-2")
+"""Names that exporters give sizes which they do not know."""
+
+
+def _says_something(name: str) -> bool:
+    return bool(name.strip("?")) and name.lower() not in map(str.lower, NOTHING) and not name.lstrip("-").isdigit()
+
+
+DIMS = st.one_of(st.integers(0, 2**62), st.text(min_size=1).filter(_says_something), st.none())
 TENSORS = st.builds(
     TensorType,
     st.one_of(st.none(), st.sampled_from(list(DType))),
@@ -76,7 +84,6 @@ def nested(depth: int) -> TypeProto:
     [
         (helper.make_tensor_type_proto(99, [1]), "99"),
         (helper.make_tensor_type_proto(1, [-2]), "-2"),
-        (helper.make_sparse_tensor_type_proto(1, [1]), "sparse_tensor_type"),
         (TypeProto(opaque_type=TypeProto.Opaque(name="x")), "opaque_type"),
         (TypeProto(map_type=TypeProto.Map(key_type=1, value_type=TypeProto())), "keys"),
         (nested(20), "deeper"),
@@ -91,6 +98,18 @@ def test_malformed_types(proto: TypeProto, word: str) -> None:
 
 def test_minus_one_is_an_unknown_size() -> None:
     assert from_proto(helper.make_tensor_type_proto(1, [-1]), "here") == TensorType(DType.FLOAT, (None,))
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_names_of_sizes_that_nobody_knows(name: str) -> None:
+    proto = helper.make_tensor_type_proto(1, [name, "n", name])
+    assert from_proto(proto, "here") == TensorType(DType.FLOAT, (None, "n", None))
+
+
+def test_values_of_sparse_types_are_dense() -> None:
+    assert from_proto(helper.make_sparse_tensor_type_proto(1, [2, "n"]), "here") == TensorType(DType.FLOAT, (2, "n"))
+    unranked = TypeProto(sparse_tensor_type=TypeProto.SparseTensor(elem_type=7))
+    assert from_proto(unranked, "here") == TensorType(DType.INT64)
 
 
 def test_type_strings_of_schemas() -> None:

@@ -16,6 +16,7 @@ from tests.programs import (
     heavy_steps,
     list_steps,
     onnx_steps,
+    opaque_steps,
     torch_steps,
     union_steps,
 )
@@ -26,6 +27,7 @@ FEATURES = {
     **torch_steps.STEPS,
     **onnx_steps.STEPS,
     **heavy_steps.STEPS,
+    **opaque_steps.STEPS,
     **container_steps.STEPS,
     **list_steps.STEPS,
     **control_steps.STEPS,
@@ -33,6 +35,9 @@ FEATURES = {
     **union_steps.STEPS,
 }
 """Families of steps; each program uses a few, so that it is deep in what it is about."""
+
+STEADY = tuple(feature for feature in FEATURES if feature not in opaque_steps.STEPS)
+"""Those whose results do not depend on what ran before."""
 
 Functions = list[tuple[str, tuple[Kind, ...], tuple[Kind, ...]]]
 
@@ -110,9 +115,7 @@ INPUTS = (
 
 
 @st.composite
-def programs(
-    draw: st.DrawFn, features: tuple[str, ...] = tuple(FEATURES), size: int = 40, dense: bool = False
-) -> Program:
+def programs(draw: st.DrawFn, features: tuple[str, ...] = STEADY, size: int = 40, dense: bool = False) -> Program:
     """A program of up to about ``size`` steps, which verifies.
 
     Args:
@@ -164,6 +167,9 @@ _DENSE = (
 
 dense = programs(_DENSE, size=24, dense=True)
 """Programs of many steps, of all of a few families: what shares, writes, branches and calls, close together."""
+
+lasting = programs((*opaque_steps.STEPS, *_DENSE), size=24, dense=True)
+"""The same with operators that are unknown, whose results depend on what ran before."""
 
 
 def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:

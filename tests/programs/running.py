@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from irc.ir import Block, Graph
 from irc.runtime.plan import lower
+from tests.programs import opaque_steps
 from tests.programs.generator import Program
 from tests.programs.interpreter import Env, Observer, arrays, interpret
 
@@ -25,10 +26,11 @@ def examples(count: int) -> settings:
 
 
 class Run(NamedTuple):
-    """What a run gave: its outputs, copied, and the memory that the inputs lie in afterwards."""
+    """What a run gave: its outputs, copied, the memory that the inputs lie in afterwards, and the opaque nodes run."""
 
     outputs: list[Any]
     memory: list[np.ndarray[Any, Any]]
+    calls: list[str]
 
 
 def copied(value: Any) -> Any:
@@ -43,8 +45,10 @@ def copied(value: Any) -> Any:
 def run(program: Program, graph: Graph | None = None) -> Run:
     """Run the plan of ``graph``, by default the program's own, on the program's inputs."""
     memory = program.memory()
-    outputs = lower(graph or program.graph).run(program.inputs(memory))
-    return Run(copied(outputs), memory)
+    plan = lower(graph or program.graph)
+    opaque_steps.reset()
+    outputs = plan.run(program.inputs(memory))
+    return Run(copied(outputs), memory, list(opaque_steps.calls))
 
 
 class _Largest(Observer):
@@ -74,14 +78,16 @@ class Expected(NamedTuple):
             ("inputs", self.run.memory, found.memory),
         ):
             check_same(wanted, got, what, self.largest)
+        assert self.run.calls == found.calls, "opaque nodes"
 
 
 def expected(program: Program, apart: bool = False) -> Expected:
     """Interpret ``program``; ``apart``: on inputs with memory of their own, which is how models see them."""
     memory, largest = program.memory(), _Largest()
     inputs = program.inputs(memory)
+    opaque_steps.reset()
     outputs = interpret(program.graph, copied(inputs) if apart else inputs, largest)
-    return Expected(Run(copied(outputs), memory), largest.value)
+    return Expected(Run(copied(outputs), memory, list(opaque_steps.calls)), largest.value)
 
 
 def check_same(wanted: Any, got: Any, where: str = "", largest: float = 0) -> None:

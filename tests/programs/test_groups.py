@@ -6,7 +6,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tests.passes.helpers import run_passes
-from tests.programs.generator import Program, programs
+from tests.programs.generator import Program, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import examples, expected, run
 from tests.programs.test_fuser import FAMILIES
@@ -17,7 +17,7 @@ pipelines = st.sampled_from(FUSE) | st.lists(st.sampled_from(PASSES), min_size=1
 
 
 @examples(200)
-@given(programs(FAMILIES) | programs(), cuts, pipelines)
+@given(programs(FAMILIES) | programs() | lasting, cuts, pipelines)
 def test_groups_change_no_result(program: Program, groups: list[Cut], pipeline: str) -> None:
     wanted = expected(program)
     module = program.module.copy()

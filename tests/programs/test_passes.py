@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irc.passes import PassManager, holders, registry
 from tests.passes.helpers import run_passes
-from tests.programs.generator import Program, dense, programs
+from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.running import examples, expected, run
 
 OPTIONS = {
@@ -43,7 +43,7 @@ def check(program: Program, pipeline: str, *others: Program) -> None:
 
 
 @examples(250)
-@given(programs(), pipelines)
+@given(programs() | lasting, pipelines)
 def test_pipelines_change_no_result(program: Program, pipeline: str) -> None:
     check(program, pipeline)
 

@@ -14,22 +14,24 @@ from irc.runtime.execution import Counters
 from irc.runtime.memory.storage import Storage
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
-from tests.programs.generator import Program, dense, programs
+from tests.programs import opaque_steps
+from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.interpreter import arrays, share
 from tests.programs.running import Run, check_same, copied, examples, expected
 
 
 @examples(200)
-@given(programs() | dense, st.just([]) | cuts)
+@given(programs() | dense | lasting, st.just([]) | cuts)
 def test_plans_compute_what_the_interpreter_does(program: Program, groups: list[Cut]) -> None:
     wanted = expected(program)
     regroup(program.module, groups)
     plan = lower(program.graph)
     for _ in range(2):  # nothing is left over from the first run
         memory, counters = program.memory(), Counters()
+        opaque_steps.reset()
         outputs = plan.run(program.inputs(memory), counters)
-        wanted.check(Run(copied(outputs), memory))
+        wanted.check(Run(copied(outputs), memory, list(opaque_steps.calls)))
         assert counters.kernels >= counters.in_place
 
 
@@ -79,7 +81,7 @@ def test_results_share_with_nothing_and_inputs_are_kept(program: Program, writea
 
 
 @examples(100)
-@given(programs() | dense, st.just([]) | cuts)
+@given(programs() | dense | lasting, st.just([]) | cuts)
 def test_values_that_may_share_memory_show_a_class_in_common(program: Program, groups: list[Cut]) -> None:
     """Though what loops carry is of classes of its own."""
     regroup(program.module, groups)

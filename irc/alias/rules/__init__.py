@@ -2,8 +2,8 @@
 
 Looked for in this order: a rule registered by hand (``register``), a rule by
 kind (control flow, calls, containers, objects), the operator's schema rows,
-ONNX's own operators (all outputs fresh unless a row says otherwise). A kind
-that none of these knows is opaque.
+ONNX's own operators (all outputs fresh unless a row says otherwise), operators
+of ONNX models that only pass through. A kind that none of these knows may do anything.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from irc.errors import Error
 from irc.ir import ops
 from irc.ir.block import Block
 from irc.ir.node import Node
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
 from irc.ir.ops.registry import on_change
 
@@ -110,6 +111,8 @@ def find_rule(kind: str) -> OfKind:
             rule = rule_of_schemas(rows)
         elif ops.functional_by_default(kind):
             rule = None
+        elif is_opaque(kind):
+            rule = calls.passing_through
         else:
             return calls.opaque
     return with_effects(rule, ops.effects(kind))
@@ -121,7 +124,7 @@ def may_write(kind: str) -> bool:
     if own is not None:
         return own.writes
     rows = ops.schemas(kind)
-    return any(row.is_mutable for row in rows) if rows else not ops.functional_by_default(kind)
+    return any(row.is_mutable for row in rows) if rows else not (ops.functional_by_default(kind) or is_opaque(kind))
 
 
 def leaves_traces(node: Node) -> bool:

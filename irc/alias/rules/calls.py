@@ -19,10 +19,25 @@ def opaque(rec: Recorder, node: Node) -> Steps:
     It may keep what it is given, write whatever any unknown code may hold,
     store anything unknown anywhere there, and return anything unknown.
     """
-    for value in node.inputs:
-        rec.escape(rec.element(value))
     rec.write(node, f.OUTSIDE, Change.MEMORY)
     rec.write(node, f.WORLD)
+    yield _unseen(rec, node)
+
+
+def passing_through(rec: Recorder, node: Node) -> Steps:
+    """An operator of an ONNX model that irc does not know: it writes into none of its inputs.
+
+    It may keep what it is given, draw random numbers, act on the world and return anything unknown, which its inputs
+    are from then on: results may share memory with them, with each other and with those of other such nodes.
+    """
+    rec.write(node, f.RANDOM)
+    yield _unseen(rec, node)
+
+
+def _unseen(rec: Recorder, node: Node) -> Steps:
+    """Code that irc cannot see is given the inputs, returns the outputs, and runs the blocks as often as it likes."""
+    for value in node.inputs:
+        rec.escape(rec.element(value))
     for output in node.outputs:
         rec.bind(output, rec.unknown(output.type))
     for block in node.blocks:

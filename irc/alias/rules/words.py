@@ -8,10 +8,11 @@ from typing import NamedTuple
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Rule
 from irc.alias.rules import own_rule
-from irc.alias.rules.calls import opaque
+from irc.alias.rules.calls import opaque, passing_through
 from irc.alias.rules.schema_program import Part, Program, Result, compile_schema
 from irc.ir import ops
 from irc.ir.ops import Effects
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.registry import random_switch
 from irc.ir.schema import Schema
 from irc.wording import listed
@@ -44,7 +45,8 @@ def on_memory(kind: str) -> OnMemory:
     """What nodes of ``kind`` do."""
     own, rows = own_rule(kind), ops.schemas(kind)
     is_known = own is not None or bool(rows) or ops.functional_by_default(kind)
-    rule = own.rule if own is not None else None if is_known else opaque
+    unseen = passing_through if is_opaque(kind) else opaque
+    rule = own.rule if own is not None else None if is_known else unseen
     if rule is not None:
         said = {tuple(_summary(rule)): list[str]()}
     elif own is not None or not rows:

@@ -6,7 +6,8 @@ Errors are ``irc.Error`` with one of these codes:
 IRC120   the file cannot be read
 IRC121   it is not an ONNX model, or a truncated one
 IRC122   IR version or operator sets missing or unknown
-IRC123   operators that are not supported, all in one message
+IRC123   operators that are not supported, all in one message: those of domains
+         that are not imported and, if unknown ones are refused, these
 IRC124   names missing or not unique (not in SSA form)
 IRC125   a value that is used but never defined
 IRC126   a cycle
@@ -46,7 +47,11 @@ if TYPE_CHECKING:
 __all__ = ["import_model"]
 
 
-def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Module:
+def import_model(
+    model: ModelProto | str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
+    refuse_unknown: bool = False,
+) -> Module:
     """The module of an ONNX model, opset 6 to the newest of the installed onnx package.
 
     Names of values survive. Large weights are read when they are first used:
@@ -57,6 +62,8 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
     Args:
         model: the model or its path.
         folder: where external data lies, for a ``ModelProto``; by path it is the file's folder.
+        refuse_unknown: whether operators that irc does not know are an error (IRC123). Else they pass through: passes
+            leave them as they are, and only a run that needs one fails.
 
     Raises:
         irc.Error: IRC120 to IRC136, see above; ``where`` names the file and the node or value.
@@ -78,7 +85,7 @@ def import_model(model: ModelProto | str | os.PathLike[str], folder: str | os.Pa
         else:
             source = Source(model, None if folder is None else DataFolder(os.fspath(folder)))
         with no_collection():
-            return Importer(source).run()
+            return Importer(source, refuse_unknown).run()
     except Error as error:
         where = ", ".join(filter(None, (place, error.where)))
         raise Error(error.code, error.message, where) from None

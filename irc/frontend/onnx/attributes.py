@@ -167,7 +167,7 @@ class AttributeReader:
                 _fail(f"attribute {key!r} is {_name(type)}, but must be {_name(expected[0])}", where)
             if key in found:
                 _fail(f"attribute {key!r} is given twice", where)
-            found[key] = value = self._value(proto, type, f"{name}.{key}", where)
+            found[key] = value = self.value(proto, type, f"{name}.{key}", where)
             if operator.is_standard:
                 _check_value(operator.name, key, type, value, where)
         for key, (_, is_required) in (known or {}).items():
@@ -175,7 +175,7 @@ class AttributeReader:
                 _fail(f"{operator.name} needs attribute {key!r}", where)
         return found
 
-    def _value(self, proto: AttributeProto, type: int, name: str, where: Place) -> Any:
+    def value(self, proto: AttributeProto, type: int, name: str, where: Place) -> Any:
         """The value of one attribute; None for a graph."""
         kind = _KINDS.get(type)
         if kind is None:
@@ -189,6 +189,11 @@ class AttributeReader:
             return kind.convert(self, value, name, where)
         except UnicodeDecodeError:
             _fail(f"attribute {proto.name!r} is not UTF-8 text", where)
+
+
+def content_field(type: int) -> str:
+    """The field of ``AttributeProto`` that has the value of attributes of ``type``."""
+    return _KINDS[type].field
 
 
 def substitute(protos: Iterable[AttributeProto], environment: Environment | None, where: Place) -> list[AttributeProto]:
@@ -214,11 +219,12 @@ def substitute(protos: Iterable[AttributeProto], environment: Environment | None
                     f"{reference!r} is {_name(given.type)}",
                     where,
                 )
-            found.append(_renamed(given, text(proto.name, where)))
+            found.append(renamed(given, text(proto.name, where)))
     return found
 
 
-def _renamed(proto: AttributeProto, name: str) -> AttributeProto:
+def renamed(proto: AttributeProto, name: str) -> AttributeProto:
+    """``proto`` under another name: a copy, unless it has that name."""
     if proto.name == name:
         return proto
     copy = type(proto)()

@@ -9,10 +9,12 @@ from irc.errors import Error
 from irc.frontend.onnx import output_types
 from irc.frontend.onnx.attributes import Environment, substitute
 from irc.frontend.onnx.names import Namer
-from irc.frontend.onnx.opsets import UNBOUNDED, Operator
+from irc.frontend.onnx.opaque import import_opaque
+from irc.frontend.onnx.opsets import EXPANDED, UNBOUNDED, Operator, as_written
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
 from irc.frontend.onnx.types import from_proto, settle
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ir.verify.onnx_rules import misfit, onnx_name
 from irc.wording import count as counted
@@ -51,6 +53,7 @@ class GraphBuilder:
         environment: the attributes of the call of a function; None outside of functions.
         depth: graphs and calls around what is being built.
         attribute_depth: graph attributes around it.
+        opaque_depth: opaque nodes around it.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class GraphBuilder:
         self.environment = environment
         self.depth = depth
         self.attribute_depth = 0
+        self.opaque_depth = 0
         self._raw = raw
         self._namer = Namer(raw)
         self._shared: dict[str, Value] = {}
@@ -86,6 +90,8 @@ class GraphBuilder:
         for number, (name, declared) in enumerate(self._raw.inputs.items()):
             if constants and name in constants:
                 continue
+            if declared is not None and declared.HasField("sparse_tensor_type"):
+                raise Error("IRC131", "inputs that are sparse tensors are not supported", f"input {name!r}")
             inferred = input_types[number] if input_types else None
             types[name] = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
         inputs = self.graph.block.add_params([*types.values()], [self._namer.top(name) for name in types])
@@ -143,7 +149,7 @@ class GraphBuilder:
             for name, value in zip(node.outputs, outputs):
                 if name:
                     if name in declared:
-                        value.type = settle(value.type, _element(declared[name], f"type of {name!r}"))
+                        value.type = self._settled(value, declared[name], f"type of {name!r}")
                     scope.values[name] = value
         self.depth -= 1
         return [scope[name] for name, _ in raw.outputs]
@@ -243,8 +249,12 @@ class GraphBuilder:
         if isinstance(target, RawFunction):
             return self.importer.functions.call(self, raw, target, block, scope)
         assert target is not None, "resolved before"
+        if self.opaque_depth:  # an operator that nobody knows may rely on what is in its graphs
+            target = as_written(raw, target, self.imports)
+        if is_opaque(target.kind):
+            return import_opaque(self, raw, target, block, scope)
         special = self.importer.special.get(target.kind)
-        if special is not None:
+        if special is not None and not (self.opaque_depth and target.kind in EXPANDED):
             return special(self, raw, target, block, scope)
         return self.operator(raw, target, block, scope)
 
@@ -262,6 +272,16 @@ class GraphBuilder:
             raise Error("IRC136", f"{wrong}, at version {operator.version}", str(raw))
         types = output_types.output_types(operator, given, attributes, len(names))
         return self.create(block, operator.kind, inputs, types, names, attributes, operator.version, raw.name).outputs
+
+    def _settled(self, value: Value, declared: TypeProto, where: str) -> Type:
+        """The type of ``value``, which a node makes, with what the model declares of it.
+
+        Nobody but the model knows the shape of an opaque node's result. In nested graphs it may differ each time.
+        """
+        if value.node is not None and is_opaque(value.node.kind):
+            type = from_proto(declared, where)
+            return type if value.block is self.importer.module.main.block else without_shapes(type)
+        return settle(value.type, _element(declared, where))
 
     @staticmethod
     def _is_initializer(raw: RawGraph, name: str) -> bool:

@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from irc.ir import Block, Value
     from irc.ir.types import Type
 
-EXPANDED = (
-    "ai.onnx.preview::FlexAttention",
-    "onnx::Attention",
-    "onnx::BlackmanWindow",
-    "onnx::CenterCropPad",
-    "onnx::HammingWindow",
-    "onnx::HannWindow",
-    "onnx::LinearAttention",
-    "onnx::NegativeLogLikelihoodLoss",
-    "onnx::SoftmaxCrossEntropyLoss",
-)
-"""Operators with function bodies that irc has no kernels for."""
-
 _ATTENTION, _CROP_OR_PAD = "onnx::Attention", "onnx::CenterCropPad"
 
 
@@ -106,7 +93,7 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     function = RawFunction(proto, (domain, raw.op_type, ""), RawGraph(f"the body of {raw}"), {}, attributes)
     scan_function(proto, function.graph)
     function.imports = {**builder.imports, **read_imports(proto.opset_import, function.graph.where)}
-    resolve(function.graph, function.imports, {})
+    resolve(function.graph, function.imports, {}, builder.importer.refuse_unknown)  # it may have the node's graphs
     return function
 
 

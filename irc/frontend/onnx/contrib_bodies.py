@@ -6,10 +6,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from irc.errors import Error
 from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib.body import Body
-from irc.frontend.onnx.opsets import is_standard
+from irc.frontend.onnx.opaque import import_opaque
+from irc.frontend.onnx.opsets import is_standard, opaque
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 from irc.ir.types import NONE, without_shapes
@@ -27,11 +29,23 @@ if TYPE_CHECKING:
 def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     """A call of the node's function body; the node itself if an operator of that name has been registered.
 
+    If irc has no body for such a node, it is opaque.
+
     Raises:
-        Error: IRC127 if attributes are wrong, IRC123 if irc has no body for such a node.
+        Error: IRC127 if attributes are wrong; IRC123 if irc has no body for such a node, and unknown ones are refused.
     """
     if operator.version is None:
         return builder.operator(raw, operator, block, scope)
+    try:
+        return _expanded(builder, raw, operator, block, scope)
+    except Error as error:
+        unknown = opaque(raw.domain, raw.op_type, builder.imports)
+        if error.code != "IRC123" or unknown is None or builder.importer.refuse_unknown:
+            raise
+        return import_opaque(builder, raw, unknown, block, scope)
+
+
+def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     row = ROWS["" if is_standard(raw.domain) else raw.domain, raw.op_type]
     given = builder.attributes(raw, operator, plain=True)
     attributes: dict[str, Any] = {name: given.get(name, default) for name, (_, default) in row.attributes.items()}
@@ -39,7 +53,8 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
     names = row.input_names(len(inputs))
     present = {name: i for i, (name, value) in enumerate(zip(names, inputs)) if value.type is not NONE}
     outputs = {name: own for name, own in zip(row.outputs, output_names(raw, operator)) if own}
-    body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw)
+    opset = max(row.since, builder.imports.get("", 0))
+    body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw, opset)
     for name, value in attributes.items():
         if isinstance(value, float) and not math.isfinite(value):
             body.wrong(f"attribute {name!r} is {value}")
@@ -59,15 +74,14 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
     made = row.body(body)
     results = dict(zip(row.outputs, (made,) if isinstance(made, str) else made))
     outputs = [results[name] for name in body.outputs]
-    opset = max(row.since, builder.imports.get("", 0))
-    imports = [helper.make_opsetid("", opset)]
+    imports = [helper.make_opsetid("", body.opset)]
     domain = row.domain or "ai.onnx"
     proto = helper.make_function(domain, row.name, list(body.types), outputs, body.nodes, imports)
     key = proto.SerializeToString(deterministic=True)
     known = builder.importer.bodies
     function = known.get(key)
     if function is None:
-        function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": opset}, {})
+        function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": body.opset}, {})
         scan_function(proto, function.graph)
         resolve(function.graph, function.imports, {})
         known[key] = function

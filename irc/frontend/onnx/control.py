@@ -9,17 +9,19 @@ outputs that the nested graphs give exist, named in the model or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from irc.errors import Error
+from irc.frontend.onnx.attributes import renamed
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
-from irc.frontend.onnx.bodies import EXPANDED, expand
+from irc.frontend.onnx.bodies import expand
 from irc.frontend.onnx.body_declarations import keep_inputs, keep_rows
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib_bodies import expand_row
-from irc.frontend.onnx.opsets import Operator, bind
+from irc.frontend.onnx.opsets import EXPANDED, Operator, bind
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
 
@@ -172,6 +174,9 @@ _CONSTANTS: dict[str, Callable[[Any], Tensor]] = {
 
 def _constant(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     builder.inputs(raw, operator, scope)
+    for proto in raw.attributes:
+        if proto.name == "value" and proto.type == proto.SPARSE_TENSOR:  # ONNX Runtime takes it, too
+            raw = replace(raw, attributes=[renamed(proto, "sparse_value")])
     attributes = builder.attributes(raw, operator, plain=True)
     if len(attributes) != 1:
         given = ", ".join(map(repr, sorted(attributes))) or "none"

@@ -35,8 +35,9 @@ _FIRST_WITH_OVERRIDES = 4
 class Importer:
     """Imports one model. ``run`` does it; the rest is what the builders of its graphs share."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, refuse_unknown: bool = False) -> None:
         self._source = source
+        self.refuse_unknown = refuse_unknown
         self.ir_version = _ir_version(source.model)
         self.module = Module()
         self.special = {**SPECIAL, **PYTORCH} if source.model.producer_name == PRODUCER else SPECIAL
@@ -53,7 +54,7 @@ class Importer:
         imports = read_imports(model.opset_import, "the model", oldest)
         raw = scan_graph(model.graph)
         no_captures(raw)
-        resolve(raw, imports, read_functions(model.functions))
+        resolve(raw, imports, read_functions(model.functions), self.refuse_unknown)
         if not raw.outputs:
             raise Error("IRC121", "this model computes nothing, or it is truncated: its graph has no outputs")
         constants = self._read_initializers(raw, self._source.regions)
@@ -77,7 +78,9 @@ class Importer:
         """``tensor``, entered into the weight table under ``name`` if it is large enough."""
         return self.module.weights.hold(name or "constant", tensor)
 
-    def closed_graph(self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode) -> Graph:
+    def closed_graph(
+        self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode, opaque_depth: int = 0
+    ) -> Graph:
         """The graph in an attribute of an operator without control flow: a separate graph, which captures nothing."""
         for capture in raw.captures:
             raise Error("IRC134", f"{raw.where} must not use {capture!r} from outside", str(user))
@@ -86,13 +89,15 @@ class Importer:
         graph = Graph(name, self.module.weights, self.module)
         inner = GraphBuilder(self, graph, raw, builder.imports, builder.environment, builder.depth)
         inner.attribute_depth = builder.attribute_depth + 1
-        inner.build()
+        inner.opaque_depth = opaque_depth
+        old = self.ir_version < _FIRST_WITH_OVERRIDES  # whose initializers are inputs too
+        inner.build(constants=self.initializers(raw) if old else None)
         return graph
 
     def _read_initializers(self, raw: RawGraph, regions: dict[int, FileSlice]) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        for number, (name, proto) in enumerate(raw.initializers.items()):
-            found[name] = self._tensors.dense(proto, f"initializer {name!r}", regions.get(number))
+        for name, proto in raw.initializers.items():
+            found[name] = self._tensors.dense(proto, f"initializer {name!r}", regions.get(raw.numbers[name]))
         for name, proto in raw.sparse.items():
             found[name] = self._tensors.sparse(proto, f"sparse initializer {name!r}")
         return found

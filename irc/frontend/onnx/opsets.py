@@ -9,15 +9,16 @@ operators that are still the same at opset 6.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text
-from irc.frontend.onnx.contrib import ROWS
+from irc.frontend.onnx.contrib import MICROSOFT, ROWS
 from irc.frontend.onnx.types import from_schema
 from irc.ir.ops.onnx_defs import find, newest_opset
-from irc.ir.types import TENSOR, OptionalType, Type, join
+from irc.ir.ops.opaque import PREFIX, opaque_kind
+from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
 
 if TYPE_CHECKING:
     from onnx import OperatorSetIdProto
@@ -68,6 +69,7 @@ class Operator:
         inputs: for each formal input whether it may be absent; the last one repeats if variadic.
         outputs: the types of formal outputs; the last one repeats if variadic.
         arity: fewest and most inputs, fewest and most outputs.
+        is_lenient: whether other attributes than those are allowed, and mean nothing.
     """
 
     name: str
@@ -78,10 +80,13 @@ class Operator:
     inputs: tuple[bool, ...]
     outputs: tuple[Output, ...]
     arity: tuple[int, int, int, int]
+    is_lenient: bool = False
 
 
 def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int | None = None) -> dict[str, int]:
     """Domain (``""`` for the standard one) -> opset version. Raises IRC122.
+
+    As in ONNX Runtime, the last of several imports of a domain counts, and one at version 0 says nothing.
 
     Args:
         imports: the ``opset_import`` of a model or function.
@@ -89,20 +94,23 @@ def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int
         missing: version of the standard operators if nothing is imported; None: that is an error.
     """
     found: dict[str, int] = {}
+    is_empty = True
     for entry in imports:
         domain, version = _canonical(text(entry.domain, where)), entry.version
         name = domain or "ai.onnx"
-        if found.get(domain, version) != version:
-            raise Error("IRC122", f"opset {found[domain]} and opset {version} of {name} are both imported", where)
         newest = newest_opset(domain, version)
-        if version < 1 or version > newest:
+        if version < 0 or version > newest:
             raise Error(
                 "IRC122",
                 f"opset {version} of {name} is not known: the installed onnx package knows 1 to {newest}",
                 where,
             )
-        found[domain] = version
-    if not found:
+        is_empty = False
+        if version:
+            found[domain] = version
+    if not found and not is_empty:
+        raise Error("IRC122", "no operator set is imported, as opset 0 is none", where)
+    if is_empty:
         if missing is None:
             raise Error("IRC122", "no operator set is imported (opset_import is empty): is the model truncated?", where)
         found[""] = missing
@@ -113,22 +121,77 @@ def _canonical(domain: str) -> str:
     return "" if domain in STANDARD else domain
 
 
+EXPANDED = (
+    "ai.onnx.preview::FlexAttention",
+    "onnx::Attention",
+    "onnx::BlackmanWindow",
+    "onnx::CenterCropPad",
+    "onnx::HammingWindow",
+    "onnx::HannWindow",
+    "onnx::LinearAttention",
+    "onnx::NegativeLogLikelihoodLoss",
+    "onnx::SoftmaxCrossEntropyLoss",
+)
+"""Operators with function bodies that irc has no kernels for."""
+
+_EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
+"""Standard operators that ONNX Runtime also has in earlier opsets, and writes into models of these -> their first."""
+
+_LENIENT = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
+"""Those in whose nodes ONNX Runtime ignores attributes that it does not know, as long as they are not ONNX's own."""
+
+_NHWC = "com.ms.internal.nhwc"
+"""ONNX Runtime's standard operators for images whose channels come last."""
+
+
+def _opset(domain: str, imports: dict[str, int]) -> int | None:
+    """The opset of a domain; None if it is not imported, but for domains that ONNX Runtime imports by itself."""
+    found = imports.get(domain)
+    if found is None and (domain == MICROSOFT or domain.startswith(f"{MICROSOFT}.")):
+        return 1
+    if found is None and domain == _NHWC:
+        return imports.get("")
+    return found
+
+
 _BOUND: dict[tuple[str, str, int], Operator] = {}
 
 
 def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") -> Operator | str:
     """The operator that ``op_type`` means under the imports of ``where`` ("": the model), or why there is none."""
     domain = _canonical(domain)
-    opset = imports.get(domain)
+    opset = _opset(domain, imports)
     if opset is None:
         return f"{where or 'the model'} imports no operator set of domain {domain or 'ai.onnx'!r}"
     found = _BOUND.get((domain, op_type, opset))
     if found is None:
         schema = _schema(domain, op_type, opset)
         found = schema if isinstance(schema, (Operator, str)) else _operator(schema, domain)
+        if isinstance(found, Operator) and op_type in _LENIENT and (found.version or 0) not in range(2, opset + 1):
+            found = replace(found, is_lenient=True)
         if isinstance(found, Operator):
             _BOUND[domain, op_type, opset] = found
     return found
+
+
+def opaque(domain: str, op_type: str, imports: dict[str, int]) -> Operator | None:
+    """An operator that irc does not know, of which anything may be given and returned; None if it cannot be named."""
+    domain = _canonical(domain)
+    opset = _opset(domain, imports)
+    if opset is None or not op_type or "::" in domain:
+        return None
+    kind = opaque_kind(domain, op_type)
+    name = f"{domain}::{op_type}" if domain else op_type
+    arity = (0, UNBOUNDED, 0, UNBOUNDED)
+    return Operator(name, False, kind, opset, None, (True,), (Output((), ANY),), arity)
+
+
+def as_written(raw: Any, operator: Operator, imports: dict[str, int]) -> Operator:
+    """``operator``, or an opaque one if irc would write that as other operators than the model's node ``raw``."""
+    domain = _canonical(raw.domain)
+    is_row = (domain, raw.op_type) in ROWS and operator.version is not None
+    is_early = operator.is_standard and (operator.version or 0) > imports.get("", 0)
+    return (opaque(domain, raw.op_type, imports) or operator) if is_row or is_early else operator
 
 
 def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
@@ -138,12 +201,12 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
     if not newest_opset(domain, 0):
         found = _third_party(domain, op_type) or (row and _of_row(row))
         return found or "no such operator is known to onnx or registered with irc"
-    schema = find(f"{domain or 'onnx'}::{op_type}", opset)
+    schema = find(f"{domain or 'onnx'}::{op_type}", max(opset, _EARLY.get(op_type, 0) if domain == "" else 0))
     if schema is None:
         return _of_row(row) if row else "no such operator" + _other_versions(domain, op_type, opset)
     if schema.deprecated and defs.has(op_type, schema.since_version - 1, domain):  # not if it never was any other
         return f"removed from ONNX in opset {schema.since_version}: export the model with a newer operator"
-    if domain == "" and opset < LOWEST_OPSET:
+    if domain == "" and opset < LOWEST_OPSET and schema.since_version <= opset:
         later = defs.get_schema(op_type, LOWEST_OPSET, domain).since_version
         if later != schema.since_version:
             return (
@@ -185,7 +248,8 @@ def _third_party(domain: str, op_type: str) -> Operator | None:
     from irc.ir.ops import schemas
 
     kind = f"{domain}::{op_type}"
-    rows = schemas(kind) if domain not in _IRC_DOMAINS else ()
+    is_own = domain in _IRC_DOMAINS or domain.startswith(PREFIX)
+    rows = () if is_own else schemas(kind)
     if not rows:
         return None
     (row, *_) = rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text, texts
-from irc.frontend.onnx.opsets import bind, is_standard, read_imports
+from irc.frontend.onnx.opsets import bind, is_standard, opaque, read_imports
 from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, scan_function
 
 if TYPE_CHECKING:
@@ -47,11 +47,19 @@ def _key(domain: str, name: str, overload: str) -> tuple[str, str, str]:
     return ("" if is_standard(domain) else domain, name, overload)
 
 
-def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> None:
-    """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises."""
+def resolve(main: RawGraph, imports: dict[str, int], functions: Functions, refuse_unknown: bool = True) -> None:
+    """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises.
+
+    Args:
+        main: the graph.
+        imports: its opset imports.
+        functions: what its nodes may call.
+        refuse_unknown: whether operators that irc does not know are missing; else their nodes become opaque. Those
+            whose domain is not imported are missing anyhow: the model is wrong.
+    """
     missing: Missing = {}
     calls: dict[RawFunction | None, list[tuple[RawFunction, str]]] = {}
-    calls[None] = _resolve_graph(main, imports, functions, missing, "")
+    calls[None] = _resolve_graph(main, imports, functions, missing, "", refuse_unknown)
     pending = [function for function, _ in calls[None]]
     while pending:
         function = pending.pop()
@@ -60,7 +68,7 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
         where = function.graph.where
         function.imports = read_imports(function.proto.opset_import, where) if function.proto.opset_import else {}
         scan_function(function.proto, function.graph)
-        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing, where)
+        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing, where, refuse_unknown)
         pending += [called for called, _ in calls[function]]
     if missing:
         raise Error("IRC123", _describe(missing))
@@ -68,7 +76,12 @@ def resolve(main: RawGraph, imports: dict[str, int], functions: Functions) -> No
 
 
 def _resolve_graph(
-    graph: RawGraph, imports: dict[str, int], functions: Functions, missing: Missing, where: str
+    graph: RawGraph,
+    imports: dict[str, int],
+    functions: Functions,
+    missing: Missing,
+    where: str,
+    refuse_unknown: bool,
 ) -> list[tuple[RawFunction, str]]:
     """Set the targets of a graph's nodes and add to what is missing. Returns the functions called, and in which nodes.
 
@@ -84,6 +97,8 @@ def _resolve_graph(
                 called.setdefault(function, str(node))
                 continue
         found = bind(node.domain, node.op_type, imports, where)
+        if isinstance(found, str) and not refuse_unknown:
+            found = opaque(node.domain, node.op_type, imports) or found
         if isinstance(found, str):
             domain = "ai.onnx" if is_standard(node.domain) else node.domain
             opset = imports.get("" if is_standard(node.domain) else node.domain, 0)
@@ -93,14 +108,17 @@ def _resolve_graph(
         else:
             node.target = found
             if found.attributes is not None:
-                _drop_notes(node, found.attributes)
+                _drop_notes(node, found.attributes, found.is_lenient)
     return list(called.items())
 
 
-def _drop_notes(node: RawNode, known: Collection[str]) -> None:
-    """Drop attributes that are exporters' notes: those whose names begin as the ONNX checker expects of notes."""
+def _drop_notes(node: RawNode, known: Collection[str], all_others: bool = False) -> None:
+    """Drop attributes that are exporters' notes: those whose names begin as the ONNX checker expects of notes.
+
+    With ``all_others``, all that are not known.
+    """
     names = [text(attribute.name, node) for attribute in node.attributes]
-    notes = {name for name in names if name.startswith("__") and name not in known}
+    notes = {name for name in names if name not in known and (all_others or name.startswith("__"))}
     if notes:
         node.attributes = [a for name, a in zip(names, node.attributes) if name not in notes]
         node.graphs = {name: graph for name, graph in node.graphs.items() if name not in notes}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from irc.errors import Error
 from irc.frontend.onnx.checks import text, texts
 from irc.frontend.onnx.opsets import Operator, is_standard
+from irc.ir.ops.opaque import graph_key
 
 if TYPE_CHECKING:
     from onnx import (
@@ -90,19 +91,34 @@ class RawGraph:
 
     Attributes:
         where: the graph in messages.
+        name: what the model calls it.
         inputs: names and declared types (of graphs).
         outputs: likewise; a nested graph may give one value several times.
+        numbers: the position of each initializer in the message.
         declared: types that the graph declares of its values.
         captures: names it uses but does not define, and the user of each.
     """
 
-    __slots__ = ("captures", "declared", "initializers", "inputs", "nodes", "outputs", "sparse", "where")
+    __slots__ = (
+        "captures",
+        "declared",
+        "initializers",
+        "inputs",
+        "name",
+        "nodes",
+        "numbers",
+        "outputs",
+        "sparse",
+        "where",
+    )
 
     def __init__(self, where: str) -> None:
         self.where = where
+        self.name = ""
         self.inputs: dict[str, TypeProto | None] = {}
         self.outputs: list[tuple[str, TypeProto | None]] = []
         self.initializers: dict[str, TensorProto] = {}
+        self.numbers: dict[str, int] = {}
         self.sparse: dict[str, SparseTensorProto] = {}
         self.nodes: list[RawNode] = []
         self.declared: dict[str, TypeProto] = {}
@@ -139,15 +155,19 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> R
     if depth > MAX_DEPTH:
         raise Error("IRC133", f"graphs nest deeper than {MAX_DEPTH} levels", where)
     graph = RawGraph(where)
+    graph.name = text(proto.name, where)
     inputs, graph.outputs = _named(proto.input, where), _named(proto.output, where)
     graph.inputs = dict(inputs)
     _check_names("input", [name for name, _ in inputs], where)
     if depth == 1:
+        graph.outputs = [*{name: (name, type) for name, type in graph.outputs}.values()]  # once, as results have names
         _check_names("output", [name for name, _ in graph.outputs], where)
-    for tensor in proto.initializer:
+    for number, tensor in enumerate(proto.initializer):
         graph.initializers[_initializer_name(graph, tensor.name)] = tensor
+        graph.numbers[tensor.name] = number
     for sparse in proto.sparse_initializer:
         graph.sparse[_initializer_name(graph, sparse.values.name)] = sparse
+        graph.initializers.pop(sparse.values.name, None)
     graph.declared = {text(info.name, where): info.type for info in proto.value_info}
     _scan_nodes(graph, proto.node, depth)
     return graph
@@ -183,10 +203,9 @@ def _check_names(kind: str, names: Sequence[str], where: str) -> None:
 
 
 def _initializer_name(graph: RawGraph, name: str) -> str:
+    """The name of an initializer. Of several with one name the last counts, as in ONNX Runtime."""
     if not text(name, graph.where):
         raise Error("IRC124", "an initializer has no name", graph.where)
-    if name in graph.initializers or name in graph.sparse:
-        raise Error("IRC124", f"two initializers are called {name!r}: names must be unique", graph.where)
     return name
 
 
@@ -195,12 +214,17 @@ def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> Non
     owners: dict[str, RawNode | None] = dict.fromkeys(graph.inputs)
     owners.update(dict.fromkeys(graph.initializers))
     owners.update(dict.fromkeys(graph.sparse))
+    replaced: set[RawNode | None] = set()
     for node in nodes:
         for name in node.outputs:
             if name in owners:
-                _duplicate(name, owners[name], node)
+                if not _replaces(node, name, owners[name], graph):
+                    _duplicate(name, owners[name], node)
+                replaced.add(owners[name])
             if name:
                 owners[name] = node
+    if replaced:
+        graph.nodes = nodes = [node for node in nodes if node not in replaced]
     seen: set[RawNode | None] = {None}
     is_sorted = True
     for node in nodes:
@@ -217,6 +241,24 @@ def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> Non
         graph.nodes = _sorted(graph, owners)
 
 
+def _replaces(node: RawNode, name: str, owner: RawNode | None, graph: RawGraph) -> bool:
+    """Whether ``node``, a constant, stands in place of a constant or initializer of that name: the last counts.
+
+    ONNX Runtime takes constants for initializers that come after the others.
+    """
+    if not _is_constant(node) or name in graph.inputs:
+        return False
+    if owner is None:
+        graph.initializers.pop(name, None)
+        graph.sparse.pop(name, None)
+        return True
+    return _is_constant(owner)
+
+
+def _is_constant(node: RawNode) -> bool:
+    return node.op_type == "Constant" and is_standard(node.domain)
+
+
 def _scan_node(proto: NodeProto, depth: int) -> RawNode:
     attributes = list(proto.attribute)
     op_type, domain, name = texts((proto.op_type, proto.domain, proto.name), "a node")
@@ -230,7 +272,10 @@ def _scan_node(proto: NodeProto, depth: int) -> RawNode:
                 raise Error("IRC132", f"functions with graphs as attributes are not supported ({key!r})", str(node))
             node.graphs[key] = scan_graph(attribute.g, f"{key} of {node}", depth + 1)
         elif type == _GRAPHS:
-            raise Error("IRC127", f"lists of graphs are not supported (attribute {attribute.name!r})", str(node))
+            key = text(attribute.name, node)
+            for number, graph in enumerate(attribute.graphs):
+                inner = graph_key("graphs", key, number)
+                node.graphs[inner] = scan_graph(graph, f"{inner} of {node}", depth + 1)
     return node
 
 

@@ -15,6 +15,7 @@ kept (every operator that takes a map has int64 or string keys).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
@@ -42,6 +43,9 @@ MAX_NESTING = 16
 _INTEGERS = {d.onnx for d in DType if d.is_integer}
 _BY_NAME = {d.name.lower(): d for d in DType}
 _UNDEFINED = 0
+_SAYS_NOTHING = re.compile(r"\?*|-\d+|(?i:none|null|nan|unk|unknown|undefined)")
+"""What exporters write in place of the name of a size that they do not know: such sizes may differ."""
+
 _LARGEST = (1 << 63) - 1
 
 
@@ -54,6 +58,10 @@ def from_proto(proto: TypeProto, where: Place, depth: int = 0) -> Type:
         if not tensor.HasField("shape"):
             return TensorType(dtype)
         return TensorType(dtype, tuple([_dim(d, where) for d in tensor.shape.dim]))
+    if kind == "sparse_tensor_type":  # its values are dense here, as those of sparse initializers
+        sparse = proto.sparse_tensor_type
+        shape = tuple([_dim(d, where) for d in sparse.shape.dim]) if sparse.HasField("shape") else None
+        return TensorType(element_type(sparse.elem_type, where), shape)
     if kind is None:
         return TENSOR
     if depth == MAX_NESTING:
@@ -88,7 +96,10 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
         if size < -1:
             raise Error("IRC131", f"a dimension of size {size}", str(where))
         return None if size < 0 else size  # -1 is how several exporters spell an unknown size
-    return (text(dim.dim_param, where) or None) if kind == "dim_param" else None
+    if kind != "dim_param":
+        return None
+    name = text(dim.dim_param, where)
+    return None if _SAYS_NOTHING.fullmatch(name) else name
 
 
 def to_proto(type: Type) -> TypeProto:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
@@ -10,24 +10,27 @@ from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
 from irc.frontend.onnx_export.interfaces import (
     declare,
     declare_nested,
+    is_complete,
     output_type,
     parameter_types,
     returned_types,
 )
 from irc.frontend.onnx_export.names import Names
+from irc.frontend.onnx_export.opaque import write_opaque
 from irc.frontend.onnx_export.operators import Signature, identity_since, signature
 from irc.frontend.onnx_export.tensors import fill
-from irc.ir import Graph, Tensor
+from irc.ir import Block, Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import split_kind
-from irc.ir.types import FUNCTION, NONE, DType
+from irc.ir.ops.opaque import is_opaque
+from irc.ir.types import FUNCTION, NONE, DType, Type
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
+    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
     from irc.frontend.onnx_export.weights import Weights
-    from irc.ir import Block, Module, Node, Value
+    from irc.ir import Module, Node, Value
 
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""
@@ -49,16 +52,20 @@ class GraphWriter:
         opsets: domain -> version.
         weights: takes the constants.
         names: gives the values their names; those around, for a graph that is an attribute.
+
+    Attributes:
+        names: as given.
     """
 
     def __init__(self, graph: Graph, opsets: Mapping[str, int], weights: Weights, names: Names | None = None) -> None:
         self._graph = graph
         self._opsets = opsets
         self._weights = weights
-        self._names = Names(graph) if names is None else names
+        self.names = Names(graph) if names is None else names
         self._returned = set(graph.outputs)
         self._proto: GraphProto | None = None
         self._written: dict[Any, str] = {}
+        self._is_opaque = any(is_opaque(node.kind) for node in graph.walk())
 
     def write(self, proto: GraphProto, module: Module | None = None) -> None:
         """Make ``proto``, which is empty, the graph; it is the main one of ``module``, if that is given."""
@@ -66,12 +73,16 @@ class GraphWriter:
         defaults = module.defaults if module else {}
         metadata = module.metadata if module else {}
         for value in self._graph.inputs:
-            declare(proto.input.add(), self._names(value), value.type)
+            declare(proto.input.add(), self.names(value), value.type)
             if isinstance(default := defaults.get(value.name), Tensor):
                 self._weights.add(default, proto.initializer.add(), value.name)
         self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
-            declare(proto.output.add(), name, output_type(value, metadata))
+            type = output_type(value, metadata)
+            if self._is_opaque and not is_complete(type):
+                proto.output.add().name = name  # nobody knows it: nor did the model, perhaps
+            else:
+                declare(proto.output.add(), name, type)
 
     # -- blocks ------------------------------------------------------------
 
@@ -81,6 +92,8 @@ class GraphWriter:
                 self._constant(node, protos)
             elif node.kind == CALL:
                 self._call(node, protos.add())
+            elif is_opaque(node.kind):
+                write_opaque(node, protos.add(), self)
             else:
                 self._operator(node, protos.add())
 
@@ -88,11 +101,11 @@ class GraphWriter:
         """The values that a block returns, with their names: each made by a node in it, and none twice."""
         given: set[str] = set()
         for value in block.returns:
-            name = self._names(value)
+            name = self.names(value)
             made_here = value.node is not None and value.node.block is block and not self._is_hoisted(value)
             is_input = value.is_param and value.block is block is self._graph.block
             if name in given or not (made_here or self._may_return(value, is_input)):
-                fresh = self._names.fresh(value.name)
+                fresh = self.names.fresh(value.name)
                 _identity(name, fresh, protos)
                 name = fresh
             given.add(name)
@@ -109,11 +122,49 @@ class GraphWriter:
         """Make ``proto`` a nested graph."""
         proto.name = name
         for value, type in zip(block.params, parameter_types(block), strict=True):
-            declare_nested(proto.input.add(), self._names(value), type)
+            declare_nested(proto.input.add(), self.names(value), type)
         self._nodes(block, proto.node)
         types = returned_types(block)
         for (_, given), type in zip(self._results(block, proto.node), types, strict=True):
             declare_nested(proto.output.add(), given, type)
+
+    def write_nested(
+        self, body: Graph | Block, proto: GraphProto, declared: Sequence[Type | None], called: Sequence[str]
+    ) -> None:
+        """Make ``proto``, which is empty, a graph nested in an opaque node.
+
+        Args:
+            body: the graph, which captures nothing and keeps all of its names, or the block.
+            proto: where to.
+            declared: the types of its parameters, then of its returns, as far as they are known.
+            called: the names of the same, if it is a block: some operators rely on them. Graphs beside each other may
+                have the same names; names that the block needs from around it are not among them.
+        """
+        writer, block = self, body
+        if isinstance(body, Graph):
+            writer, block = GraphWriter(body, self._opsets, self._weights), body.block
+            writer._proto = proto  # of this class
+        assert isinstance(block, Block)
+        types, names = iter(declared), iter(called)
+        taken = writer.names_inside(block) if called else set[str]()
+        for value in block.params:
+            name = next(names, "")
+            if name and (name not in taken or name == value.name):
+                writer.names.give(value, name)
+            _declare_as(proto.input.add(), writer.names(value), next(types, None))
+        writer._nodes(block, proto.node)
+        for _, name in writer._results(block, proto.node):
+            wanted = next(names, "")
+            if wanted and name != wanted and wanted not in taken:
+                _identity(name, wanted, proto.node)
+                name = wanted
+            _declare_as(proto.output.add(), name, next(types, None))
+
+    def names_inside(self, block: Block) -> set[str]:
+        """The names of what is defined or used in ``block``, its own parameters left out."""
+        nodes = [inner for node in block.nodes for inner in (node, *node.nested())]
+        values = [value for node in (*nodes, block.return_node) for value in (*node.inputs, *node.outputs)]
+        return {self.names(value) for value in values if value not in block.params}
 
     # -- nodes -------------------------------------------------------------
 
@@ -129,12 +180,12 @@ class GraphWriter:
         key = tensor.name or id(tensor)
         name = self._written.get(key)
         if name is None:
-            self._written[key] = name = self._names.fresh(value.name) if is_returned else self._names(value)
+            self._written[key] = name = self.names.fresh(value.name) if is_returned else self.names(value)
             self._weights.add(tensor, self._initializer(), name)
         if is_returned:
-            _identity(name, self._names(value), protos)
+            _identity(name, self.names(value), protos)
         else:
-            self._names.give(value, name)
+            self.names.give(value, name)
 
     def _initializer(self) -> TensorProto:
         assert self._proto is not None
@@ -153,14 +204,14 @@ class GraphWriter:
         if not isinstance(name, str) or self._graph.module is None or name not in self._graph.module.graphs:
             raise Error("IRC350", "ONNX calls no functions but those of the model", f"%{node.inputs[0].name}")
         proto.op_type, proto.domain = function_name(name), FUNCTION_DOMAIN
-        proto.name = self._names.node(node.name)
+        proto.name = self.names.node(node.name)
         proto.input.extend(self._inputs(node.inputs[1:], len(node.inputs)))  # absent ones too: some want them all
-        proto.output.extend(self._names(value) for value in node.outputs)
+        proto.output.extend(self.names(value) for value in node.outputs)
 
     def _operator(self, node: Node, proto: NodeProto) -> None:
         kind = "onnx::If" if node.kind == IF else node.kind
         proto.domain, proto.op_type = split_kind(kind)
-        proto.name = self._names.node(node.name)
+        proto.name = self.names.node(node.name)
         known = signature(kind, self._opsets[proto.domain])
         proto.input.extend(self._inputs(node.inputs, known.fewest_inputs if known else 0))
         proto.output.extend(self._outputs(node, known))
@@ -176,15 +227,15 @@ class GraphWriter:
     def _attribute(self, proto: Any, key: str, value: Any, known: Signature | None, node: Node) -> None:
         if isinstance(value, Graph):
             proto.name, proto.type = key, GRAPH
-            self._names.adopt(value)
-            GraphWriter(value, self._opsets, self._weights, self._names).write(proto.g)
+            self.names.adopt(value)
+            GraphWriter(value, self._opsets, self._weights, self.names).write(proto.g)
             proto.g.name = value.name
         else:
             type = known.attributes.get(key) if known else None
             write_attribute(proto, key, value, type, node.name or f"%{node.outputs[0].name}")
 
     def _inputs(self, values: Iterable[Value], fewest: int) -> list[str]:
-        names = ["" if value.type == NONE else self._names(value) for value in values]
+        names = ["" if value.type == NONE else self.names(value) for value in values]
         while len(names) > fewest and not names[-1]:
             names.pop()
         return names
@@ -193,7 +244,7 @@ class GraphWriter:
         """Names of a node's outputs; an optional output without uses gets none."""
         optional = known.optional if known and not _counts_outputs(node) else ()
         names = [
-            "" if i < len(optional) and optional[i] and not value.has_uses else self._names(value)
+            "" if i < len(optional) and optional[i] and not value.has_uses else self.names(value)
             for i, value in enumerate(node.outputs)
         ]
         while names and not names[-1]:
@@ -207,6 +258,12 @@ def _identity(name: str, result: str, protos: Any) -> None:
     proto.op_type = "Identity"
     proto.input.append(name)
     proto.output.append(result)
+
+
+def _declare_as(proto: ValueInfoProto, name: str, type: Type | None) -> None:
+    proto.name = name
+    if type is not None:
+        declare_nested(proto, name, type)
 
 
 class FunctionWriter(GraphWriter):
@@ -224,7 +281,7 @@ class FunctionWriter(GraphWriter):
 
     def _constant(self, node: Node, protos: Any) -> None:
         if node.output.type not in (NONE, FUNCTION):
-            self._constant_node(node.attributes["value"], protos.add(), self._names(node.output))
+            self._constant_node(node.attributes["value"], protos.add(), self.names(node.output))
 
     def _is_hoisted(self, value: Value) -> bool:
         return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
     """Give ``proto`` the name and the type. Raises IRC350 if ONNX has no such type, or it is not known."""
     proto.name = name
-    if not _is_complete(type):
+    if not is_complete(type):
         raise Error("IRC350", f"ONNX needs its element type, but all that is known is {type}", f"%{name}")
     try:
         proto.type.CopyFrom(to_proto(type))
@@ -33,7 +33,7 @@ def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
 
 def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
     """As `declare`, for a nested graph, where an unknown type may be left out."""
-    if _is_complete(type):
+    if is_complete(type):
         declare(proto, name, type)
     proto.name = name
 
@@ -121,7 +121,8 @@ def _ranked(type: Type) -> Type:
     return TensorType(type.dtype, ()) if isinstance(type, TensorType) and type.shape is None else type
 
 
-def _is_complete(type: Type) -> bool:
+def is_complete(type: Type) -> bool:
+    """Whether ``type`` says all that ONNX needs: which kind of value, and its element type."""
     if isinstance(type, ListType | OptionalType):
-        return _is_complete(type.elem)
-    return type.dtype is not None if isinstance(type, TensorType) else True
+        return is_complete(type.elem)
+    return type.dtype is not None if isinstance(type, TensorType) else not type.is_any

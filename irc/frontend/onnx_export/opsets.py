@@ -22,6 +22,7 @@ from irc.frontend.onnx_export.operators import (
 )
 from irc.frontend.onnx_export.spelling import can_be_spelt, first_opset
 from irc.ir.ops.onnx_defs import newest_opset, split_kind
+from irc.ir.ops.opaque import is_opaque, opaque_operator
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -54,6 +55,9 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             bounds[""].append((first_opset(node), FOREVER, node))
         elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
             bounds[""].append((identity_since(node.output.type), FOREVER, node))
+        elif is_opaque(node.kind):
+            version = node.version or 1
+            bounds.setdefault(opaque_operator(node.kind)[0], []).append((version, version, node))
         elif namespace != "prim":
             first, last = opsets_of(node.kind, node.version)
             since = AXES_BECAME_INPUT.get(node.kind, 0)
@@ -79,7 +83,8 @@ def _last_alike(node: Node) -> int:
 
 
 def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
-    newest = newest_opset(domain)  # 1 for domains that the onnx package does not know: as good as any
+    known = newest_opset(domain, 0)
+    newest = known or FOREVER  # of domains that the onnx package does not know, there may be any
     first = max(bounds, key=lambda bound: bound[0], default=None)
     last = min(bounds, key=lambda bound: bound[1], default=None)
     if first is None or last is None:
@@ -100,5 +105,5 @@ def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) 
             f"%{first[2].outputs[0].name}",
         )
     if wanted is None:
-        wanted = DEFAULT if domain == "" else newest
+        wanted = DEFAULT if domain == "" else known or 1
     return min(max(wanted, first[0]), last[1], newest)

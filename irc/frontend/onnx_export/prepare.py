@@ -15,6 +15,7 @@ from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.functions import graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
 from irc.ir.ops.loops import known_rows
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager
@@ -33,7 +34,7 @@ def prepare(module: Module) -> dict[str, int]:
     """
     for graph in _graphs(module):
         _dissolve_groups(graph)
-    if any(node.kind.endswith("_") for node in _nodes(module)):
+    if any(node.kind.endswith("_") and not is_opaque(node.kind) for node in _nodes(module)):
         PassManager("remove-mutation").run(module)
     _refuse(module)
     needed = [output_type(value, module.metadata) for value in module.main.outputs]
@@ -107,7 +108,7 @@ def _refuse(module: Module) -> None:
 
 def has_form(kind: str) -> bool:
     """Whether ONNX can express nodes of ``kind``; constants, only if it has a form for their type."""
-    return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind)
+    return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind) or is_opaque(kind)
 
 
 def _reason(node: Node) -> str:

@@ -10,6 +10,7 @@ from irc.ir.ops import aten, irc, microsoft, onnx_alias, prim
 from irc.ir.ops.aten.copied import rows_copied
 from irc.ir.ops.aten.in_place import rows_in_place
 from irc.ir.ops.effects import Effects
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import load_for
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
@@ -134,6 +135,8 @@ def _of_others(schema: Schema) -> Schema:
 
 def effects(kind: str) -> Effects:
     """The effects that nodes of ``kind`` may have."""
+    if is_opaque(kind):
+        return Effects.SIDE_EFFECT
     load_for(kind)
     return _EFFECTS.get(kind, Effects.NONE)
 

@@ -13,6 +13,7 @@ from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.ops.loops import carried, is_batched
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.ir.verify.type_relation import accepts
@@ -323,7 +324,8 @@ _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 
 def surely_writes_nothing(node: Node) -> bool:
     """Whether it is certain without an analysis that ``node`` itself, not what it runs, writes nothing."""
-    return node.kind in _OWN or (node.kind.startswith("onnx::") and not node.kind.endswith("_"))
+    kind = node.kind
+    return kind in _OWN or is_opaque(kind) or (kind.startswith("onnx::") and not kind.endswith("_"))
 
 
 _PATIENCE = 8

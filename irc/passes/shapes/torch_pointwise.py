@@ -11,6 +11,7 @@ from irc.ir.dtypes import SCALAR_TYPES
 from irc.ir.ops import resolve, schemas
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.metadata import CHANGES_METADATA
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.registry import kinds
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
 from irc.passes.shapes.torch_call import UNKNOWN, Call, TorchRule, torch_rule
@@ -34,7 +35,7 @@ def keeps_metadata(node: Node) -> bool:
     Operators that other packages have registered may write elements, but change nothing else of a tensor.
     """
     kind, rows = node.kind, schemas(node.kind)
-    if kind in KEEPS_METADATA:
+    if kind in KEEPS_METADATA or is_opaque(kind):
         return True
     if kind in ("prim::CallFunction", "prim::CallMethod"):
         return False

@@ -21,6 +21,7 @@ import numpy as np
 
 from irc.errors import Error, comes_from_outside
 from irc.ir.ops.onnx_alias import DOMAINS
+from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
 from irc.runtime.kernels.registry import Kernel
@@ -43,7 +44,7 @@ def refusal(node: Node) -> str | None:
     if namespace not in DOMAINS:
         if node.kind == "prim::CallMethod":  # of methods that are known, what they do stands in the graph
             return "which method that is, is not known: of a live module's attributes irc knows the class, if it is one"
-        return "there is no kernel for it"
+        return "irc does not know it" if is_opaque(node.kind) else "there is no kernel for it"
     try:
         from onnx.reference.op_run import RuntimeContextError
     except ImportError as error:

@@ -30,15 +30,22 @@ class Body:
         types: the types of the node's inputs by name, without shapes where they are not known.
         outputs: the names of the outputs that are wanted.
         attributes: all attributes of the operator, by name.
+        opset: that of its nodes.
     """
 
     def __init__(
-        self, types: Mapping[str, Type], outputs: Collection[str], attributes: Mapping[str, Any], where: Place
+        self,
+        types: Mapping[str, Type],
+        outputs: Collection[str],
+        attributes: Mapping[str, Any],
+        where: Place,
+        opset: int,
     ) -> None:
         self.nodes: list[NodeProto] = []
         self.types = types
         self.outputs = outputs
         self.attributes = attributes
+        self.opset = opset
         self._where = where
         self._constants: dict[object, str] = {}
         self._made = 0
@@ -56,6 +63,12 @@ class Body:
         node: NodeProto = helper.make_node(op_type, inputs, names, **attributes)
         self.nodes.append(node)
         return names
+
+    def slice(self, x: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> str:
+        """Append a Slice at constant places, in the form that the opset has; its output."""
+        if self.opset < 10:
+            return self("Slice", x, starts=starts, ends=ends, axes=axes)
+        return self("Slice", x, starts, ends, axes)
 
     def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
         """Append an If on a boolean scalar; each of ``branches`` appends the nodes of one. Returns its outputs."""
