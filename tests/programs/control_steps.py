@@ -266,7 +266,7 @@ def group(m: Maker) -> None:
 _IN_GROUPS: tuple[Step, ...] = (onnx_steps.unary, onnx_steps.binary, onnx_steps.constant, onnx_steps.transpose)
 
 
-_ONCE = ("aten::append", "prim::CallFunction")
+_ONCE = ("aten::append", "aten::squeeze_", "aten::unsqueeze_", "prim::CallFunction")
 _SHAPED = ("onnx::ConstantOfShape", "onnx::Expand", "onnx::Reshape")
 """Their last operand is a shape: what is written into it since may be none."""
 

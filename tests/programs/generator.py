@@ -39,6 +39,9 @@ FEATURES = {
 STEADY = tuple(feature for feature in FEATURES if feature not in opaque_steps.STEPS)
 """Those whose results do not depend on what ran before."""
 
+USUAL = tuple(f for f in STEADY if f != torch_steps.METADATA)
+"""Those that leave shapes and strides of tensors alone: passes do little for programs that do not."""
+
 Functions = list[tuple[str, tuple[Kind, ...], tuple[Kind, ...]]]
 
 
@@ -115,7 +118,7 @@ INPUTS = (
 
 
 @st.composite
-def programs(draw: st.DrawFn, features: tuple[str, ...] = STEADY, size: int = 40, dense: bool = False) -> Program:
+def programs(draw: st.DrawFn, features: tuple[str, ...] = USUAL, size: int = 40, dense: bool = False) -> Program:
     """A program of up to about ``size`` steps, which verifies.
 
     Args:
@@ -170,6 +173,24 @@ dense = programs(_DENSE, size=24, dense=True)
 
 lasting = programs((*opaque_steps.STEPS, *_DENSE), size=24, dense=True)
 """The same with operators that are unknown, whose results depend on what ran before."""
+
+turning = programs(
+    (
+        torch_steps.METADATA,
+        torch_steps.METADATA,
+        "torch",
+        "torch views",
+        "torch writes",
+        "lists",
+        "branches",
+        "loops",
+        "calls",
+        "again",
+    ),
+    size=24,
+    dense=True,
+)
+"""Programs that change shapes and strides in place."""
 
 
 def _function(m: ProgramMaker) -> tuple[str, tuple[Kind, ...], tuple[Kind, ...]]:

@@ -31,6 +31,7 @@ class Frame:
         active: the nodes that are running, outermost first.
         ended: when each node ran to its end last.
         snapshot: the contents of all visible values before the running node.
+        metadata: the shapes and strides of the tensors among them.
     """
 
     def __init__(self, db: AliasDb) -> None:
@@ -40,6 +41,7 @@ class Frame:
         self.ended: dict[Node, int] = {}
         self.changes: list[_Change] = []
         self.snapshot: dict[Value, tuple[Any, Any, Any]] = {}
+        self.metadata: dict[Value, Any] = {}
 
 
 class Soundness(Observer):
@@ -88,6 +90,7 @@ class Soundness(Observer):
         if self._is_leaf(node):
             for f in self._frames:
                 f.snapshot = {v: (x, shallow(x), state(x)) for v, x in f.env.items() if _changeable(x)}
+                f.metadata = {v: _metadata_of(x) for v, x in f.env.items() if isinstance(x, np.ndarray)}
 
     def after(self, node: Node, env: Env) -> None:
         self._time += 1
@@ -96,6 +99,7 @@ class Soundness(Observer):
         if self._is_leaf(node):
             for f in self._frames:
                 self._changes(f)
+                self._metadata(f)
         frame.active.pop()
         frame.ended[node] = self._time
         for value in node.outputs:
@@ -124,14 +128,20 @@ class Soundness(Observer):
             assert db.may_contain_alias(other, value), f"{where} hold the same memory"
 
     def _certain(self, env: Env) -> None:
-        """Whatever must alias does."""
+        """Whatever must alias does if either has elements, and what certainly is one tensor is one array."""
         db = self._frames[-1].db
-        values = [(v, x) for v, x in env.items() if isinstance(x, np.ndarray) and x.size]
+        values = [(v, x) for v, x in env.items() if isinstance(x, np.ndarray)]
         for i, (a, x) in enumerate(values):
             for b, y in values[:i]:
-                if db.must_alias(a, b):
-                    self.seen["must"] += 1
-                    assert share(x, y), f"%{a.name} and %{b.name} do not share memory, though they must"
+                if not db.must_alias(a, b):
+                    assert not db.same_tensor(a, b)
+                    continue
+                self.seen["must"] += 1
+                where = f"%{a.name} and %{b.name}"
+                assert share(x, y) or x.size == y.size == 0, f"{where} do not share memory, though they must"
+                if db.same_tensor(a, b):
+                    self.seen["same"] += 1
+                    assert x is y, f"{where} are two tensors, though they must be one"
 
     def _changes(self, frame: Frame) -> None:
         """Whatever has changed has writers, and the node that has run is among them."""
@@ -153,6 +163,14 @@ class Soundness(Observer):
                 befores = (ended[0], ended[len(ended) // 2], ended[-1])
                 frame.changes.append(_Change(self._time, value, x, befores))
         frame.snapshot = {}
+
+    def _metadata(self, frame: Frame) -> None:
+        """Whatever has another shape or other strides has writers that change metadata."""
+        for value, before in frame.metadata.items():
+            if _metadata_of(frame.env[value]) != before:
+                self.seen["metadata"] += 1
+                assert frame.db.has_metadata_writers(value), f"{frame.active[-1]!r} changes the shape of %{value.name}"
+        frame.metadata = {}
 
     def _writes_before(self, frame: Frame, node: Node) -> None:
         """Writes since an earlier node, to values still visible, lie between that node and this one."""
@@ -176,6 +194,10 @@ class Soundness(Observer):
     @staticmethod
     def _is_leaf(node: Node) -> bool:
         return not node.blocks and node.kind not in ("prim::CallFunction", "prim::FusionGroup")
+
+
+def _metadata_of(x: np.ndarray[Any, Any]) -> Any:
+    return x.shape, x.strides
 
 
 def _changeable(x: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irc.ir.types import TENSOR, ListType
 from tests.programs.kinds import BOOL, FLOAT, LONG, Num, Tens
 from tests.programs.maker import Maker, broadcast, broadcasts_to, small
 
@@ -200,9 +201,77 @@ def copy_(m: Maker) -> None:
     m.emit("aten::copy_", [x, y], k)
 
 
+# -- shapes and strides in place ------------------------------------------------
+
+
+def _turnable(k: Tens) -> bool:
+    """Whether two dimensions are equal, so that the tensor can be transposed and keep its shape."""
+    return not k.frozen and _equal_dims(k.shape) is not None
+
+
+def _equal_dims(shape) -> tuple[int, int] | None:
+    pairs = ((i, j) for j, n in enumerate(shape) for i in range(j) if shape[i] == n > 1)
+    return next(pairs, None)
+
+
+def turn_(m: Maker) -> None:
+    _turn(m, m.tensor(_turnable))
+
+
+def _turn(m: Maker, x) -> None:
+    k = m.kind(x)
+    dims = _equal_dims(k.shape)
+    if k.rank == 2 and m.flip():
+        m.emit("aten::t_", [x], k)
+    else:
+        m.emit("aten::transpose_", [x, *map(m.number, dims)], k)
+
+
+def two_views(m: Maker) -> None:
+    """The same view twice, one of which is turned; or the tensor itself, or both."""
+    x = m.tensor(_turnable)
+    k = m.kind(x)
+    kind, *more = m.pick(
+        [("aten::detach",), ("aten::alias",), ("aten::transpose", *_equal_dims(k.shape)), ("aten::data",)]
+    )
+    views = [m.emit(kind, [x, *map(m.number, more)], k) for _ in range(2)]
+    _turn(m, m.pick([*views, x]))
+
+
+def further_dimension_(m: Maker) -> None:
+    """One dimension more, and less again."""
+    x = m.tensor(lambda k: not k.frozen and k.rank <= 3)
+    k = m.kind(x)
+    dim = m.below(k.rank + 1)
+    taller = m.emit("aten::unsqueeze_", [x, m.number(dim)], Tens(k.dtype, (*k.shape[:dim], 1, *k.shape[dim:])))
+    m.emit("aten::squeeze_", [taller, m.number(dim)], k)
+    m.scope.remove(taller)  # its type says what it was
+
+
+def itself(m: Maker) -> None:
+    """What is the operand itself, or may be."""
+    x = m.numeric()
+    kind, *more = m.pick(
+        [("aten::positive",), ("aten::contiguous", m.number(0)), ("aten::type_as", x), ("aten::to", x)]
+    )
+    m.emit(kind, [x, *more], m.kind(x))
+
+
+def broadcast_together(m: Maker) -> None:
+    """Operands that have the shape already are returned themselves."""
+    x = m.tensor()
+    k = m.kind(x)
+    tensors = m.builder.op("prim::ListConstruct", x, m.like(k, broadcast=True), type=ListType(TENSOR))
+    found = m.builder.op("aten::broadcast_tensors", tensors, type=ListType(TENSOR))
+    m.emit_many("prim::ListUnpack", [found], [k, Tens(k.dtype, k.shape, frozen=True)])
+
+
+METADATA = "torch metadata"
+
 STEPS: dict[str, tuple[Step, ...]] = {
     "torch": (unary, binary, with_number, comparison),
     "numbers": (size, number_arithmetic),
     "torch views": (t, transpose, permute, select, slice_, unsqueeze, squeeze, expand, reshape, turn_and_reshape, view),
     "torch writes": (unary_, binary_, number_, copy_),
+    METADATA: (turn_, turn_, two_views, two_views, further_dimension_, itself, broadcast_together),
 }
