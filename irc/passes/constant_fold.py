@@ -26,6 +26,7 @@ from irc.passes.folding import (
     tensor_bytes,
 )
 from irc.passes.options import check_not_negative
+from irc.passes.quantised import QUANTISING, dequantises
 from irc.passes.refused import Refused
 from irc.passes.registry import register
 
@@ -39,13 +40,6 @@ _CONVERSION = 2
 _MAX_MULTIPLICATIONS = 1 << 33
 """What all foldings of a pipeline together may take: about a second's work on one processor. Constants of a few
 megabytes are enough for a convolution that takes days."""
-
-_KEPT_SMALL = frozenset({"onnx::DequantizeLinear"})
-"""Operators whose results are only larger than what they are made of: runs compute them once (`irc.runtime.prepared`),
-other runtimes have kernels for what is made with such operands, and files stay small."""
-
-_SMALL = 4096
-"""Bytes of results that are worth no node."""
 
 _GROWTH_SHARE = 8
 """A model may grow by its weights' bytes divided by this, if that is more than ``max_growth``."""
@@ -64,7 +58,8 @@ class ConstantFold:
     - fusion groups, which may hold loops; pointwise groups are computed once at run time instead;
     - results that something writes into;
     - nodes that fail when computed: they fail at run time, where the user sees the inputs;
-    - DequantizeLinear where it would make weights larger.
+    - quantised weights (`irc.passes.quantised`): QuantizeLinear and DequantizeLinear, and what would turn
+      elements of 8 bits or fewer into larger ones. Runs compute these once, and other runtimes have kernels for them.
 
     Inputs of the graph are never constants, not even those with a default.
 
@@ -257,14 +252,14 @@ class _Folder:
         if not all(_can_hold(v.type) for v in node.outputs):  # a list may be of very many tensors
             raise Refused(_NOT_HELD)
         types = output_types(node)
+        if node.kind in QUANTISING or dequantises(node, types):
+            raise Refused("weights that are quantised stay so")
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None:
             return _Result(splats)
         gone = [v for v in dict.fromkeys(node.inputs) if v.user_count == 1]
         replaced = sum(stored_bytes(constant_value(v)) for v in gone)
         size = evaluation_bytes(node, types)
-        if node.kind in _KEPT_SMALL and size > max(_SMALL, sum(tensor_bytes(v) for v in node.inputs)):
-            raise Refused("it stays small, and runs compute it once")
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.budget.multiplications -= multiplications(node, size)

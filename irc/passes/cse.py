@@ -11,6 +11,7 @@ from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
 from irc.passes.keys import attributes_key
 from irc.passes.merging import Merges
+from irc.passes.quantised import QUANTISING
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Cse:
     A node uses the result of an equal one that dominates it: an earlier one of
     its block or of a block around it. Nodes are equal if their kind, version, attributes,
     inputs and output types agree; what is known of tensors in the types may differ. Not merged: nodes with blocks,
-    side effects or random results; reads if what they read is written in between;
+    (de)quantisation, side effects or random results; reads if what they read is written in between;
     results that something writes into, unless both are the same memory already.
     """
 
@@ -41,7 +42,7 @@ class Cse:
         scopes = _Scopes(graph.block)
         for node in scopes:
             merges.let_use(node)
-            if node.blocks or not node.outputs or rewriter.db.writes_anything(node):
+            if node.blocks or not node.outputs or node.kind in QUANTISING or rewriter.db.writes_anything(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)

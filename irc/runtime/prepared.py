@@ -31,8 +31,8 @@ MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
 
 
-_COMPUTED = "onnx::DequantizeLinear"
-"""Its results are kept, and so are those of groups of pointwise operators, which unpack packed numbers."""
+_COMPUTED = frozenset({"onnx::Cast", "onnx::CastLike", "onnx::DequantizeLinear", "onnx::QuantizeLinear"})
+"""Their results are kept, and so are those of groups of pointwise operators, which unpack packed numbers."""
 
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
 """What may lie between, and takes runs no time."""
@@ -191,7 +191,7 @@ def _is_computed(node: Node) -> bool:
     group = inner_graph(node)
     if group is not None:
         return all(n.kind == CONSTANT or is_pointwise(n) for n in group.walk())
-    return node.kind == _COMPUTED
+    return node.kind in _COMPUTED
 
 
 def _is_constant(value: Value) -> bool:

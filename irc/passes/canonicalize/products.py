@@ -12,6 +12,7 @@ from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
+from irc.passes.quantised import is_dequantised
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -56,6 +57,8 @@ def scale_of_the_smaller_operand(m: Match) -> Value | None:
             continue
         if _is_weight(small):
             continue  # it would be scaled in each run, if nothing folds that
+        if is_dequantised(scaled.source) or is_dequantised(small):
+            continue  # a runtime may compute the product with integers
         factor, other = scaled.factor, _scaled(m, small)
         if other is not None and not other.moved and abs(factor * other.factor) >= _LEAST:
             small, factor = other.source, factor * other.factor
