@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import module_of, verify_given
 from irc.runtime.model import CompiledModel
+
+if TYPE_CHECKING:
+    from irc.frontend.onnx_export.written import Written
 
 
 def export(
@@ -29,6 +33,13 @@ def export(
             ONNX cannot express it; IRC352 it is too large for a message; IRC501 a file cannot be written; IRC503 the
             name ends in ``.irc``, or is that of a file which the model is read from.
     """
+    return write_onnx(model, path, external_threshold).bytes
+
+
+def write_onnx(
+    model: CompiledModel | Module | Graph, path: str | os.PathLike[str], external_threshold: int | None = None
+) -> Written:
+    """As `export`; returns what was written."""
     from irc.frontend.onnx_export import save_model  # imports onnx, which .irc files do not need
 
     where = os.fsdecode(path)

@@ -51,6 +51,7 @@ class Report:
         seconds: wall-clock seconds by stage: import, passes, lower, report.
         nodes_before, nodes_after: operators in the main graph's top block; a fusion group counts one, constants none.
         operators_before, operators_after: how often each operator occurs, nested blocks and groups' insides included.
+            What is ``after`` is what was compiled; once ``irc compile`` has written an ONNX file, what that holds.
         passes: the runs of passes, in order.
         stats: how often each pass did what, by ``"pass.key"``.
         groups: fusion groups.

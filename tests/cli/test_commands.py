@@ -6,6 +6,7 @@ import json
 import os
 import re
 import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -187,6 +188,44 @@ def test_compile_json(irc: Command) -> None:
     assert report.name == "m.onnx"
     assert report.operators_after == {"onnx::Add": 1, "onnx::MatMul": 1, "onnx::Relu": 1}
     assert {"inline", "cse", "fuse"} <= {timing.name for timing in report.passes}
+
+
+WRITTEN = """<ir_version: 10, opset_import: ["" : 17, "local" : 1]>
+g (float[n, 4] x, bool c, int64 trips) => (float[n, 4] y, float[n, 4] z) {
+    s = Sigmoid (x)
+    swish = Mul (x, s)
+    b = If (c) <
+        then_branch = t () => (float[n, 4] p) { e = Exp (swish) p = Neg (e) },
+        else_branch = f () => (float[n, 4] q) { q = Abs (swish) }
+    >
+    y = Loop (trips, c, b) <body = l (int64 i, bool go, float[n, 4] v) => (bool on, float[n, 4] w) {
+        on = Not (go)
+        h = Sigmoid (v)
+        w = Mul (v, h)
+    }>
+    z = local.twice (swish)
+}
+<domain: "local", opset_import: ["" : 17]> twice (a) => (d) { d = Add (a, a) }
+"""
+
+
+@pytest.mark.parametrize("passes", ["none", "canonicalize,cse,dce", "default", "default,in-place"])
+def test_compile_counts_what_it_writes(irc: Command, passes: str) -> None:
+    """Not operators of irc's own, groups and calls, but what the file has instead, nested graphs and functions too."""
+    irc.write("m.onnx", onnx.parser.parse_model(WRITTEN).SerializeToString())
+    result = irc("compile", "m.onnx", "-p", passes, "-o", "out.onnx", "--json")
+    report = Report.from_dict(json.loads(result.out))
+    written = onnx.load("out.onnx")
+    nodes = [*written.graph.node, *(node for function in written.functions for node in function.node)]
+    for each in nodes:  # grows
+        nodes += [inner for attribute in each.attribute for inner in attribute.g.node]
+    counts = Counter(each.op_type for each in nodes if each.op_type != "Constant")
+    assert Counter({kind.partition("::")[2]: n for kind, n in report.operators_after.items()}) == counts
+    assert counts["Sigmoid"] == 2 and not counts["Swish"]
+    assert report.nodes_after == sum(each.op_type != "Constant" for each in written.graph.node)
+    assert not report.groups
+    kept = Report.from_dict(json.loads(irc("compile", "m.onnx", "-p", passes, "--json").out))
+    assert bool(kept.groups) == ("default" in passes)
 
 
 @pytest.mark.parametrize("option", ["--print-after-all", "--print-after-change", "--timing"])

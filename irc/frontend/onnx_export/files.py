@@ -10,12 +10,13 @@ from irc.errors import Error
 from irc.files import real_path, replacing, spare_sources
 from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
+from irc.frontend.onnx_export.written import Written, written
 
 if TYPE_CHECKING:
     from irc.ir import Module
 
 
-def save_model(module: Module, path: str | os.PathLike[str], external_threshold: int | None = None) -> int:
+def save_model(module: Module, path: str | os.PathLike[str], external_threshold: int | None = None) -> Written:
     """Write ``module``, which is not changed, to ``path`` as an ONNX model.
 
     Weights that go into a file of their own go into ``<path>.data``. Both files appear when they are complete, the
@@ -28,7 +29,7 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
             of integers; None: all from 1 KB on, but only if the model would be too large for one file.
 
     Returns:
-        How many bytes the files have together.
+        What the files hold, and how many bytes they have together.
 
     Raises:
         irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC503 if it is one of those that the module was
@@ -58,4 +59,4 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
         if not weights.is_empty:
             with replacing(beside) as data:
                 weights.write(data)
-    return len(message) + weights.bytes
+    return written(proto, len(message) + weights.bytes)
