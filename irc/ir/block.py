@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from irc.ir import metadata as meta
 from irc.ir.kinds import RETURN
 from irc.ir.node import Node
 from irc.ir.value import Value
@@ -38,9 +39,10 @@ class Block:
         node: the node it is nested in; None for a graph's own block.
         params: its parameters (a graph's own block: the graph's inputs).
         return_node: a ``prim::Return`` node whose inputs are the block's returns; not among ``nodes``.
+        metadata: what the model says of it (`irc.ir.metadata`); read-only, set it as a whole.
     """
 
-    __slots__ = ("__weakref__", "_cursors", "_size", "graph", "node", "params", "return_node")
+    __slots__ = ("__weakref__", "_cursors", "_metadata", "_size", "graph", "node", "params", "return_node")
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         self.graph = graph
@@ -56,6 +58,15 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<block of {self.node or self.graph!r}, {count(self._size, 'node')}>"
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return getattr(self, "_metadata", meta.NOTHING)
+
+    @metadata.setter
+    def metadata(self, given: Mapping[str, str]) -> None:
+        self._metadata = meta.frozen(given)
+        self.graph.has_metadata |= bool(given)
 
     @property
     def nodes(self) -> NodeList:

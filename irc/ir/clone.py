@@ -39,11 +39,15 @@ def clone_node(node: Node, graph: Graph, mapping: ValueMap) -> Node:
 
 
 def counterpart(node: Node, kind: str, inputs: Iterable[Value], outputs: Sequence[Type]) -> Node:
-    """A node of ``kind`` with the attributes, the version, the name and the scope of ``node``; in no block yet."""
+    """A node of ``kind`` with what ``node`` has but operands and results: attributes, version, name, scope, metadata.
+
+    It is in no block yet.
+    """
     made = node.graph.create(
         kind, inputs, outputs, attributes=dict(node.attributes), version=node.version, name=node.name
     )
     made.scope = node.scope
+    _copy_metadata([node], [made])
     return made
 
 
@@ -54,7 +58,10 @@ def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = Tr
     ``[mapping[v] for v in source.returns]`` are the copies of the source's.
     """
     params = [param for param in source.params if param not in mapping]
-    mapping.update(zip(params, into.add_params([p.type for p in params], [p.name for p in params]), strict=True))
+    copies = into.add_params([p.type for p in params], [p.name for p in params])
+    mapping.update(zip(params, copies, strict=True))
+    if source.graph.has_metadata:
+        _copy_metadata([source, *params], [into, *copies])
     pairs: list[tuple[Node, Node]] = []
     for node in source.nodes:
         copy = clone_node(node, into.graph, mapping) if nested else _clone_one(node, into.graph, mapping)
@@ -128,7 +135,16 @@ def _clone_one(node: Node, graph: Graph, mapping: ValueMap) -> Node:
     copy.attributes = {key: _copy_attribute(value, graph) for key, value in node.attributes.items()}
     outputs = copy.add_outputs([v.type for v in node.outputs], [v.name for v in node.outputs])
     mapping.update(zip(node.outputs, outputs, strict=True))
+    if node.graph.has_metadata:
+        _copy_metadata([node, *node.outputs], [copy, *outputs])
     return copy
+
+
+def _copy_metadata(sources: Sequence[Any], copies: Sequence[Any]) -> None:
+    """Let nodes, values or blocks have the metadata of others, where these have any."""
+    for source, copy in zip(sources, copies, strict=True):
+        if metadata := source.metadata:
+            copy.metadata = metadata
 
 
 def _bind_returns(old: Node, new: Node, mapping: ValueMap) -> None:

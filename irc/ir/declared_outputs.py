@@ -1,13 +1,14 @@
-"""What a model declares of its outputs: shown to users and other tools, but not computed with, as it may be wrong.
+"""What a model declares of its outputs and other values: for users and other tools, but not computed with.
 
-There is one exception: a scan output of a loop that makes no trip has no rows to take a shape from, and has the
-declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
+It may be wrong. There is one exception: a scan output of a loop without iterations has no rows to take a shape from,
+and has the declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import TensorType, Type, merged
 from irc.ir.value import Value
@@ -26,6 +27,12 @@ def change_declared(metadata: dict[str, str], change: Callable[[Type], Type]) ->
     """Replace every declared output type by ``change(type)``."""
     declared = {key: parse_type(text) for key, text in metadata.items() if key.startswith(OUTPUT_TYPE)}
     metadata.update((key, str(change(type))) for key, type in declared.items())
+
+
+def change_declared_type(value: Value, change: Callable[[Type], Type]) -> None:
+    """Replace the type that the model declares of ``value``, if any, by ``change(type)``."""
+    if value.metadata and (text := value.metadata.get(DECLARED_TYPE)) is not None:
+        value.metadata = {**value.metadata, DECLARED_TYPE: str(change(parse_type(text)))}
 
 
 def told_type(value: Value) -> Type:

@@ -14,7 +14,9 @@ from irc.ir.text.printer import print_node
 from irc.ir.value import Value
 
 
-def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = True) -> str | None:
+def structurally_equal(
+    a: Graph | Module, b: Graph | Module, *, names: bool = True, metadata: bool = False
+) -> str | None:
     """None if ``a`` and ``b`` differ in nothing but object identity, else the first difference, in words.
 
     Compared are the blocks, nodes, inputs, outputs, types, versions and
@@ -26,6 +28,7 @@ def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = Tr
         a: a graph or module.
         b: another one of the same kind.
         names: whether the names of values, nodes, scopes and graphs must agree too.
+        metadata: whether what is said of nodes, values and blocks must agree too.
     """
     if isinstance(a, Module) != isinstance(b, Module):
         return "one is a module, the other a graph"
@@ -37,7 +40,7 @@ def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = Tr
         pairs = [(cast(Graph, a), cast(Graph, b))]
     todo = pairs[::-1]
     while todo:
-        comparison = _Comparison(names)
+        comparison = _Comparison(names, metadata)
         difference = comparison.graphs(*todo.pop())
         if difference is not None:
             return difference
@@ -48,9 +51,10 @@ def structurally_equal(a: Graph | Module, b: Graph | Module, *, names: bool = Tr
 class _Comparison:
     """Compares one pair of graphs; graphs in their attributes are left in ``subgraphs``."""
 
-    def __init__(self, names: bool) -> None:
+    def __init__(self, names: bool, metadata: bool) -> None:
         self.subgraphs: list[tuple[Graph, Graph]] = []
         self._names = names
+        self._metadata = metadata
         self._same: dict[Value, Value] = {}
 
     def graphs(self, a: Graph, b: Graph) -> str | None:
@@ -71,6 +75,8 @@ class _Comparison:
         while stack:
             a, b = stack.pop()
             yield from self._values("parameters", a.params, b.params)
+            if self._metadata and a.metadata != b.metadata:
+                yield f"metadata {dict(a.metadata)} and {dict(b.metadata)} of a block, in graph {a.graph.name!r}"
             if len(a.nodes) != len(b.nodes):
                 yield f"a block of {len(a.nodes)} nodes and one of {len(b.nodes)}, in graph {a.graph.name!r}"
             for x, y in zip(a.nodes, b.nodes, strict=False):
@@ -86,6 +92,8 @@ class _Comparison:
             yield f"{len(x.blocks)} and {len(y.blocks)} blocks: {_both(x, y)}"
         if self._names and (x.name != y.name or x.scope != y.scope):
             yield f"node names or scopes: {_both(x, y)}"
+        if self._metadata and x.metadata != y.metadata:
+            yield f"metadata {dict(x.metadata)} and {dict(y.metadata)}: {_both(x, y)}"
         for difference in self._values("outputs", x.outputs, y.outputs):
             yield f"{difference}: {_both(x, y)}"
         if x.attributes or y.attributes:
@@ -103,6 +111,8 @@ class _Comparison:
             self._same[v] = w
             if v.type != w.type or (self._names and v.name != w.name):
                 yield f"{what} {v!r} and {w!r}"
+            if self._metadata and v.metadata != w.metadata:
+                yield f"{what} {v!r} and {w!r} with metadata {dict(v.metadata)} and {dict(w.metadata)}"
 
     def _equal(self, a: Any, b: Any) -> bool:
         """Whether two attributes are the same, bit for bit."""

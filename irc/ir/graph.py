@@ -28,9 +28,10 @@ class Graph:
         block: the top block.
         weights: the weight table, shared by all graphs of a module.
         module: the module it is part of, or None.
+        has_metadata: whether something in it may have metadata: so most copies and prints need not look.
     """
 
-    __slots__ = ("__weakref__", "_counter", "_suffix", "_values", "block", "module", "name", "weights")
+    __slots__ = ("__weakref__", "_counter", "_suffix", "_values", "block", "has_metadata", "module", "name", "weights")
 
     def __init__(self, name: str = "main", weights: WeightTable | None = None, module: Module | None = None) -> None:
         self.name = name
@@ -39,6 +40,7 @@ class Graph:
         self._values: dict[str, Value] = {}
         self._counter = 0
         self._suffix: dict[str, int] = {}
+        self.has_metadata = False
         self.block = Block(self, None)
 
     # -- structure -------------------------------------------------------
@@ -63,6 +65,15 @@ class Graph:
     def outputs(self) -> tuple[Value, ...]:
         """The values the graph returns; their names are the names of the model's outputs."""
         return self.block.return_node.inputs
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the model says of it: the metadata of its block."""
+        return self.block.metadata
+
+    @metadata.setter
+    def metadata(self, given: Mapping[str, str]) -> None:
+        self.block.metadata = given
 
     @property
     def nodes(self) -> NodeList:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.ir import metadata as meta
 from irc.ir.kinds import RETURN
 from irc.ir.synonyms import NAMES
 from irc.ir.value import Value
@@ -35,11 +36,13 @@ class Node:
         attributes: name -> int, float, str, bool, None, Tensor, Type, Graph or a list of these.
         name: the ONNX node's name, or where in the source it comes from; may be "".
         scope: TorchScript's module scope; may be "".
+        metadata: what the model says of it, and where it comes from (`irc.ir.metadata`); read-only, set it as a whole.
         block: the block it stands in; None before insertion and after erasure.
     """
 
     __slots__ = (
         "__weakref__",
+        "_metadata",  # unset if there are none: creating a node costs nothing for it
         "_next",
         "_order",
         "_prev",
@@ -80,6 +83,15 @@ class Node:
         for value in self.inputs:
             users = value._users
             users[self] = users.get(self, 0) + 1
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return getattr(self, "_metadata", meta.NOTHING)
+
+    @metadata.setter
+    def metadata(self, given: Mapping[str, str]) -> None:
+        self._metadata = meta.frozen(given)
+        self.graph.has_metadata |= bool(given)
 
     # -- outputs ---------------------------------------------------------
 

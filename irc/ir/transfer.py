@@ -22,6 +22,7 @@ def transfer_node(node: Node, point: Node) -> None:
     node.insert_before(point)
     if node.graph is point.graph:
         return
+    point.graph.has_metadata |= node.graph.has_metadata
     stack = [node]
     while stack:
         moved = stack.pop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from irc.ir import metadata as meta
 
 if TYPE_CHECKING:
     from irc.ir.block import Block
@@ -27,9 +29,10 @@ class Value:
         node: the node that produces it; None for a block parameter.
         index: which output of ``node``, or which parameter of ``block``.
         graph: the graph it belongs to.
+        metadata: what the model says of it (`irc.ir.metadata`); read-only, set it as a whole.
     """
 
-    __slots__ = ("__weakref__", "_name", "_param_of", "_users", "graph", "index", "node", "type")
+    __slots__ = ("__weakref__", "_metadata", "_name", "_param_of", "_users", "graph", "index", "node", "type")
 
     def __init__(self, graph: Graph, type: Type, node: Node | None, param_of: Block | None, index: int) -> None:
         self.graph = graph
@@ -51,6 +54,22 @@ class Value:
     def name(self, name: str) -> None:
         """Take ``name``; whichever value held it before gets ``name.N`` instead."""
         self.graph.rename(self, name)
+
+    def succeed(self, other: Value) -> None:
+        """Take over the name of ``other``, and its metadata beside one's own."""
+        said = other.metadata
+        self.name = other.name
+        if said:
+            self.metadata = {**self.metadata, **said}
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return getattr(self, "_metadata", meta.NOTHING)
+
+    @metadata.setter
+    def metadata(self, given: Mapping[str, str]) -> None:
+        self._metadata = meta.frozen(given)
+        self.graph.has_metadata |= bool(given)
 
     @property
     def block(self) -> Block | None:

@@ -11,6 +11,7 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, is_none
 from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Array
+from irc.passes.quantised import is_dequantised
 from irc.passes.refused import Refused
 from irc.passes.registry import register
 
@@ -165,6 +166,8 @@ class _Fold:
     def _check_uses(self, db: AliasDb) -> None:
         if not self.linear.output.is_used_once:
             raise Refused("its input has other uses")
+        if any(map(is_dequantised, self.linear.inputs)):
+            raise Refused("its operands are quantised: a runtime may compute it with integers")
         if self.node.block is not self.linear.block and db.has_writers(self.node.outputs[0]):
             raise Refused("its result is made anew in every iteration, and written to")
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.ir import Graph, Node
 from irc.ir.attributes import tensors_of
 from irc.ir.functions import with_subgraphs
+from irc.ir.kinds import CONSTANT
+from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.slots import Slot, bodies, cut_slots
 from irc.passes.liveness import Liveness
 from irc.passes.registry import register
@@ -60,9 +62,10 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
             cut_slots(node, dead)
             cut.append((node, dead))
     erased = 0
+    named = _annotating(graph, live)
     for node in reversed(live.order):
         around = live.around(node)
-        if node in live.nodes or (around is not None and around not in live.nodes):
+        if node in live.nodes or node in named or (around is not None and around not in live.nodes):
             continue
         if not ctx.allow(node):
             break
@@ -76,6 +79,16 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
     if cut:
         ctx.count("slots", sum(len(dead) for _, dead in cut))
     return bool(cut or erased)
+
+
+def _annotating(graph: Graph, live: Liveness) -> set[Node]:
+    """The constants that quantization annotations of live values name, though no node may use them."""
+    found: set[Node] = set()
+    for value in graph.values() if graph.has_metadata else ():
+        if value.node is None or value.node in live.nodes:
+            names = [text for key, text in value.metadata.items() if key.startswith(QUANTIZATION_TENSOR)]
+            found.update(node for name in names if graph.has_value(name) and (node := graph.value(name).node))
+    return {node for node in found if node.kind == CONSTANT}
 
 
 def _remove_slots(rewriter: Rewriter, node: Node, dead: list[Slot]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph
-from irc.ir.declared_outputs import change_declared
+from irc.ir.declared_outputs import change_declared, change_declared_type
 from irc.ir.fixed_sizes import FIXED_SIZES, fixed_sizes, read_sizes, sizes_text
 from irc.ir.types import DictType, ListType, TensorType, Type
 from irc.passes.registry import register
@@ -69,6 +69,7 @@ class FixSizes:
         inputs = frozenset(graph.inputs)
         for value in graph.values():
             value.type = _fixed(value.type, found, value in inputs)
+            change_declared_type(value, partial(_fixed, sizes=found))
         change_declared(metadata, partial(_fixed, sizes=found))
         metadata[FIXED_SIZES] = sizes_text(before | found)
         ctx.count("fixed", len(found))

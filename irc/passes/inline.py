@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.components import components
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
+from irc.ir.declared_outputs import change_declared_type
 from irc.ir.functions import callee, function_name, graphs_of, with_subgraphs
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, CONSTANT
+from irc.ir.metadata import inlined
 from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
@@ -129,6 +132,10 @@ def _inline_call(rewriter: Rewriter, call: Node, function: Graph) -> list[Node]:
     copies = [clone_node(node, rewriter.graph, mapping).insert_before(call) for node in function.nodes]
     fresh = {value for node in copies for value in node.outputs}
     _forget_named_sizes(copies)
+    for copy in copies:
+        for node in (copy, *copy.nested()):
+            if node.kind != CONSTANT and not node.is_return:
+                node.metadata = inlined(node, call)
     for old, result in zip(call.outputs, function.outputs, strict=True):
         new = mapping[result]
         rewriter.replace(old, new, keep_name=new in fresh)
@@ -148,6 +155,7 @@ def _forget_named_sizes(copies: list[Node]) -> None:
     values += [param for node in nodes for block in node.blocks for param in block.params]
     for value in (*values, *(inner for graph in held for inner in graph.values())):
         value.type = rebuilt(value.type, _without_names)
+        change_declared_type(value, partial(rebuilt, change=_without_names))
 
 
 def _without_names(type: Type) -> Type:

@@ -1,18 +1,28 @@
-"""The only way for passes to change a graph: it keeps the alias analysis and the names of outputs right."""
+"""The only way for passes to change a graph.
+
+It keeps the alias analysis and the names of outputs right, and records which of the model's nodes new ones stand for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.kinds import CONSTANT, IDENTITY
+from irc.ir.metadata import SOURCE, merged, provenance
+from irc.ir.ops.joins import APPEND, CONCAT
 from irc.ir.types import TENSOR, Type, refined
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.passes.base import PassContext
+
+
+_MOST_REPLACED = 64
+"""How many nodes are looked at to find those that a new node stands for."""
 
 
 class Rewriter:
@@ -22,12 +32,18 @@ class Rewriter:
     The outputs of a main graph keep their names: a value that replaces an
     output takes its name over or, where it cannot (it is a graph input, another
     output, or defined in a nested block), reaches it through ``onnx::Identity``.
+
+    New nodes get the merged metadata of those that they stand for, and their names as ``irc.source``: of the node that
+    is replaced, and of all before it that nothing else needs. So does a node of the same operator that another one is
+    merged into. Of new constants, only those that are results themselves get any.
     """
 
     def __init__(self, graph: Graph, ctx: PassContext) -> None:
         self.graph = graph
         self.ctx = ctx
         self._is_function = graph.is_function
+        self._unplaced: set[Node] = set()
+        """New nodes that have replaced nothing yet."""
 
     @property
     def db(self) -> AliasDb:
@@ -39,6 +55,7 @@ class Rewriter:
     def insert(self, node: Node, *, before: Node) -> Node:
         """Put a new node, with all of its inputs and outputs, right before ``before``. Returns it."""
         node.insert_before(before)
+        self._unplaced.add(node)
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
             db.add_node(node)
@@ -151,6 +168,7 @@ class Rewriter:
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
         batch.add(old, new)
+        self._trace_new(old, new)
         if not old.has_uses:  # the caller may have let all use ``new`` already, as `Merges` does
             return False
         is_output = not self._is_function and batch.returns(old)
@@ -158,9 +176,34 @@ class Rewriter:
             return self._replace_behind_identity(old, new, batch)
         may_rename = new.node is not None and not (not self._is_function and batch.returns(new))
         batch.redirect(old, new, old.users)
+        self._trace_merged(old, new)
         if is_output or (keep_name and may_rename):
-            new.name = old.name
+            new.succeed(old)
         return True
+
+    def _trace_merged(self, old: Value, new: Value) -> None:
+        """Give the node of ``new`` also the provenance of that of ``old``, if both are of one operator."""
+        node, made = old.node, new.node
+        if node is not None and made is not None and made is not node and made.kind == node.kind:
+            made.metadata = provenance([made, node])
+
+    def _trace_new(self, old: Value, new: Value) -> None:
+        """Give new nodes the provenance of those that make ``old``, which ``new`` is going to replace."""
+        node, made = old.node, new.node
+        if node is None or made is None or made not in self._unplaced:
+            return
+        replaced = _replaced(node)
+        said = node.metadata if len(replaced) == 1 and _is_same(node, made) else provenance(replaced)
+        pending = [made]
+        self._unplaced.discard(made)
+        while pending:
+            each = pending.pop()
+            if each is made or each.kind != CONSTANT:
+                each.metadata = merged([each.metadata, said])
+            for value in each.inputs:
+                if value.node in self._unplaced:
+                    self._unplaced.discard(value.node)
+                    pending.append(value.node)
 
     def replace_node(self, node: Node, values: Sequence[Value], *, keep_names: bool = False) -> bool:
         """Replace the outputs of ``node``; if nothing uses them then, erase it and the constants only it used."""
@@ -177,8 +220,10 @@ class Rewriter:
             pairs = zip(node.outputs, values, strict=True)
             changed.append(sum([self._replace(old, new, keep_names, batch) for old, new in pairs]) > 0)
         batch.finish()
-        for i, (node, _) in enumerate(nodes):
+        for i, (node, values) in enumerate(nodes):
             if not any(v.has_uses for v in node.outputs):
+                for old, new in zip(node.outputs, values, strict=True):
+                    self._trace_merged(old, new)
                 self.erase_with_constants(node)
                 changed[i] = True
         return sum(changed)
@@ -187,11 +232,15 @@ class Rewriter:
         others = [user for user in old.users if user is not batch.end]
         batch.redirect(old, new, others)
         batch.tell()  # before the Identity is: those that use it now stay with ``new``
+        if others or not old.made_by(IDENTITY):
+            self._trace_merged(old, new)
         if old.made_by(IDENTITY):
             return bool(others)  # it is the Identity that is needed: only its other users go past it
         copy = self.op(IDENTITY, new, before=batch.end, type=old.type)
+        if copy.node is not None and old.node is not None:
+            copy.node.metadata = provenance([old.node])
         batch.redirect(old, copy, [batch.end])
-        copy.name = old.name
+        copy.succeed(old)
         return True
 
     def _tell_replaced(self, pairs: Iterable[tuple[Value, Value]]) -> None:
@@ -245,6 +294,38 @@ class Rewriter:
         if db is not None:
             for value in values:
                 db.erase_value(value)
+
+
+def _replaced(node: Node) -> list[Node]:
+    """``node`` and the nodes before it in its block whose results only these need, in order.
+
+    Constants are left out, unless passes have made them of other nodes.
+    """
+    found = {node}
+    pending = [node]
+    while pending and len(found) < _MOST_REPLACED:
+        for value in pending.pop().inputs[:_MOST_REPLACED]:
+            producer = value.node
+            if producer is None or producer in found or producer.block is not node.block:
+                continue
+            if all(v.user_count <= len(found) and found.issuperset(v.iter_users()) for v in producer.outputs):
+                found.add(producer)
+                pending.append(producer)
+    traced = [each for each in found if each is node or each.kind != CONSTANT or SOURCE in each.metadata]
+    return sorted(traced, key=_ORDER)
+
+
+_ORDER = attrgetter("order")
+
+
+def _is_same(node: Node, made: Node) -> bool:
+    """Whether ``made`` is ``node`` in another form: one that writes into an operand, or the functional one again."""
+    same = made.name == node.name and set(made.inputs) == set(node.inputs)
+    return same and _functional(made.kind) == _functional(node.kind) and made.metadata == node.metadata
+
+
+def _functional(kind: str) -> str:
+    return CONCAT if kind == APPEND else kind.removesuffix("_")
 
 
 class _Batch:

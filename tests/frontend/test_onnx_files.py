@@ -59,7 +59,7 @@ def check(path: Path) -> None:
 )
 def test_weights_of_the_threshold_or_more_are_beside_the_model(tmp_path: Path, threshold: Any, beside: str) -> None:
     path = tmp_path / "m.onnx"
-    size = save_model(module(), path, threshold)
+    size = save_model(module(), path, threshold).bytes
     assert sorted(os.listdir(tmp_path)) == (["m.onnx", "m.onnx.data"] if beside else ["m.onnx"])
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) == size
     found = external(onnx.load(path, load_external_data=False))

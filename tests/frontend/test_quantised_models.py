@@ -121,7 +121,16 @@ def dynamic() -> onnx.ModelProto:
     return net.model(real, ["batch", 4, 6, 6], IMAGES)
 
 
+def shifted() -> onnx.ModelProto:
+    """A shift by channel behind a quantised convolution, which has no float bias."""
+    net = Net()
+    made = net.op("Conv", net.pair("x"), net.dequantised(4, 3, 3, 3))
+    shift = net.weight(RNG.standard_normal((4, 1, 1)).astype(np.float32))
+    return net.model(net.pair(net.op("Add", made, shift), net.scale(0, 0.1)), ["batch", 4, 6, 6], IMAGES)
+
+
 MODELS = {
+    "shifted": shifted,
     "convolutions": lambda: convolutions(1, 8),
     "depthwise": lambda: convolutions(8, 8),
     "depthwise, one channel": lambda: convolutions(1, 1),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx import output_types
 from irc.frontend.onnx.attributes import Environment, substitute
+from irc.frontend.onnx.descriptions import describe_declared, describe_nodes, describe_values
 from irc.frontend.onnx.names import Namer
 from irc.frontend.onnx.opaque import import_opaque
 from irc.frontend.onnx.opsets import EXPANDED, UNBOUNDED, Operator, as_written
@@ -97,6 +98,8 @@ class GraphBuilder:
         inputs = self.graph.block.add_params([*types.values()], [self._namer.top(name) for name in types])
         scope.values.update(zip(types, inputs, strict=True))
         self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
+        if self._raw.metadata:
+            self.graph.metadata = self._raw.metadata
 
     # -- for the importers of single operators ---------------------------
 
@@ -115,6 +118,8 @@ class GraphBuilder:
         inner.values.update(zip(names, values, strict=True))
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
+        if raw.metadata:
+            block.metadata = raw.metadata
         return returns
 
     def params(self, raw: RawGraph) -> list[tuple[str, TypeProto | None]]:
@@ -142,15 +147,21 @@ class GraphBuilder:
         for name, tensor in constants.items():
             if name not in scope.values:
                 scope.values[name] = self.constant(tensor, block, name)
-        declared = raw.declared | {name: type for name, type in raw.outputs if type is not None}
+        returned = {name: type for name, type in raw.outputs if type is not None}
         is_built_once = self.environment is None and block is self.graph.block
         for node in raw.drain() if is_built_once else raw.nodes:
+            last = block.return_node.prev
             outputs = self._node(node, block, scope)
+            describe_nodes(node, _nodes_after(last, block))
             for name, value in zip(node.outputs, outputs):
                 if name:
-                    if name in declared:
-                        value.type = self._settled(value, declared[name], f"type of {name!r}")
+                    if name in returned:
+                        value.type = self._settled(value, returned[name], f"type of {name!r}")
+                    elif name in raw.declared:
+                        value.type = self._settled(value, raw.declared[name], f"type of {name!r}")
+                        describe_declared(value, from_proto(raw.declared[name], f"type of {name!r}"))
                     scope.values[name] = value
+        describe_values(scope.values, block, raw.described)
         self.depth -= 1
         return [scope[name] for name, _ in raw.outputs]
 
@@ -316,6 +327,15 @@ def _arity(message: str, raw: RawNode) -> NoReturn:
 def _surely(type: Type) -> str | None:
     """The ONNX name of ``type`` if it is a tensor or list; None for others: an optional value may be known to exist."""
     return onnx_name(type) if isinstance(type, (TensorType, ListType)) else None
+
+
+def _nodes_after(last: Node | None, block: Block) -> Iterator[Node]:
+    """The nodes of ``block`` behind ``last``, without constants that all nodes share, which stand at its start."""
+    node = next(iter(block.unchanging_nodes()), None) if last is None else last.next
+    while node is not None:
+        if node.kind != CONSTANT or node.output.type not in (NONE, FUNCTION):
+            yield node
+        node = node.next
 
 
 def _element(proto: TypeProto, where: str) -> Type:

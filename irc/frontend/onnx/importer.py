@@ -20,6 +20,7 @@ from irc.frontend.onnx.types import from_proto
 from irc.ir import Graph, Module
 from irc.ir.declared_outputs import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
+from irc.ir.metadata import DOC_STRING, GRAPH_NAME
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -53,6 +54,8 @@ class Importer:
         oldest = 1 if self.ir_version < _FIRST_WITH_OPSETS else None
         imports = read_imports(model.opset_import, "the model", oldest)
         raw = scan_graph(model.graph)
+        for key in (GRAPH_NAME, DOC_STRING):  # the module's metadata have these of the main graph
+            raw.metadata.pop(key, None)
         no_captures(raw)
         resolve(raw, imports, read_functions(model.functions), self.refuse_unknown)
         if not raw.outputs:

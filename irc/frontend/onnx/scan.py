@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.checks import text, texts
+from irc.frontend.onnx.descriptions import said_of, said_of_graph, said_of_values
 from irc.frontend.onnx.opsets import Operator, is_standard
 from irc.ir.ops.opaque import graph_key
 
@@ -97,13 +98,17 @@ class RawGraph:
         numbers: the position of each initializer in the message.
         declared: types that the graph declares of its values.
         captures: names it uses but does not define, and the user of each.
+        metadata: what the model says of it.
+        described: what the model says of its values, by name.
     """
 
     __slots__ = (
         "captures",
         "declared",
+        "described",
         "initializers",
         "inputs",
+        "metadata",
         "name",
         "nodes",
         "numbers",
@@ -123,6 +128,8 @@ class RawGraph:
         self.nodes: list[RawNode] = []
         self.declared: dict[str, TypeProto] = {}
         self.captures: dict[str, str] = {}
+        self.metadata: dict[str, str] = {}
+        self.described: dict[str, dict[str, str]] = {}
 
     def walk(self) -> Iterator[RawNode]:
         """All nodes, nested ones too, in pre-order."""
@@ -150,7 +157,7 @@ class RawGraph:
             yield from filter(None, node.outputs)
 
 
-def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> RawGraph:
+def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1, usual_name: str = "") -> RawGraph:
     """Read a graph with all that is nested in it. Raises IRC124, IRC125, IRC126, IRC133."""
     if depth > MAX_DEPTH:
         raise Error("IRC133", f"graphs nest deeper than {MAX_DEPTH} levels", where)
@@ -169,6 +176,8 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1) -> R
         graph.sparse[_initializer_name(graph, sparse.values.name)] = sparse
         graph.initializers.pop(sparse.values.name, None)
     graph.declared = {text(info.name, where): info.type for info in proto.value_info}
+    graph.described = said_of_values(proto, where)
+    graph.metadata = said_of_graph(proto, where, usual_name)
     _scan_nodes(graph, proto.node, depth)
     return graph
 
@@ -180,6 +189,8 @@ def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
     graph.inputs = dict.fromkeys(inputs)
     graph.outputs = [(name, None) for name in texts(proto.output, graph.where)]
     graph.declared = {text(info.name, graph.where): info.type for info in proto.value_info}
+    graph.described = said_of_values(proto, graph.where)
+    graph.metadata = said_of(proto, graph.where)
     _scan_nodes(graph, proto.node, 1)
     no_captures(graph)
 
@@ -270,7 +281,7 @@ def _scan_node(proto: NodeProto, depth: int) -> RawNode:
             key = text(attribute.name, node)
             if attribute.ref_attr_name:
                 raise Error("IRC132", f"functions with graphs as attributes are not supported ({key!r})", str(node))
-            node.graphs[key] = scan_graph(attribute.g, f"{key} of {node}", depth + 1)
+            node.graphs[key] = scan_graph(attribute.g, f"{key} of {node}", depth + 1, key)
         elif type == _GRAPHS:
             key = text(attribute.name, node)
             for number, graph in enumerate(attribute.graphs):

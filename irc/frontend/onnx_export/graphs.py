@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
+from irc.frontend.onnx_export.descriptions import annotate, describe, describe_value
 from irc.frontend.onnx_export.interfaces import (
     declare,
     declare_nested,
+    intermediate_type,
     is_complete,
     output_type,
     parameter_types,
@@ -21,6 +23,7 @@ from irc.frontend.onnx_export.operators import Signature, identity_since, signat
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Block, Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
+from irc.ir.metadata import GRAPH_NAME, merged
 from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.ops.onnx_defs import split_kind
 from irc.ir.ops.opaque import is_opaque
@@ -66,6 +69,8 @@ class GraphWriter:
         self._proto: GraphProto | None = None
         self._written: dict[Any, str] = {}
         self._is_opaque = any(is_opaque(node.kind) for node in graph.walk())
+        self._computed: dict[Value, str] = {}
+        """The results of nodes that were written in the present block, and their names."""
 
     def write(self, proto: GraphProto, module: Module | None = None) -> None:
         """Make ``proto``, which is empty, the graph; it is the main one of ``module``, if that is given."""
@@ -73,29 +78,40 @@ class GraphWriter:
         defaults = module.defaults if module else {}
         metadata = module.metadata if module else {}
         for value in self._graph.inputs:
-            declare(proto.input.add(), self.names(value), value.type)
+            info = proto.input.add()
+            declare(info, self.names(value), value.type)
+            describe_value(info, value.metadata)
             if isinstance(default := defaults.get(value.name), Tensor):
                 self._weights.add(default, proto.initializer.add(), value.name)
-        self._nodes(self._graph.block, proto.node)
+        computed = self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
-            type = output_type(value, metadata)
+            info, type = proto.output.add(), output_type(value, metadata)
             if self._is_opaque and not is_complete(type):
-                proto.output.add().name = name  # nobody knows it: nor did the model, perhaps
+                info.name = name  # nobody knows it: nor did the model, perhaps
             else:
-                declare(proto.output.add(), name, type)
+                declare(info, name, type)
+            describe_value(info, value.metadata)
+            computed.pop(value, None)
+        _declare_computed(proto.value_info, computed)
+        describe(proto, self._graph.metadata)
+        self._annotate(proto)
 
     # -- blocks ------------------------------------------------------------
 
-    def _nodes(self, block: Block, protos: Any) -> None:
+    def _nodes(self, block: Block, protos: Any) -> dict[Value, str]:
+        """Write the nodes of ``block``; returns their results by name, but for constants and those that have none."""
+        around, self._computed = self._computed, {}
         for node in block.nodes:
             if node.kind == CONSTANT:
                 self._constant(node, protos)
             elif node.kind == CALL:
                 self._call(node, protos.add())
             elif is_opaque(node.kind):
-                write_opaque(node, protos.add(), self)
+                self._opaque(node, protos.add())
             else:
                 self._operator(node, protos.add())
+        computed, self._computed = self._computed, around
+        return computed
 
     def _results(self, block: Block, protos: Any) -> Iterable[tuple[Value, str]]:
         """The values that a block returns, with their names: each made by a node in it, and none twice."""
@@ -120,13 +136,20 @@ class GraphWriter:
 
     def _block(self, block: Block, proto: GraphProto, name: str) -> None:
         """Make ``proto`` a nested graph."""
-        proto.name = name
+        proto.name = block.metadata.get(GRAPH_NAME, name)
+        describe(proto, block.metadata)
         for value, type in zip(block.params, parameter_types(block), strict=True):
-            declare_nested(proto.input.add(), self.names(value), type)
-        self._nodes(block, proto.node)
+            info = proto.input.add()
+            declare_nested(info, self.names(value), type)
+            describe_value(info, value.metadata)
+        computed = self._nodes(block, proto.node)
         types = returned_types(block)
-        for (_, given), type in zip(self._results(block, proto.node), types, strict=True):
-            declare_nested(proto.output.add(), given, type)
+        for (value, given), type in zip(self._results(block, proto.node), types, strict=True):
+            info = proto.output.add()
+            declare_nested(info, given, type)
+            describe_value(info, value.metadata)
+            computed.pop(value, None)
+        _declare_computed(proto.value_info, computed)
 
     def write_nested(
         self, body: Graph | Block, proto: GraphProto, declared: Sequence[Type | None], called: Sequence[str]
@@ -151,14 +174,21 @@ class GraphWriter:
             name = next(names, "")
             if name and (name not in taken or name == value.name):
                 writer.names.give(value, name)
-            _declare_as(proto.input.add(), writer.names(value), next(types, None))
-        writer._nodes(block, proto.node)
-        for _, name in writer._results(block, proto.node):
+            info = proto.input.add()
+            _declare_as(info, writer.names(value), next(types, None))
+            describe_value(info, value.metadata)
+        computed = writer._nodes(block, proto.node)
+        for value, name in writer._results(block, proto.node):
             wanted = next(names, "")
             if wanted and name != wanted and wanted not in taken:
                 _identity(name, wanted, proto.node)
                 name = wanted
-            _declare_as(proto.output.add(), name, next(types, None))
+            info = proto.output.add()
+            _declare_as(info, name, next(types, None))
+            describe_value(info, value.metadata)
+            computed.pop(value, None)
+        _declare_computed(proto.value_info, computed)
+        describe(proto, block.metadata)
 
     def names_inside(self, block: Block) -> set[str]:
         """The names of what is defined or used in ``block``, its own parameters left out."""
@@ -175,13 +205,15 @@ class GraphWriter:
         tensor: Tensor = node.attributes["value"]
         is_returned = value in self._returned
         if is_returned and (self._opsets[""] >= _CONSTANT_OF_ALL or tensor.dtype in _FIRST_CONSTANTS):
-            self._constant_node(tensor, protos.add(), value.name)
+            self._constant_node(node, protos.add(), value.name)
             return
         key = tensor.name or id(tensor)
         name = self._written.get(key)
         if name is None:
             self._written[key] = name = self.names.fresh(value.name) if is_returned else self.names(value)
-            self._weights.add(tensor, self._initializer(), name)
+            proto = self._initializer()
+            self._weights.add(tensor, proto, name)
+            describe(proto, merged([node.metadata, value.metadata]))
         if is_returned:
             _identity(name, self.names(value), protos)
         else:
@@ -191,12 +223,13 @@ class GraphWriter:
         assert self._proto is not None
         return self._proto.initializer.add()
 
-    def _constant_node(self, tensor: Tensor, proto: NodeProto, name: str) -> None:
-        proto.op_type = "Constant"
+    def _constant_node(self, node: Node, proto: NodeProto, name: str) -> None:
+        proto.op_type, proto.name = "Constant", self.names.node(node.name)
         proto.output.append(name)
+        describe(proto, node.metadata)
         attribute = proto.attribute.add()
         attribute.name, attribute.type = "value", attribute.TENSOR
-        fill(tensor, attribute.t, name)
+        fill(node.attributes["value"], attribute.t, name)
 
     def _call(self, node: Node, proto: NodeProto) -> None:
         function = node.inputs[0].node
@@ -207,6 +240,8 @@ class GraphWriter:
         proto.name = self.names.node(node.name)
         proto.input.extend(self._inputs(node.inputs[1:], len(node.inputs)))  # absent ones too: some want them all
         proto.output.extend(self.names(value) for value in node.outputs)
+        self._computed.update((value, self.names(value)) for value in node.outputs)
+        describe(proto, node.metadata)
 
     def _operator(self, node: Node, proto: NodeProto) -> None:
         kind = "onnx::If" if node.kind == IF else node.kind
@@ -215,6 +250,8 @@ class GraphWriter:
         known = signature(kind, self._opsets[proto.domain])
         proto.input.extend(self._inputs(node.inputs, known.fewest_inputs if known else 0))
         proto.output.extend(self._outputs(node, known))
+        self._computed.update((value, name) for value, name in zip(node.outputs, proto.output) if name)
+        describe(proto, node.metadata)
         for key, value in node.attributes.items():
             if key in (DECLARED_INPUTS, DECLARED_ROWS):  # which the body's types become
                 continue
@@ -224,15 +261,35 @@ class GraphWriter:
             attribute.name, attribute.type = key, attribute.GRAPH
             self._block(block, attribute.g, key)
 
+    def _opaque(self, node: Node, proto: NodeProto) -> None:
+        write_opaque(node, proto, self)
+        self._computed.update((value, name) for value, name in zip(node.outputs, proto.output) if name)
+        describe(proto, node.metadata)
+
     def _attribute(self, proto: Any, key: str, value: Any, known: Signature | None, node: Node) -> None:
         if isinstance(value, Graph):
             proto.name, proto.type = key, GRAPH
             self.names.adopt(value)
             GraphWriter(value, self._opsets, self._weights, self.names).write(proto.g)
-            proto.g.name = value.name
+            proto.g.name = value.metadata.get(GRAPH_NAME, value.name)
         else:
             type = known.attributes.get(key) if known else None
             write_attribute(proto, key, value, type, node.name or f"%{node.outputs[0].name}")
+
+    def _annotate(self, proto: GraphProto) -> None:
+        """Write the quantization annotations of this graph's own values and weights."""
+        graph, initializers = self._graph, {tensor.name for tensor in proto.initializer}
+
+        def written(name: str) -> str | None:
+            """What the model calls the value that irc calls ``name``."""
+            if not graph.has_value(name):
+                return None
+            value = graph.value(name)
+            return self.names(value) if value.made_by(CONSTANT) is None else _among(initializers, self.names(value))
+
+        for value in graph.values() if graph.has_metadata else ():
+            if value.metadata and value.block is graph.block and written(value.name):
+                annotate(proto, self.names(value), value.metadata, written)
 
     def _inputs(self, values: Iterable[Value], fewest: int) -> list[str]:
         names = ["" if value.type == NONE else self.names(value) for value in values]
@@ -250,6 +307,20 @@ class GraphWriter:
         while names and not names[-1]:
             names.pop()
         return names
+
+
+def _among(names: set[str], name: str) -> str | None:
+    return name if name in names else None
+
+
+def _declare_computed(infos: Any, computed: Mapping[Value, str]) -> None:
+    """Append to ``infos`` what is known of the types of values that a graph computes."""
+    for value, name in computed.items():
+        type = intermediate_type(value)
+        if type is not None:
+            info = infos.add()
+            declare(info, name, type)
+            describe_value(info, value.metadata)
 
 
 def _identity(name: str, result: str, protos: Any) -> None:
@@ -273,15 +344,19 @@ class FunctionWriter(GraphWriter):
         """Make ``proto``, which is empty, the function."""
         proto.name, proto.domain = function_name(self._graph.name), FUNCTION_DOMAIN
         proto.input.extend(value.name for value in self._graph.inputs)
-        self._nodes(self._graph.block, proto.node)
-        proto.output.extend(name for _, name in self._results(self._graph.block, proto.node))
+        computed = self._nodes(self._graph.block, proto.node)
+        for value, name in self._results(self._graph.block, proto.node):
+            proto.output.append(name)
+            computed.pop(value, None)
+        _declare_computed(proto.value_info, computed)
+        describe(proto, self._graph.metadata)
         for domain, version in {**self._opsets, FUNCTION_DOMAIN: 1}.items():
             entry = proto.opset_import.add()
             entry.domain, entry.version = domain, version
 
     def _constant(self, node: Node, protos: Any) -> None:
         if node.output.type not in (NONE, FUNCTION):
-            self._constant_node(node.attributes["value"], protos.add(), self.names(node.output))
+            self._constant_node(node, protos.add(), self.names(node.output))
 
     def _is_hoisted(self, value: Value) -> bool:
         return False

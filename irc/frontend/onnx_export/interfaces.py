@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.frontend.onnx.contradictions import contradiction
 from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.kinds import IF, ONNX_LOOP, SCAN
+from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
+from irc.ir.text.type_parser import parse_type
 from irc.ir.types import ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
 
 if TYPE_CHECKING:
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 
     from onnx import ValueInfoProto
 
-    from irc.ir import Block, Value
+    from irc.ir import Block, Graph, Value
+    from irc.passes.shapes import Inference
 
 
 def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
@@ -111,9 +115,54 @@ def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
     return completed(result_type(value), declared_type(value, metadata))
 
 
-def has_no_shape(type: Type) -> bool:
-    """Whether ``type`` is a tensor of unknown rank, which outputs and rows of scan outputs must not be."""
-    return isinstance(type, TensorType) and type.shape is None
+def intermediate_type(value: Value) -> Type | None:
+    """The type of a value that a graph computes, as far as is known; None if no element type is.
+
+    It is completed by the type that the model declares, if nothing contradicts it (`settle_declared`). Nothing is said
+    of optional values, which other tools may take to be there.
+    """
+    if value.metadata and DECLARED_TYPE in value.metadata:
+        found = completed(value.type, parse_type(value.metadata[DECLARED_TYPE]))
+    else:
+        found = value.type
+    return found if isinstance(found, TensorType | ListType) and is_complete(found) else None
+
+
+def settle_declared(graph: Graph, inference: Inference) -> None:
+    """Let values of ``graph`` keep of the types that the model declares only what nothing contradicts.
+
+    Contradicted are declarations of another element type, rank or size, and names of dimensions that inputs give, where
+    another size is known; a new name, which the model gives two different sizes, names none.
+    """
+    declared = [value for value in graph.values() if DECLARED_TYPE in value.metadata] if graph.has_metadata else []
+    named = {size for value in graph.inputs for size in value.type.shape or () if isinstance(size, str)}
+    found: dict[Value, Type] = {}
+    meanings: dict[str, Any] = {}
+    ambiguous: set[str] = set()
+    for value in declared:
+        type, proved = parse_type(value.metadata[DECLARED_TYPE]), inference.type_of(value)
+        if contradiction(value.type, type) is not None:
+            continue
+        found[value] = type
+        for said, size in zip(type.shape or (), proved.shape or ()):
+            if isinstance(said, str) and size is not None:
+                known = meanings.setdefault(said, said if said in named else size)
+                if known != size:
+                    ambiguous.add(said)
+    for value in declared:
+        metadata = dict(value.metadata)
+        del metadata[DECLARED_TYPE]
+        if value in found:
+            metadata[DECLARED_TYPE] = str(_agreeing(found[value], inference.type_of(value), ambiguous))
+        value.metadata = metadata
+
+
+def _agreeing(declared: Type, proved: Type, ambiguous: set[str]) -> Type:
+    """``declared`` without names that are ambiguous, where ``proved`` knows a size."""
+    if not isinstance(declared, TensorType) or declared.shape is None or proved.shape is None:
+        return declared
+    sizes = zip(declared.shape, proved.shape, strict=True)
+    return TensorType(declared.dtype, tuple([None if a in ambiguous and b is not None else a for a, b in sizes]))
 
 
 def _ranked(type: Type) -> Type:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.frontend.onnx_export.interfaces import has_no_shape, output_type
+from irc.frontend.onnx_export.interfaces import settle_declared
 from irc.frontend.onnx_export.operators import is_known
 from irc.frontend.onnx_export.opsets import choose
 from irc.frontend.onnx_export.spelling import FIRST_OPSET, spell_out
@@ -14,12 +14,11 @@ from irc.frontend.onnx_export.targets import state_sizes
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.functions import graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
-from irc.ir.ops.loops import known_rows
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
 from irc.passes import PassManager
-from irc.passes.shapes import ShapeInference
+from irc.passes.shapes import Inference
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -37,10 +36,8 @@ def prepare(module: Module) -> dict[str, int]:
     if any(node.kind.endswith("_") and not is_opaque(node.kind) for node in _nodes(module)):
         PassManager("remove-mutation").run(module)
     _refuse(module)
-    needed = [output_type(value, module.metadata) for value in module.main.outputs]
-    needed += [row for node in _nodes(module) for row in known_rows(node)]
-    if any(map(has_no_shape, needed)):
-        PassManager([ShapeInference()]).run(module)
+    for graph in _graphs(module):
+        settle_declared(graph, Inference(graph).run())
     opsets = choose(_nodes(module), module.metadata)
     for graph in _graphs(module):
         spell_out(graph, opsets[""])

@@ -12,6 +12,7 @@ from irc.errors import Error
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
 from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
+from irc.ir.metadata import provenance
 from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ir.value import Value
@@ -64,11 +65,12 @@ def spell_out(graph: Graph, opset: int) -> None:
             spell = _axes_as_input
         if spell is None:
             continue
-        result = spell(node, _Emitter(node, opset))
-        name = node.output.name
-        node.output.replace_all_uses_with(result)
+        result, old = spell(node, _Emitter(node, opset)), node.output
+        if result.node is not None:
+            result.node.name = result.node.name or node.name
+        old.replace_all_uses_with(result)
         node.erase()
-        result.name = name
+        result.succeed(old)
 
 
 class _Emitter:
@@ -78,6 +80,7 @@ class _Emitter:
         self._builder = Builder.before(node)
         self._stem = node.output.name
         self._opset = opset
+        self._metadata = provenance([node])
 
     def op(self, name: str, inputs: Sequence[Value], shape: Sequence[Dim], **attributes: Any) -> Value:
         """The result of an operator, which has the element type of its first input."""
@@ -91,6 +94,7 @@ class _Emitter:
         node = self._builder.node(
             kind, inputs, [type], names=[self._stem], attributes=attributes, version=version, name=name
         )
+        node.metadata = self._metadata
         return node.output
 
     def numbers(self, values: Any) -> Value:

@@ -14,6 +14,7 @@ from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS
 from irc.ir.node import Node
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
 from irc.ir.text.lexer import BARE_VALUE_NAME, STRING_BODY, VALUE_NAME, WS, Scanner, terminal
+from irc.ir.text.metadata import read_metadata
 from irc.ir.text.readable import readable
 from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
@@ -85,6 +86,7 @@ class GraphParser:
                 node = self._close()
             else:
                 self.graph.set_outputs(self._values("return"))
+                read_metadata(scan, self.graph)
                 return
 
     def _end(self) -> str:

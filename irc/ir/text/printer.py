@@ -14,6 +14,7 @@ from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.text.literals import literal_text
+from irc.ir.text.metadata import metadata_notes
 from irc.ir.text.names import attribute_text, graph_text, kind_text, note_text, value_text
 from irc.ir.text.readable import readable
 from irc.ir.types import Type
@@ -96,6 +97,7 @@ class _Printer:
         yield f"{graph_text(self.graph.name)}({params}):{self._types_told(self.graph.inputs)}\n"
         yield from self._nodes(self.graph.block)
         yield f"  return ({', '.join(map(self.name, self.graph.outputs))})\n"
+        yield from metadata_notes(self.graph)
 
     def _nodes(self, top: Block) -> Iterator[str]:
         """The lines of all nodes, blocks within blocks."""

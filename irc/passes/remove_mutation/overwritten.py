@@ -67,7 +67,7 @@ def _make_functional(names: set[str], graph: Graph) -> None:
         kind = functional_kind(node)
         assert kind is not None
         plain = counterpart(node, kind, node.inputs, [node.output.type]).insert_before(node).output
-        name = node.output.name
-        node.output.replace_all_uses_with(plain)
+        written = node.output
+        written.replace_all_uses_with(plain)
         node.erase()
-        plain.name = name
+        plain.succeed(written)

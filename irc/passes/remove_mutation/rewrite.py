@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
 from irc.ir.kinds import IDENTITY, IF
+from irc.ir.metadata import provenance
 from irc.ir.ops.layouts import keeps_layout
 from irc.ir.types import TENSOR, Type
 from irc.passes.remove_mutation.family import Family, Step
@@ -88,15 +89,17 @@ class _Rewrite:
             if part is value:
                 continue
             if user is self._graph.block.return_node and not self._graph.is_function:
-                part = self._named(part, self._names[value])
+                part = self._named(part, self._names[value], value.metadata)
             user.replace_uses(value, part)
 
-    def _named(self, part: Value, name: str) -> Value:
-        """``part`` as an output of the graph that is called ``name``."""
+    def _named(self, part: Value, name: str, metadata: Mapping[str, str]) -> Value:
+        """``part`` as an output of the graph that is called ``name`` and has ``metadata``."""
         end = self._graph.block.return_node
         if part.node is None or part.block is not self._graph.block or part.uses_by(end):
             part = Builder.before(end).op(IDENTITY, part, type=part.type)
         part.name = name
+        if metadata:
+            part.metadata = metadata
         return part
 
     def _replace(self, node: Node, target: Value) -> None:
@@ -108,16 +111,16 @@ class _Rewrite:
         exact = is_like_first(node, kind)
         value = self._compute(node, kind, old.type if exact else TENSOR)
         is_alike = value.node is not None and keeps_layout(value.node)
-        emit = _emitter(node)
+        emit = _emitter(node, provenance([node]))
         if not exact:
             value, is_alike = emit("irc::overwrite", old, value, type=old.type), True
-        name = node.output.name if node.outputs else None
+        written = node.output if node.outputs else None
         if not family.keeps_layout:
             self._parts[node, target] = {node.block: value}
         elif target is family.root and not is_alike:
             value = self._laid_out_as(old, value, emit)
-        if name is not None and (target is family.root or not family.keeps_layout):
-            value.name = name
+        if written is not None and (target is family.root or not family.keeps_layout):
+            value.succeed(written)
         for part in family.parts(target):
             old = self._part(part.whole, self._seen[node], node)
             if part.piece is not None:
@@ -179,12 +182,18 @@ class _Rewrite:
         return next((parts[block] for block in before.block.around() if block in parts), None)
 
 
-def _emitter(before: Node) -> Callable[..., Value]:
-    """Inserts nodes before a node: ``emit(kind, *inputs, type=TENSOR)``, where inputs may be Python values."""
+def _emitter(before: Node, metadata: Mapping[str, str]) -> Callable[..., Value]:
+    """Inserts nodes before a node: ``emit(kind, *inputs, type=TENSOR)``, where inputs may be Python values.
+
+    They have ``metadata``.
+    """
     builder = Builder.before(before)
 
     def emit(kind: str, *inputs: Any, type: Type = TENSOR) -> Value:
         values = [v if isinstance(v, Value) else builder.constant(v) for v in inputs]
-        return builder.op(kind, *values, type=type)
+        made = builder.op(kind, *values, type=type)
+        if made.node is not None:
+            made.node.metadata = metadata
+        return made
 
     return emit

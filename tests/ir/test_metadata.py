@@ -1,0 +1,182 @@
+"""Metadata of nodes, values and blocks: text, copies, moves; merging them, within bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from irc.errors import Error
+from irc.ir import Graph, parse_graph, parse_module, structurally_equal
+from irc.ir.metadata import MOST_CHARACTERS, MOST_SOURCES, SOURCE, frozen, inlined, merged, provenance, sources
+from irc.passes import PassManager
+
+TEXT = """graph(%x : Float(2),
+      %"odd name" : bool):
+  %y : Float(2) = onnx::Relu(%x) # relu
+  prim::Print(%y)
+  %z : Float(2), %w : Float(2) = prim::If(%"odd name")
+    block0():
+      %n : Float(2) = onnx::Neg(%y)
+      -> (%n, %y)
+    block1():
+      -> (%x, %x)
+  %s : Float(2) = prim::FusionGroup_0(%z, %w)
+  return (%s)
+# metadata {"author": "somebody"}
+# metadata %x {"unit": "px\\n\\ud800\\u00e9"}
+# metadata %"odd name" {"a": ""}
+# metadata node %y {"irc.source": "a, b", "odd \\"key\\"": "{}"}
+# metadata node 2 {"n": "1"}
+# metadata %w {"w": "w"}
+# metadata block 1 %z {"irc.graph_name": "else"}
+# metadata node %n {"in": "block"}
+with prim::FusionGroup_0 = graph(%p : Float(2),
+      %q : Float(2)):
+  %r : Float(2) = onnx::Add(%p, %q)
+  return (%r)
+# metadata node %r {"in": "group"}
+
+graph f(%v : Float(2)):
+  return (%v)
+# metadata {"of": "a function"}
+"""
+TEXT = TEXT.replace("node 2", "node 1")
+
+
+def test_text_is_read_back_exactly():
+    module = parse_module(TEXT)
+    assert str(module) == TEXT
+    assert module.main.metadata == {"author": "somebody"}
+    assert module.main.value("x").metadata == {"unit": "px\n\ud800\u00e9"}
+    group = module.main.value("s").node.attributes["Subgraph"]
+    assert group.value("r").node.metadata == {"in": "group"}
+    assert structurally_equal(module, parse_module(str(module)), metadata=True) is None
+
+
+def test_text_without_the_notes_differs_in_nothing_else():
+    plain = parse_module("\n".join(line for line in TEXT.splitlines() if not line.startswith("# metadata")))
+    module = parse_module(TEXT)
+    assert structurally_equal(module, plain) is None
+    assert "metadata" in structurally_equal(module, plain, metadata=True)
+    assert not plain.main.has_metadata
+
+
+def test_copies_have_it():
+    module = parse_module(TEXT)
+    assert str(module.copy()) == TEXT
+    assert str(module.main.copy()) == str(module.main)
+
+
+def test_comments_that_only_look_alike_are_comments():
+    graph = parse_graph("graph(%x : Tensor):\n  return (%x)\n# metadata of this are not known\n# metadata: {}\n")
+    assert not graph.metadata
+
+
+@pytest.mark.parametrize(
+    ("note", "code"),
+    [
+        ("{", "IRC110"),
+        ('{"a": 1}', "IRC110"),
+        ('{"a": "b"', "IRC110"),
+        ('{"a": "b"} more', "IRC110"),
+        ('{"a": {"b": "c"}}', "IRC110"),
+        ("{" + '"a": {' * 100_000, "IRC110"),
+        ('{"a": "b", "a": "c"}', "IRC112"),
+        ('%x {"a": "b"}', ""),
+        ('%nowhere {"a": "b"}', "IRC111"),
+        ('node {"a": "b"}', "IRC110"),
+        ('node %x {"a": "b"}', "IRC111"),
+        ('node 1 {"a": "b"}', "IRC111"),
+        ('0 {"a": "b"}', "IRC110"),
+        ('block 0 %y {"a": "b"}', "IRC111"),
+        ('block 1 0 {"a": "b"}', "IRC111"),
+    ],
+)
+def test_notes_that_are_wrong(note, code):
+    text = f"graph(%x : Tensor):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n# metadata {note}\n"
+    if not code:
+        assert parse_graph(text).value("x").metadata == {"a": "b"}
+        return
+    with pytest.raises(Error) as error:
+        parse_graph(text)
+    assert (error.value.code, error.value.where.split(":")[1]) == (code, "4")
+
+
+def test_one_thing_has_one_note():
+    with pytest.raises(Error, match="IRC112"):
+        parse_graph('graph(%x : Tensor):\n  return (%x)\n# metadata {"a": "b"}\n# metadata {"c": "d"}\n')
+
+
+def test_it_is_read_only_and_of_strings():
+    graph = Graph()
+    value = graph.add_input(parse_graph("graph(%x : Tensor):\n  return (%x)\n").value("x").type, "x")
+    with pytest.raises(TypeError):
+        value.metadata["a"] = "b"
+    value.metadata = {"a": "b"}
+    with pytest.raises(TypeError):
+        value.metadata["a"] = "c"
+    with pytest.raises(TypeError, match="strings"):
+        value.metadata = {"a": 1}
+    assert value.metadata == {"a": "b"}
+
+
+def test_groups_and_their_dissolution_keep_it():
+    graph = parse_graph("""graph(%x : Float(2)):
+  %a : Float(2) = onnx::Exp(%x) # exp
+  %b : Float(2) = onnx::Neg(%a) # neg
+  return (%b)
+# metadata node %a {"k": "exp"}
+# metadata %b {"doc": "result"}
+# metadata node %b {"k": "neg"}
+""")
+    PassManager("fuse").run(graph)
+    (group,) = graph.nodes
+    inside = group.attributes["Subgraph"]
+    assert [node.metadata.get("k") for node in inside.nodes] == ["exp", "neg"]
+    assert graph.value("b").metadata == {"doc": "result"}
+    assert structurally_equal(parse_graph(str(graph)), graph, metadata=True) is None
+
+
+# -- merging -------------------------------------------------------------------
+
+
+def test_texts_that_differ_follow_each_other():
+    a, b = {"scope": "A", "same": "s"}, {"scope": "B", "same": "s", "own": "o"}
+    assert merged([a, b]) == {"scope": "A; B", "same": "s", "own": "o"}
+    assert merged([merged([a, b]), b, a]) == merged([a, b])
+    assert merged([{}, frozen(a), {}]) == a
+    assert merged([]) == {}
+
+
+def test_merging_ends():
+    """However often: the text has a bound, and stays as it is once that is reached."""
+    text = {"trace": "x" * (3 * MOST_CHARACTERS), SOURCE: "first"}
+    assert merged([text, text]) == text
+    for i in range(2_000):
+        text = merged([text, {"trace": f"number {i}", SOURCE: f"node {i}"}])
+    assert len(text["trace"]) <= 3 * MOST_CHARACTERS + 10
+    names = text[SOURCE].split(", ")
+    assert names == ["first", *(f"node {i}" for i in range(MOST_SOURCES - 1)), "..."]
+    short: dict[str, str] = {}
+    for i in range(2_000):
+        short = dict(merged([short, {"trace": f"number {i}"}]))
+    assert MOST_CHARACTERS / 2 < len(short["trace"]) < 2 * MOST_CHARACTERS
+    assert short["trace"].endswith("...")
+
+
+def test_sources_are_names_of_nodes_or_of_their_first_results():
+    graph = parse_graph("""graph(%x : Float(2)):
+  %c : Float() = prim::Constant[value=splat(1.)]()
+  %a : Float(2) = onnx::Add(%x, %c)
+  %b : Float(2) = onnx::Neg(%a) # neg
+  return (%b)
+# metadata node %b {"k": "v"}
+""")
+    constant, add, neg = graph.nodes
+    assert [sources(node) for node in (constant, add, neg)] == [[], ["a"], ["neg"]]
+    made = provenance([add, neg])
+    assert made == {"k": "v", SOURCE: "a, neg"}
+    add.metadata = made
+    assert sources(add) == ["a", "neg"]
+    assert provenance([neg, add])[SOURCE] == "neg, a"
+    assert provenance([constant]) == {}
+    assert inlined(neg, add)[SOURCE] == "a/neg, neg/neg"
