@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc import __version__
+from irc.errors import Error
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
@@ -92,7 +93,12 @@ def compile(
         report.notes += _declared_wrongly(module)
         clock.lap("passes")
         tell("lowering")
-        compiled = CompiledModel(module, report, options)
+        try:
+            compiled = CompiledModel(module, report, options)
+        except Error as error:
+            from irc.check.locate import since_pass
+
+            raise since_pass(error, model, manager) from error
         clock.lap("lower")
         report.seconds = clock.laps
         _describe(report, module.main, passed)

@@ -13,6 +13,7 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.loading import load_module
 from irc.passes import Pass, PassManager
+from irc.passes.faults import with_note
 from irc.passes.instruments import PassEnds
 from irc.runtime.model import CompiledModel
 
@@ -92,6 +93,30 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
         return f"the pass that made it so is not known, as compiling it again fails: {error}"
     first = f", which changes {value} first" if value else ""
     return f"it is right before pass {names[at - 1]}, and wrong after it{first}"
+
+
+def since_pass(error: Error, source: Any, manager: PassManager) -> Error:
+    """The ``error`` of lowering what ``manager`` made of ``source``, which names the pass since which it is raised.
+
+    It is returned as it is if the model cannot be lowered without passes either.
+    """
+    prefixes = _Prefixes(source, manager)
+    try:
+        names = prefixes.passes()
+        if not _is_lowered(prefixes.after(0)) or _is_lowered(prefixes.after(len(names))):
+            return error
+        at = first_wrong(len(names), lambda count: not _is_lowered(prefixes.after(count)))
+    except Error:
+        return error
+    return Error(error.code, with_note(error.message, f"since pass {names[at - 1]}"), error.where)
+
+
+def _is_lowered(module: Module) -> bool:
+    try:
+        CompiledModel(module)
+    except Error:
+        return False
+    return True
 
 
 def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:

@@ -56,33 +56,36 @@ def with_note(message: str, note: str) -> str:
     return f"{said} ({note}){first[len(said) :]}{end}{rest}"
 
 
+def is_ours(made: object) -> bool:
+    """Whether the class of a pass or instrument is irc's own."""
+    return package_of(type(made).__module__) == "irc"
+
+
 def _of_pass(error: BaseException, p: Pass) -> Error:
     name = f"pass {print_pass(p)}"
     module = type(p).__module__
-    is_ours = package_of(module) == "irc"
-    of_pass = _within(module) if is_ours else _in_package(package_of(module))
-    place = last_line(error, _of_nobody_known) if is_ours else last_line(error, of_pass)
+    of_pass = _within(module) if is_ours(p) else _in_package(package_of(module))
+    place = last_line(error, _of_nobody_known if is_ours(p) else of_pass)
     if isinstance(error, Error):
-        where = error.where if is_ours else ", ".join(filter(None, (place, error.where)))
+        where = error.where if is_ours(p) else ", ".join(filter(None, (place, error.where)))
         is_named = f"pass {p.name}" in error.message
         return Error(error.code, error.message if is_named else with_note(error.message, f"pass {p.name}"), where)
     node = _node_at(error, of_pass)
     at = f", at {describe(node)}" if node is not None else ""
-    code = "IRC309" if is_ours and not place else "IRC305"
-    return Error(code, f"{described(error)} (raised by {name}{at})", place or last_line(error, of_pass))
+    code = "IRC309" if is_ours(p) and not place else "IRC305"
+    return Error(code, f"{described(error)} (raised by {name}{at})", place or _line_in(error, of_pass))
 
 
 def of_instrument(error: BaseException, instrument: object, moment: str) -> Error | None:
     """The Error for what ``instrument`` raised at a ``moment``; None if that is to be raised as it is."""
     module = type(instrument).__module__
-    is_ours = package_of(module) == "irc"
-    if _ends_the_program(error) or (is_ours and isinstance(error, Error | OSError)):
+    if _ends_the_program(error) or (is_ours(instrument) and isinstance(error, Error | OSError)):
         return None  # irc's own instruments name the pass; the stream that they write to may be full
     name = f"instrument {type(instrument).__name__}, {moment}"
-    place = last_line(error, _within(module) if is_ours else _in_package(package_of(module)))
+    place = last_line(error, _within(module) if is_ours(instrument) else _in_package(package_of(module)))
     if isinstance(error, Error):
         return Error(error.code, with_note(error.message, name), ", ".join(filter(None, (place, error.where))))
-    return Error("IRC309" if is_ours else "IRC305", f"{described(error)} (raised by {name})", place)
+    return Error("IRC309" if is_ours(instrument) else "IRC305", f"{described(error)} (raised by {name})", place)
 
 
 def _ends_the_program(error: BaseException) -> bool:
@@ -124,6 +127,11 @@ def _nodes_in(frame: FrameType) -> Iterator[Node]:
     if isinstance(node := variables.get("node"), Node):
         yield node
     yield from (value for value in reversed(variables.values()) if isinstance(value, Node))
+
+
+def _line_in(error: BaseException, of_pass: Callable[[FrameType], bool]) -> str:
+    """The innermost line of a pass; of one that inherits all that it does, that of what it inherits."""
+    return last_line(error, of_pass) or last_line(error, lambda frame: _module_of(frame) != __name__)
 
 
 def _within(module: str) -> Callable[[FrameType], bool]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from irc.errors import Error, package_of
-from irc.passes.faults import with_note
+from irc.errors import Error
+from irc.passes.faults import is_ours, with_note
 from irc.passes.instruments import Instrument, OptimisationLimit, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.pipeline import Pipeline, Repeat, print_pass
@@ -78,7 +78,7 @@ def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Er
         manager.watched_by([verifier, *instruments]).run(module)
     except Error as failed:
         return verifier.found, f"compiling it again to find out failed otherwise: {failed}"
-    suspects = dict.fromkeys(p.name for p in _passes(manager.pipeline) if not _is_ours(p))
+    suspects = dict.fromkeys(p.name for p in _passes(manager.pipeline) if not is_ours(p))
     named = f"; what did does not do the same each time, perhaps {' or '.join(suspects)}" if suspects else ""
     return None, f"no pass did when it was compiled again{named}"
 
@@ -87,12 +87,7 @@ def _repeated(instrument: Instrument, verifier: VerifyEach) -> list[Instrument]:
     """What does the same to graphs as ``instrument`` when a pipeline runs again."""
     if isinstance(instrument, OptimisationLimit):
         return [OptimisationLimit(instrument.limit, StringIO())]
-    return [] if _is_ours(instrument) else [_Watched(instrument, verifier)]
-
-
-def _is_ours(made: Pass | Instrument) -> bool:
-    """Whether the class of a pass or instrument is irc's own."""
-    return package_of(type(made).__module__) == "irc"
+    return [] if is_ours(instrument) else [_Watched(instrument, verifier)]
 
 
 def _unlocated(error: Error, why: str) -> Error:
@@ -113,7 +108,7 @@ class _VerifyOthers(VerifyEach):
 
     def watches(self, p: Pass) -> bool:
         """Whether ``p`` is not irc's."""
-        return not _is_ours(p)
+        return not is_ours(p)
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
         """Keep the context, where analyses are."""
@@ -145,13 +140,13 @@ class _VerifyAll(VerifyEach):
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         """Look at types before a pass that may spoil them."""
         super().before(p, graph, ctx)
-        if graph.is_main and not _is_ours(p):  # the first graph that it runs on
+        if graph.is_main and not is_ours(p):  # the first graph that it runs on
             self._agreed = ctx.module is not None and contradiction(ctx.module) is None
 
     def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
         """Look at types, too."""
         super().pass_ended(module, last)
-        if self._agreed and not _is_ours(last[0]):
+        if self._agreed and not is_ours(last[0]):
             fault = contradiction(module)
             if fault is not None:
                 self.found = Error(fault.code, f"after pass {self.words(last)}: {fault.message}", fault.where)
