@@ -121,7 +121,7 @@ TABLES = {
     "looking at strides": layouts.LOOKING | layouts.VIEWS_OR_COPIES,
     "laid out anew": layouts.LAID_OUT_ANEW | layouts.WITH_GAPS,
     "laid out in order": layouts._CONTIGUOUS | layouts._SAME_ORDER | layouts._PARTS.keys(),
-    "laid out like the first": layouts._LIKE_FIRST | layouts._MEMORY_FORMAT.keys(),
+    "laid out like the first": layouts._LIKE_FIRST | layouts._MEMORY_FORMAT.keys() | layouts._LAID_OUT_OTHERWISE,
     "outputs": OPTIONAL_OUTPUTS,
     "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
     "views": VIEWS,

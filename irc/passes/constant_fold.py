@@ -14,6 +14,7 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
+from irc.ir.ops.layouts import contiguous_if
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
     argument,
@@ -25,6 +26,7 @@ from irc.passes.folding import (
     stored_bytes,
     tensor_bytes,
 )
+from irc.passes.layouts import Layouts
 from irc.passes.options import check_not_negative
 from irc.passes.quantised import QUANTISING, dequantises
 from irc.passes.refused import Refused
@@ -57,6 +59,7 @@ class ConstantFold:
     - loops;
     - fusion groups, which may hold loops; pointwise groups are computed once at run time instead;
     - results that something writes into;
+    - results that do not lie in memory as constants do, if something sees that;
     - nodes that fail when computed: they fail at run time, where the user sees the inputs;
     - quantised weights (`irc.passes.quantised`): QuantizeLinear and DequantizeLinear, and what would turn
       elements of 8 bits or fewer into larger ones. Runs compute these once, and other runtimes have kernels for them.
@@ -148,6 +151,7 @@ class _Folder:
             ctx.memory[key] = _Budget(max(options.max_growth, weights // _GROWTH_SHARE))
         self.budget: _Budget = ctx.memory[key]
         self.refused: dict[Node, str] = {}
+        self._layouts = Layouts(rewriter.graph, rewriter.db, ctx.memory)
         self.changed = False
         self.look_again = False
         self.out_of_room = False
@@ -159,6 +163,7 @@ class _Folder:
     def walk(self, graph: Graph) -> None:
         """Visit all nodes in pre-order, those of branches taken where they go."""
         self.refused.clear()
+        self._layouts = Layouts(graph, self.rewriter.db, self.ctx.memory)
         self.look_again = self.out_of_room = False
         pending = list(reversed(graph.nodes))
         with self.rewriter.db.rewrite():  # of many branches that are taken, what follows is found once
@@ -255,7 +260,7 @@ class _Folder:
         if node.kind in QUANTISING or dequantises(node, types):
             raise Refused("weights that are quantised stay so")
         splats = splat_result(node, types, self.ctx.evaluate)
-        if splats is not None:
+        if splats is not None and (contiguous_if(node) == () or not self._layouts.is_seen(node.outputs)):
             return _Result(splats)
         gone = [v for v in dict.fromkeys(node.inputs) if v.user_count == 1]
         replaced = sum(stored_bytes(constant_value(v)) for v in gone)
@@ -266,6 +271,8 @@ class _Folder:
         results = computed(self.ctx.evaluate, node, [argument(v) for v in node.inputs])
         if results is None:
             return None
+        if not all(map(_lies_as_constant, results)) and self._layouts.is_seen(node.outputs):
+            raise Refused("something looks at how its result lies in memory, and constants lie in order")
         largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
         size = sum(map(stored_bytes, contents))
@@ -282,6 +289,15 @@ class _Folder:
         if size > free and size - replaced > self.budget.bytes:
             self.out_of_room = True
             raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
+
+
+def _lies_as_constant(result: Any) -> bool:
+    """Whether ``result`` is no array, or one whose elements lie in order and are all of its memory."""
+    if not isinstance(result, np.ndarray):
+        return True
+    array = cast("np.ndarray[Any, Any]", result)
+    base = cast("Any", array.base)
+    return array.flags.c_contiguous and (base is None or getattr(base, "nbytes", None) == array.nbytes)
 
 
 def _content(result: Any, type: Type, largest: int) -> Any:

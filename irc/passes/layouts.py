@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.ir import Block, Graph, Node
 
-_CALLS = frozenset({CALL, "prim::CallMethod"})
+_HANDING_ON = frozenset({CALL, "prim::SetAttr"})
+"""What hands its operands to other functions of the module, or to the next run."""
 
 
 class Layouts:
@@ -103,8 +104,8 @@ class Layouts:
 
     def _looks(self, node: Node) -> bool:
         """Whether ``node`` may hand its operands to what sees their layouts."""
-        if node.kind in _CALLS:
-            return node.kind != CALL or self._module_looks
+        if node.kind in _HANDING_ON:
+            return self._module_looks
         inner = inner_graph(node)
         return _may_look(node) if inner is None else any(map(_may_look, with_subgraphs(inner)))
 
@@ -120,7 +121,7 @@ class Layouts:
         """Whether any function of the module may see layouts. No pass adds what does if there was nothing."""
         module = self._graph.module
         if module is None:
-            return self._graph.is_function or any(node.kind in _CALLS for node in self._graph.walk())
+            return True
         key = (Layouts, module)
         if key not in self._memory:
             self._memory[key] = any(_may_look(node) for node in with_subgraphs(*module.graphs.values()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops import onnx_alias, schemas
+from irc.ir.ops.layouts import WITH_GAPS
 from irc.ir.ops.movers import ORDERED
 from irc.ir.slots import Slot, bodies, slots
 
@@ -30,7 +31,7 @@ _RESHAPES = frozenset(
 """Operators whose first result has all elements of the first input, in their order, each once."""
 
 _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.DOMAINS))
-"""Namespaces of operators whose kernels give fresh results in C order."""
+"""Namespaces of operators whose kernels give fresh results of which each element has a place of its own."""
 
 
 class Whole:
@@ -74,7 +75,7 @@ class Whole:
     def _is_fresh(self, value: Value) -> bool:
         """Whether the node of ``value`` allocates it, or the caller gives it up."""
         node = value.node
-        if node is not None and not all(made.kind.startswith(_MAKERS) for made in _makers(node)):
+        if node is not None and not all(_makes_dense(made.kind) for made in _makers(node)):
             return False
         wanted = Kind.DONATED if node is None else Kind.TEMPORARY
         memory = self._db.location_set(value)
@@ -105,6 +106,11 @@ class Whole:
             return []
         given = [] if slot.input is None else [node.inputs[slot.input]]
         return [*given, *(body.returns[slot.returned] for body in bodies(node))]
+
+
+def _makes_dense(kind: str) -> bool:
+    """Whether fresh results of operators of ``kind`` have no gaps."""
+    return kind.startswith(_MAKERS) and kind not in WITH_GAPS
 
 
 def _makers(node: Node) -> Iterable[Node]:

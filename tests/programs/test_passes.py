@@ -48,6 +48,15 @@ def test_pipelines_change_no_result(program: Program, pipeline: str) -> None:
     check(program, pipeline)
 
 
+@examples(50)
+@given(
+    programs(("torch", "torch views", "torch writes", "layouts", "layout writes", "lists", "calls"), size=24),
+    st.sampled_from(["remove-mutation", "inline,remove-mutation", "in-place,remove-mutation", "constant-fold"]),
+)
+def test_what_sees_memory_layouts_sees_the_same(program: Program, pipeline: str) -> None:
+    check(program, pipeline)
+
+
 @examples(80)
 @given(dense, pipelines)
 def test_pipelines_change_no_result_whichever_way_branches_go(program: Program, pipeline: str) -> None:

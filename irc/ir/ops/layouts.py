@@ -48,6 +48,12 @@ _LIKE_FIRST = _aten(
 )
 """Operators whose results lie as the first operand does, without its gaps, unless a memory format is given."""
 
+_LAID_OUT_OTHERWISE = _aten("angle log_sigmoid")
+"""Pointwise operators whose results may be contiguous though the operand is not."""
+
+_PRESERVE = 1
+"""The memory format of results that lie as the operand does, as torch counts formats; 0 is contiguous."""
+
 _MEMORY_FORMAT = {
     "aten::clone": 1,
     "aten::contiguous": 1,
@@ -78,14 +84,13 @@ def keeps_layout(node: Node) -> bool:
     """Whether the result of ``node`` lies as the first operand if that has no gaps: no other tensor has a say."""
     if any(isinstance(v.type, TensorType) for v in node.inputs[1:]):
         return False
-    return _is_pointwise(node) or (node.kind in _LIKE_FIRST and _format(node) is None)
+    if _is_pointwise(node):
+        return node.kind not in _LAID_OUT_OTHERWISE
+    return node.kind in _LIKE_FIRST and _format(node) is None
 
 
 def contiguous_if(node: Node) -> Sequence[Value] | None:
-    """The operands that must be contiguous for the result of ``node`` to be so for certain; None if it may not be.
-
-    Results are those with one output, which is a tensor.
-    """
+    """The operands that make the only result of ``node`` contiguous if they all are; None if nothing certainly does."""
     kind = node.kind
     if kind in _CONTIGUOUS:
         return ()
@@ -116,5 +121,6 @@ def _format(node: Node) -> object:
     if at is None or at >= len(node.inputs) or is_none(node.inputs[at]):
         return None
     found = constant_value(node.inputs[at])
-    number = getattr(found, "number", found)
-    return {1: None}.get(number, number) if isinstance(number, int) else "?"  # 1: as the operand has it
+    if type(found) is not int:
+        return "?"
+    return None if found == _PRESERVE else found
