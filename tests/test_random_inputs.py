@@ -25,7 +25,7 @@ from irc.runtime.model import CompiledModel
 from tests.cli.helpers import Command
 
 
-def parsed(inputs: str, body: str, constants: str = "", opset: int = 18) -> onnx.ModelProto:
+def parsed(inputs: str, body: str, constants: str = "", opset: int = 20) -> onnx.ModelProto:
     text = f'<ir_version: 9, opset_import: ["" : {opset}]> g ({inputs}) => (float y) <{constants}> {{ {body} }}'
     proto = onnx.parser.parse_model(text)
     proto.graph.output[0].type.Clear()
@@ -126,6 +126,17 @@ FITTING: dict[str, tuple[str, str, str]] = {
         "int64[1] one = {1}",
     ),
     "unnamed sizes": ("float[?, ?] x", "y = MatMul(x, w)", TABLE),
+    "axes to pad": (f"{NUMBERS}, int64[2] p, float v, int64[1] a", "y = Pad(x, p, v, a)", ""),
+    "parts of a sequence": (
+        f"{NUMBERS}, int64[2] p",
+        "s = SplitToSequence<axis=1>(x, p) y = ConcatFromSequence<axis=1>(s)",
+        "",
+    ),
+    "the shape of a grid": ("float[n, 2, 3] t, int64[4] s", "y = AffineGrid(t, s)", ""),
+    "the shape of an image of blocks": ("float[n, 6, 4] x, int64[2] s, int64[2] b", "y = Col2Im(x, s, b)", ""),
+    "the axis of a transform": ("float[n, 8, 3, 2] x, int64 a", "y = DFT(x, , a)", ""),
+    "the length of a transform": ("float[n, 8, 1] x, int64 l", "y = DFT(x, l)", ""),
+    "frames": ("float[n, 20, 1] x, int64 s, int64 l", "y = STFT(x, s, , l)", ""),
     "a sequence": ("seq(float[n]) x, int64 i", "y = SequenceAt(x, i)", ""),
 }
 
@@ -202,6 +213,21 @@ def test_numbers_that_are_compared_with_constants_are_these() -> None:
     model = irc.compile(parsed("float[1, 1, n] x, int64 rate", body, "int64 known = {16000}"))
     feeds = made(model)
     assert feeds["rate"] == 16000 and feeds["x"].shape[2] >= 40
+
+
+def test_zero_points_of_floats_are_zero() -> None:
+    proto = parsed("float8e4m3fn[4] x, float s, float8e4m3fn z", "y = DequantizeLinear(x, s, z)")
+    model = irc.compile(proto)
+    for style in Style:
+        feeds = made(model, style=style)
+        assert feeds["z"] == 0 and feeds["s"] > 0
+    assert check_model(model, proto).error == 0
+
+
+def test_bands_of_frequencies_are_in_order() -> None:
+    inputs = "int64 bands, int64 length, int64 rate, float low, float high"
+    model = irc.compile(parsed(inputs, "y = MelWeightMatrix(bands, length, rate, low, high)"))
+    assert model.run(made(model))["y"].sum() > 0
 
 
 def test_roots_and_logarithms_are_of_positive_numbers() -> None:

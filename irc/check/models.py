@@ -10,7 +10,7 @@ from irc.check import peers
 from irc.check.oracles import Feeds, Oracle, Unable, oracles, unoptimised, values_of
 from irc.check.runs import Run, runs
 from irc.check.tolerance import Tolerance, difference
-from irc.check.votes import Vote, votes
+from irc.check.votes import PEERS, Vote, votes
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.functions import with_subgraphs
@@ -277,13 +277,13 @@ class _Verdict:
 
     def _votes(self) -> list[Vote]:
         """The votes on operators; none if the oracle is irc itself."""
-        if isinstance(self.source, Module | Graph) or self.oracle.name != peers.ONNX_RUNTIME:
+        if isinstance(self.source, Module | Graph) or self.oracle.name not in PEERS:
             return []
-        return votes(*peers.read(self.source), self.run.feeds, self.tolerance)
+        return votes(*peers.read(self.source), self.run.feeds, self.tolerance, self.oracle.name)
 
 
 def _first_words(vote: Vote) -> str:
-    by = f"{vote.by} agrees with ONNX Runtime" if vote.by else "nobody else could decide"
+    by = f"{vote.by} agrees with {vote.oracle}" if vote.by else "nobody else could decide"
     return f"%{vote.value}, of {vote.operator}: it is off by {vote.error:.1e} of its scale; {by}"
 
 

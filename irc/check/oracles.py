@@ -42,7 +42,7 @@ def oracles(source: Any) -> Iterator[Oracle]:
     if not isinstance(source, Module | Graph):
         proto, folder = peers.read(source)
         yield _oracle(peers.ONNX_RUNTIME, peers.exact_onnxruntime, proto, folder)
-        yield _oracle("onnx.reference", peers.reference, proto, folder)
+        yield _oracle(peers.REFERENCE, peers.reference, proto, folder)
     yield unoptimised(source)
 
 

@@ -23,8 +23,8 @@ from irc.ir.ops.pointwise import POINTWISE
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-ONNX_RUNTIME = "ONNX Runtime"
-"""What it is called in messages."""
+ONNX_RUNTIME, REFERENCE = "ONNX Runtime", "onnx.reference"
+"""What they are called in messages."""
 
 Runner = Callable[[dict[str, Any], Sequence[str] | None], Sequence[Any]]
 """From inputs by name to the outputs of these names, or to all. Raises `Unable`."""

@@ -1,8 +1,8 @@
-"""Who is right where ONNX Runtime and irc differ: operators are compared one by one, and a third party votes.
+"""Who is right where an oracle and irc differ: operators are compared one by one, and a third party votes.
 
-irc runs the model without passes. Each node of the model is then given the operands that it has there, alone, in ONNX
-Runtime: a difference is the node's own, not one that an earlier one has caused. Where a node's results differ, somebody
-independent of both computes it from the same operands:
+The oracle is ONNX Runtime, or onnx.reference where that is not there. irc runs the model without passes. Each node of
+the model is then given the operands that it has there, alone, in the oracle: a difference is the node's own, not one
+that an earlier one has caused. Where a node's results differ, somebody else computes it from the same operands:
 
 - ONNX Runtime, of the body of a function, or of the branch of an If, as a model of its own (it inlines functions of
   another operator set as if they were of the model's); the nodes in there are compared in the same way, as are those of
@@ -18,7 +18,7 @@ ONNX Runtime does not compute in the precision that the model states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,64 +48,200 @@ _DEPTH = 8
 _NUDGES = 6
 """How often operands are changed in their last digits."""
 
+_LAST_DIGITS = 4
+"""By how many units in the last place."""
+
 _SENSITIVE = 1e-3
-"""How far results must change then, relative to the largest element, to tell that this is what makes a difference."""
+"""How far results must change then, relative to the largest element, and by many times more than operands did."""
 
 
 @dataclass(frozen=True)
 class Vote:
-    """One node of a model whose results differ between irc and ONNX Runtime.
+    """One node of a model whose results differ between irc and the oracle.
 
     Attributes:
+        oracle: its name.
         value: the first result that differs.
         operator: the node's operator.
-        error: how far irc and ONNX Runtime are apart, relative to the largest element.
+        error: how far irc and the oracle are apart, relative to the largest element; infinite if the oracle cannot
+            compute the node alone.
         by: the third party; "" if there is none.
         irc_is_right: whether it sides with irc; None if nobody could decide. True without a third party if the operator
             rounds inside, such that any result is as good.
     """
 
+    oracle: str
     value: str
     operator: str
     error: float
-    by: str
-    irc_is_right: bool | None
+    by: str = ""
+    irc_is_right: bool | None = None
 
     def __str__(self) -> str:
         what = f"%{self.value}, of {self.operator}"
         if self.irc_is_right is None:
-            return (
-                f"at {what}, irc and ONNX Runtime differ by {self.error:.1e} of the scale, and nobody else could decide"
-            )
+            apart = f"irc and {self.oracle} differ by {self.error:.1e} of the scale"
+            return f"at {what}, {apart}, and nobody else could decide"
         if not self.by:
-            return f"at {what}, last digits of operands change results as much as irc and ONNX Runtime differ"
-        stands, agree = ("ONNX Runtime", "irc") if self.irc_is_right else ("irc", "ONNX Runtime")
+            return f"at {what}, last digits of operands change results as much as irc and {self.oracle} differ"
+        stands, agree = (self.oracle, "irc") if self.irc_is_right else ("irc", self.oracle)
         return f"at {what}, {stands} stands alone: {agree} and {self.by} agree"
 
 
-def votes(proto: ModelProto, folder: str, feeds: Values, tolerance: Tolerance, depth: int = _DEPTH) -> list[Vote]:
+def votes(
+    proto: ModelProto, folder: str, feeds: Values, tolerance: Tolerance, oracle: str = peers.ONNX_RUNTIME
+) -> list[Vote]:
     """A vote for each node of the model whose results differ, in the order of the model.
+
+    If none differ, there is one undecided vote for a node that the oracle cannot compute alone, if there is such a one.
 
     Args:
         proto: the model, which irc can import.
         folder: where its external data lies.
         feeds: its inputs.
         tolerance: how far results may be apart.
+        oracle: the name of the oracle, one of `PEERS`.
+    """
+    return _Ballot(proto, folder, tolerance, oracle).votes(feeds)
+
+
+PEERS: dict[str, peers.Peer] = {
+    peers.ONNX_RUNTIME: peers.exact_onnxruntime,
+    peers.REFERENCE: peers.reference_for_nodes,
+}
+"""Who computes single nodes, by name."""
+
+
+@dataclass(frozen=True)
+class _Ballot:
+    """The votes on one model.
+
+    Attributes:
+        proto: the model.
+        folder: where its external data lies.
+        tolerance: how far results may be apart.
+        oracle: the name of the oracle.
         depth: how many functions and branches in each other are looked into.
     """
-    ours = unoptimised(proto if not folder else _with_data(proto, folder))
-    known = set(ours.values)
-    nodes = [node for node in proto.graph.node if node.op_type != "Constant" and any(node.output)]
-    found: list[Vote] = []
-    for start in range(0, len(nodes), AT_ONCE):
-        chunk = nodes[start : start + AT_ONCE]
-        names = dict.fromkeys(name for node in chunk for name in (*reads(node), *node.output) if name in known)
-        values = {**feeds, **ours.run(feeds, list(names), {})}
-        for node, theirs in _apart(proto, folder, chunk, values):
-            vote = _vote(proto, folder, node, values, theirs, tolerance, depth)
-            if vote is not None:
-                found.append(vote)
-    return found
+
+    proto: ModelProto
+    folder: str
+    tolerance: Tolerance
+    oracle: str
+    depth: int = _DEPTH
+
+    def votes(self, feeds: Values) -> list[Vote]:
+        """A vote for each node whose results differ."""
+        ours = unoptimised(_with_data(self.proto, self.folder) if self.folder else self.proto)
+        known = set(ours.values)
+        nodes = [node for node in self.proto.graph.node if node.op_type != "Constant" and any(node.output)]
+        found: list[Vote] = []
+        alone: list[Vote] = []
+        for start in range(0, len(nodes), AT_ONCE):
+            chunk = nodes[start : start + AT_ONCE]
+            names = dict.fromkeys(name for node in chunk for name in (*reads(node), *node.output) if name in known)
+            values = {**feeds, **ours.run(feeds, list(names), {})}
+            for node, theirs in self.each(chunk, values):
+                if theirs is None:
+                    alone.append(Vote(self.oracle, next(filter(None, node.output)), _label(node), float("inf")))
+                elif (vote := self.vote(node, values, theirs)) is not None:
+                    found.append(vote)
+        return found or alone[:1]
+
+    def each(self, nodes: Sequence[NodeProto], values: Values) -> Iterator[tuple[NodeProto, dict[str, Any] | None]]:
+        """Each of ``nodes`` with the results that the oracle has for it alone, by name; None if it has none."""
+        peer = PEERS[self.oracle]
+        found = self.computed(nodes, values, peer)
+        for node in nodes:
+            yield node, self.computed([node], values, peer) if found is None else found
+
+    def computed(
+        self, nodes: Sequence[NodeProto], values: Values, peer: peers.Peer, constants: bool = True
+    ) -> dict[str, Any] | None:
+        """The results of ``nodes``, each computed from ``values``; None if the peer cannot do it."""
+        model = nodes_apart(self.proto, nodes, values, constants)
+        if model is None:
+            return None
+        made = [name for node in nodes for name in node.output if name]
+        try:
+            results = peer(model, self.folder)(_fed(model, values), [name + OWN for name in made])
+        except Unable:
+            return None
+        return dict(zip(made, results, strict=True))
+
+    def vote(self, node: NodeProto, values: Values, theirs: Values) -> Vote | None:
+        """The vote on one node; None if irc and the oracle agree on it."""
+        strict = self.tolerance.strict()
+        for name in (name for name in node.output if name in values and name in theirs):
+            error, same = difference(values[name], theirs[name], strict)
+            if not same:
+                break
+        else:
+            return None
+        undecided = Vote(self.oracle, name, _label(node), error)
+        inner = inner_model(self.proto, node, values) if self.depth else None
+        if inner is not None:
+            vote = self.inside(inner, node, values, theirs, undecided)
+            if vote is not undecided:
+                return vote
+        found = undecided
+        for by, third in self.third_parties(node, values):
+            vote = self.decided(undecided, values, theirs, third, by)
+            if vote is not undecided:
+                found = vote
+                break
+        if found is undecided and _is_sensitive(self.proto, node, values, error):
+            return replace(undecided, irc_is_right=True)
+        operands = [values.get(name) for name in node.input]
+        if (
+            found is not None
+            and not found.irc_is_right
+            and differs_by_choice(node, opset_of(self.proto), name, operands)
+        ):
+            return replace(undecided, by="what docs/conformance.md explains", irc_is_right=True)
+        return found
+
+    def decided(self, undecided: Vote, values: Values, theirs: Values, third: Values, by: str) -> Vote | None:
+        """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
+        names = [name for name in third if name in values and name in theirs]
+        irc_is_right = all(difference(values[name], third[name], self.tolerance)[1] for name in names)
+        oracle_is_right = all(difference(theirs[name], third[name], self.tolerance)[1] for name in names)
+        if irc_is_right and oracle_is_right:
+            return None
+        if irc_is_right or oracle_is_right:
+            return replace(undecided, by=by, irc_is_right=irc_is_right)
+        return undecided
+
+    def inside(self, inner: Inner, node: NodeProto, values: Values, theirs: Values, outer: Vote) -> Vote | None:
+        """The vote on what ``node`` runs, a function, branch or iteration, as a model; ``outer`` if undecided."""
+        model, feeds, is_whole = inner
+        outputs = [output.name for output in model.graph.output]
+        try:
+            found = dict(zip(outputs, PEERS[self.oracle](model, self.folder)(feeds, outputs)))
+            differing = replace(self, proto=model, depth=self.depth - 1).votes(feeds)
+            ours = unoptimised(model).run(feeds, outputs, {})
+        except (Unable, Error):
+            return outer
+        if differing:
+            return next((vote for vote in differing if not vote.irc_is_right), differing[0])
+        if not all(difference(ours[name], found[name], self.tolerance)[1] for name in outputs):
+            return None  # no operator differs: the last digits of some, which grow
+        if not is_whole:
+            return outer
+        third = {name: found[own] for name, own in zip(node.output, outputs) if name in values}
+        return self.decided(outer, values, theirs, third, f"{self.oracle}, of its body alone,")
+
+    def third_parties(self, node: NodeProto, values: Values) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Who else can compute ``node``, and what they compute."""
+        for by, peer in reversed(PEERS.items()):
+            found = self.computed([node], values, peer, constants=False) if by != self.oracle else None
+            if found is not None:
+                yield by, found
+        wide = _widened(self.proto, node, values)
+        if wide is not None:
+            found = self.computed([node], wide, peers.exact_onnxruntime, constants=False)
+            if found is not None:
+                yield "ONNX Runtime in float64", {name: _as(found[name], values.get(name)) for name in found}
 
 
 def _with_data(proto: ModelProto, folder: str) -> ModelProto:
@@ -118,138 +254,12 @@ def _with_data(proto: ModelProto, folder: str) -> ModelProto:
     return copy
 
 
-def _apart(
-    proto: ModelProto, folder: str, nodes: Sequence[NodeProto], values: Values
-) -> Iterator[tuple[NodeProto, Values]]:
-    """Each of ``nodes`` with the results that ONNX Runtime has for it alone, by name, where it has some."""
-    found = _run_apart(proto, folder, nodes, values, peers.exact_onnxruntime)
-    for node in nodes:
-        own = found if found is not None else _run_apart(proto, folder, [node], values, peers.exact_onnxruntime)
-        if own is not None:
-            yield node, own
-
-
-def _run_apart(
-    proto: ModelProto,
-    folder: str,
-    nodes: Sequence[NodeProto],
-    values: Values,
-    peer: Callable[[ModelProto, str], peers.Runner],
-    constants: bool = True,
-) -> dict[str, Any] | None:
-    """The results of ``nodes``, each computed from ``values``; None if the peer cannot do it."""
-    model = nodes_apart(proto, nodes, values, constants)
-    if model is None:
-        return None
-    made = [name for node in nodes for name in node.output if name]
-    try:
-        results = peer(model, folder)(_fed(model, values), [name + OWN for name in made])
-    except Unable:
-        return None
-    return dict(zip(made, results, strict=True))
-
-
 def _fed(model: ModelProto, values: Values) -> dict[str, Any]:
     return {info.name: values[info.name] for info in model.graph.input}
 
 
-def _vote(
-    proto: ModelProto,
-    folder: str,
-    node: NodeProto,
-    values: Values,
-    theirs: Values,
-    tolerance: Tolerance,
-    depth: int,
-) -> Vote | None:
-    """The vote on one node; None if irc and ONNX Runtime agree on it."""
-    strict = tolerance.strict()
-    names = [name for name in node.output if name and name in values and name in theirs]
-    for name in names:
-        error, same = difference(values[name], theirs[name], strict)
-        if not same:
-            break
-    else:
-        return None
-    undecided = Vote(name, _label(node), error, "", None)
-    inner = inner_model(proto, node, values) if depth else None
-    if inner is not None:
-        vote = _vote_inside(inner, folder, node, values, theirs, tolerance, depth - 1, undecided)
-        if vote is not undecided:
-            return vote
-    found = undecided
-    for by, third in _third_parties(proto, folder, node, values):
-        vote = _decided(undecided, values, theirs, third, by, tolerance)
-        if vote is not undecided:
-            found = vote
-            break
-    operands = [values.get(name) for name in node.input]
-    if found is undecided and _is_sensitive(proto, node, values, error):
-        return replace(undecided, irc_is_right=True)
-    if found is not None and not found.irc_is_right and differs_by_choice(node, opset_of(proto), name, operands):
-        return replace(undecided, by="what docs/conformance.md explains", irc_is_right=True)
-    return found
-
-
-def _decided(
-    undecided: Vote, values: Values, theirs: Values, third: Values, by: str, tolerance: Tolerance
-) -> Vote | None:
-    """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
-    names = [name for name in third if name in values and name in theirs]
-    irc_is_right = all(difference(values[name], third[name], tolerance)[1] for name in names)
-    ort_is_right = all(difference(theirs[name], third[name], tolerance)[1] for name in names)
-    if irc_is_right and ort_is_right:
-        return None
-    if irc_is_right or ort_is_right:
-        return replace(undecided, by=by, irc_is_right=irc_is_right)
-    return undecided
-
-
 def _label(node: NodeProto) -> str:
     return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else f"onnx::{node.op_type}"
-
-
-def _vote_inside(
-    inner: Inner,
-    folder: str,
-    node: NodeProto,
-    values: Values,
-    theirs: Values,
-    tolerance: Tolerance,
-    depth: int,
-    outer: Vote,
-) -> Vote | None:
-    """The vote on what ``node`` runs, a function, branch or iteration, as a model; ``outer`` if undecided."""
-    model, feeds, is_whole = inner
-    outputs = [output.name for output in model.graph.output]
-    try:
-        found = dict(zip(outputs, peers.exact_onnxruntime(model, folder)(feeds, outputs)))
-        differing = votes(model, folder, feeds, tolerance, depth)
-        ours = unoptimised(model).run(feeds, outputs, {})
-    except (Unable, Error):
-        return outer
-    if differing:
-        return next((vote for vote in differing if not vote.irc_is_right), differing[0])
-    if not all(difference(ours[name], found[name], tolerance)[1] for name in outputs):
-        return None  # no operator differs: the last digits of some, which grow
-    if not is_whole:
-        return outer
-    third = {name: found[own] for name, own in zip(node.output, outputs) if name in values}
-    return _decided(outer, values, theirs, third, "ONNX Runtime, of its body alone,", tolerance)
-
-
-def _third_parties(
-    proto: ModelProto, folder: str, node: NodeProto, values: Values
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Who else can compute ``node``, and what they compute."""
-    found = _run_apart(proto, folder, [node], values, peers.reference_for_nodes, constants=False)
-    if found is not None:
-        yield "onnx.reference", found
-    wide = _widened(proto, node, values)
-    if wide is not None:
-        found = _run_apart(proto, folder, [node], wide, peers.exact_onnxruntime, constants=False)
-        if found is not None:
-            yield "ONNX Runtime in float64", {name: _as(found[name], values.get(name)) for name in found}
 
 
 def _widened(proto: ModelProto, node: NodeProto, values: Values) -> dict[str, Any] | None:
@@ -289,14 +299,19 @@ def _is_sensitive(proto: ModelProto, node: NodeProto, values: Values, error: flo
             farthest = max(farthest, *(difference(after[n], before[n], Tolerance())[0] for n in names))
     except Error:
         return False
-    return farthest > max(_SENSITIVE, error / 4)
+    last = max((float(np.finfo(x.dtype).eps) for x in feeds.values() if _is_float(x)), default=0.0)
+    return farthest > max(_SENSITIVE, 16 * _LAST_DIGITS * last, error / 4)
+
+
+def _is_float(value: Any) -> bool:
+    return is_array(value) and value.dtype in (np.float16, np.float32, np.float64)
 
 
 def _nudged(rng: np.random.Generator, value: Any) -> Any:
     """``value`` with other last digits, if it is a tensor of floats."""
-    if not is_array(value) or value.dtype.kind != "f":
+    if not _is_float(value):
         return value
-    last = 4 * float(np.finfo(value.dtype).eps)
+    last = _LAST_DIGITS * float(np.finfo(value.dtype).eps)
     return np.asarray(value * (1 + last * rng.uniform(-1, 1, list(value.shape))), value.dtype)
 
 

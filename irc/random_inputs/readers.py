@@ -312,6 +312,20 @@ def _parts(flow: Flow, count: int) -> list[float] | None:
     return [float(part)] * (count - 1) + [float(part + rest)]
 
 
+def _leading(flow: Flow, count: int) -> list[float] | None:
+    return [float(i) for i in range(count)]
+
+
+def _grid(flow: Flow, count: int) -> list[float] | None:
+    """The shape of the images that a grid is for: as many as there are matrices."""
+    return [float(flow.size(0, 0) or 1), 1.0, *[2.0, 3.0, 4.0][: count - 2]]
+
+
+def _image(flow: Flow, count: int) -> list[float] | None:
+    """The sizes of an image that has one block of one element for each of the columns given."""
+    return [1.0] * (count - 1) + [float(flow.size(0, -1) or 1)]
+
+
 def _same(*numbers: float) -> Callable[[Flow, int], list[float] | None]:
     return lambda flow, count: [float(numbers[i % len(numbers)]) for i in range(count)]
 
@@ -332,6 +346,13 @@ def _positive(flow: Flow, domain: Domain) -> None:
         if dtype is not None and dtype.is_integer:
             domain.low = 1
             domain.high = 7 if domain.high is None else domain.high
+
+
+def _zero_point(flow: Flow, domain: Domain) -> None:
+    """Of floats, the standard allows none but 0."""
+    dtype = flow.operands[flow.operand].type.dtype
+    if dtype is not None and dtype.is_float:
+        domain.between(0, 0)
 
 
 def _masking(flow: Flow, domain: Domain) -> None:
@@ -417,10 +438,18 @@ _READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
     ("onnx::Upsample", 1): _whole(_scales),
     ("onnx::CenterCropPad", 1): _whole(_reshaped_image),
     ("onnx::Pad", 1): _whole(_same(0, 1)),
+    ("onnx::Pad", 3): _whole(_leading),
+    ("onnx::AffineGrid", 1): _whole(_grid),
+    ("onnx::Col2Im", 1): _whole(_image),
+    ("onnx::Col2Im", 2): _whole(_same(1)),
+    ("onnx::DFT", 1): _one(4.0),
+    ("onnx::DFT", 2): _one(1.0),
+    ("onnx::STFT", 1): _one(2.0),
+    ("onnx::STFT", 3): _one(4.0),
     ("onnx::Split", 1): _whole(_parts),
-    ("onnx::SplitToSequence", 1): _one(1.0),
+    ("onnx::SplitToSequence", 1): _whole(_parts),
     ("onnx::Squeeze", 1): _whole(_single_axes),
-    ("onnx::Unsqueeze", 1): _whole(lambda flow, count: [float(i) for i in range(count)]),
+    ("onnx::Unsqueeze", 1): _whole(_leading),
     ("onnx::Slice", 1): _whole(_same(0)),
     ("onnx::Slice", 2): _whole(_same(2, 1)),
     ("onnx::Slice", 3): _whole(_axes),
@@ -433,6 +462,13 @@ _READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
     ("onnx::NonMaxSuppression", 4): _one(0.1),
     ("onnx::DequantizeLinear", 1): _positive,
     ("onnx::QuantizeLinear", 1): _positive,
+    ("onnx::DequantizeLinear", 2): _zero_point,
+    ("onnx::QuantizeLinear", 2): _zero_point,
+    ("onnx::MelWeightMatrix", 0): _one(4.0),
+    ("onnx::MelWeightMatrix", 1): _one(16.0),
+    ("onnx::MelWeightMatrix", 2): _one(16000.0),
+    ("onnx::MelWeightMatrix", 3): _one(0.0),
+    ("onnx::MelWeightMatrix", 4): _one(8000.0),
     ("onnx::BatchNormalization", 4): _positive,
     ("onnx::Dropout", 1): _one(0.5),
     ("onnx::Dropout", 2): _one(0.0),

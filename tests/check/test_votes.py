@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -314,3 +315,28 @@ def test_the_same_operator_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     wrong("com.microsoft::DynamicQuantizeLSTM", larger, monkeypatch)
     with pytest.raises(Error, match=r"IRC330.*DynamicQuantizeLSTM.*nobody else could decide"):
         check_model(irc.compile(proto), proto, given={"x": x})
+
+
+# -- without ONNX Runtime -----------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("place", ["at the top", "in a function", "in a branch"])
+def test_a_wrong_kernel_is_found_by_onnx_reference_alone(
+    place: str, passes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # an import of it fails
+    proto = PLACES[place]
+    assert check_model(irc.compile(proto, passes), proto).oracle == "onnx.reference"
+    wrong("onnx::Erf", lambda y: y * np.float32(1.01), monkeypatch)
+    told = r"IRC330.*compared with onnx.reference; .*differs is %e, of onnx::Erf: .*nobody else could decide"
+    with pytest.raises(Error, match=told):
+        check_model(irc.compile(proto, passes), proto)
+
+
+def test_what_no_oracle_computes_alone_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = PLACES["at the top"]
+    wrong("onnx::Erf", lambda y: y * np.float32(1.01), monkeypatch)
+    monkeypatch.setattr("irc.check.votes.nodes_apart", lambda *_: None)
+    with pytest.raises(Error, match=r"IRC330.*differs is %e, of onnx::Erf.*nobody else could decide"):
+        check_model(irc.compile(proto), proto)
