@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module, structurally_equal
@@ -50,6 +52,24 @@ def test_text_is_read_back_exactly():
     group = module.main.value("s").node.attributes["Subgraph"]
     assert group.value("r").node.metadata == {"in": "group"}
     assert structurally_equal(module, parse_module(str(module)), metadata=True) is None
+
+
+texts = st.text(st.characters(exclude_categories=()), max_size=8)
+said = st.dictionaries(texts, texts, min_size=1, max_size=3)
+
+
+@settings(max_examples=60)
+@given(st.lists(said, min_size=8, max_size=8), texts.filter(bool))
+def test_whatever_is_said_is_read_back(parts, name):
+    graph = parse_graph(TEXT.partition("\ngraph f")[0])
+    graph.value("x").name = name
+    nodes = list(graph.walk())
+    subjects = [graph, graph.value(name), nodes[0].outputs[0], *nodes[:3], nodes[2].blocks[0], nodes[2].blocks[1]]
+    for subject, metadata in zip(subjects, parts, strict=True):
+        subject.metadata = metadata
+    again = parse_graph(str(graph))
+    assert structurally_equal(graph, again, metadata=True) is None
+    assert str(again) == str(graph)
 
 
 def test_text_without_the_notes_differs_in_nothing_else():
