@@ -12,7 +12,7 @@ from irc.alias.paths import LastUses
 from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
-from irc.ir.ops.twins import may_take, twin_of
+from irc.ir.ops.twins import READS_FIRST, may_take, twin_of
 from irc.passes.holders import Holders
 from irc.passes.registry import register
 from irc.passes.whole import Whole
@@ -36,9 +36,9 @@ class InPlace:
     Only where it makes no observable difference: the operand is whole memory of
     its own, made in the graph or donated; the result surely has its element
     type and shape; the operator reads it at the same places only, through no
-    other operand; and no value that may be, or hold, that memory is used
-    later, on any path. If the operator commutes, the first operand that is
-    free is taken.
+    other operand, unless it is added to itself or the like; and no value that
+    may be, or hold, that memory is used later, on any path. If the operator
+    commutes, the first operand that is free is taken.
     """
 
     name: ClassVar[str] = "in-place"
@@ -126,7 +126,10 @@ class _Overwriter:
             return f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}"
         if not self._whole.is_whole(value):
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
-        if any(intersects(db.reach_set(v), memory) for i, v in enumerate(node.inputs) if i != index):
+        others = [v for i, v in enumerate(node.inputs) if i != index]
+        if node.kind in READS_FIRST:
+            others = [v for v in others if not db.same_tensor(v, value)]
+        if any(intersects(db.reach_set(v), memory) for v in others):
             return f"%{value.name} is read through another operand too"
         if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"

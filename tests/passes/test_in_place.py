@@ -302,8 +302,41 @@ graph(%self : __torch__.Kept, %x : Float(2)):
     assert not model.graph.value("y").node.kind.endswith("_")
 
 
+ITSELF = ["onnx::Add(%a, %b)", "onnx::Sub(%a, %b)", "onnx::Mul(%a, %b)", "onnx::Div(%a, %b)"]
+ITSELF += [
+    f"aten::{name}(%a, %b{more})" for name, more in (("add", ", %two"), ("sub", ", %two"), ("mul", ""), ("div", ""))
+]
+
+
+@pytest.mark.parametrize("same", ["%a", "aten::positive(%a)", "onnx::Identity(%a)"])
+@pytest.mark.parametrize("operation", ITSELF)
+def test_a_tensor_with_itself(operation: str, same: str) -> None:
+    given = "" if same == "%a" else f"  %b : Float(n, 257) = {same}\n"
+    text = f"""
+graph(%x : Float(n, 257)):
+  %two : int = prim::Constant[value=2]()
+  %a : Float(n, 257) = aten::exp(%x)
+{given}  %y : Float(n, 257) = {operation if given else operation.replace("%b", "%a")}
+  %z : Float(n, 257) = onnx::Tanh(%y)
+  return (%z)
+"""
+    graph = transform(text, "in-place")
+    node = graph.value("y").node
+    assert node is not None
+    assert node.kind == operation.partition("(")[0] + "_" and node.inputs[0].name in "ab"
+    x = np.linspace(-2, 2, 300 * 257, dtype=np.float32).reshape(300, 257)
+    plain, *others = (
+        irc.compile(parse_graph(text), passes=passes).run({"x": x})["z"]
+        for passes in ("", "in-place", "default", "fuse,in-place", "in-place,fuse")
+    )
+    for found in others:
+        np.testing.assert_allclose(found, plain, rtol=2e-6)
+
+
 def test_not_the_same_memory_twice():
-    stays("%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = onnx::Add(%a, %a)\nreturn (%y)", "another operand")
+    for operation in ("onnx::Max(%a, %a)", "onnx::Sum(%a, %a, %a)", "onnx::Pow(%a, %a)"):
+        text = f"%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = {operation}\nreturn (%y)"
+        stays(text, "another operand")
     stays(
         """
 %a : Float(4, 4) = onnx::MatMul(%x, %x)

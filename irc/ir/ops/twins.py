@@ -31,6 +31,9 @@ _KEEP_FLOATS = frozenset(
 TORCH = _KEEP_TYPE | _KEEP_FLOATS
 """TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
 
+READS_FIRST = COMMUTATIVE | {"onnx::Sub", "onnx::Div", "aten::add", "aten::sub", "aten::mul", "aten::div"}
+"""Operators of two tensors whose in-place forms have read both at a place when they write there: both may be one."""
+
 _OWN = frozenset({"irc::overwrite", "irc::slice_scatter"})
 
 _BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC)
@@ -61,7 +64,7 @@ def may_take(node: Node, index: int) -> bool:
     target = node.inputs[index].type
     if not isinstance(target, TensorType):
         return False
-    others = [v.type for i, v in enumerate(node.inputs) if i != index]
+    others = [v.type for v in node.inputs if v is not node.inputs[index]]
     if node.kind in TORCH:
         return (node.kind in _KEEP_TYPE and not others) or keeps_type(target, others)
     return node.kind not in _BROADCASTING or all(broadcasts_into(other, target) for other in others)
