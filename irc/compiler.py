@@ -98,7 +98,10 @@ def compile(
         except Error as error:
             from irc.check.locate import since_pass
 
-            raise since_pass(error, model, manager) from error
+            located = since_pass(error, model, manager)
+            if located is None:
+                raise
+            raise located from error
         clock.lap("lower")
         report.seconds = clock.laps
         _describe(report, module.main, passed)

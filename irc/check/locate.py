@@ -95,19 +95,19 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
     return f"it is right before pass {names[at - 1]}, and wrong after it{first}"
 
 
-def since_pass(error: Error, source: Any, manager: PassManager) -> Error:
-    """The ``error`` of lowering what ``manager`` made of ``source``, which names the pass since which it is raised.
+def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
+    """The ``error`` of lowering what ``manager`` made of ``source``, with the pass since which it is raised.
 
-    It is returned as it is if the model cannot be lowered without passes either.
+    None if the model cannot be lowered without passes either.
     """
     prefixes = _Prefixes(source, manager)
     try:
         names = prefixes.passes()
         if not _is_lowered(prefixes.after(0)) or _is_lowered(prefixes.after(len(names))):
-            return error
+            return None
         at = first_wrong(len(names), lambda count: not _is_lowered(prefixes.after(count)))
     except Error:
-        return error
+        return None
     return Error(error.code, with_note(error.message, f"since pass {names[at - 1]}"), error.where)
 
 
