@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.contrib import ROWS
-from irc.frontend.onnx.contrib.body import Body
+from irc.frontend.onnx.contrib.body import SPELT_OUT, Body, TooOldError
 from irc.frontend.onnx.opaque import import_opaque
-from irc.frontend.onnx.opsets import is_standard, opaque
+from irc.frontend.onnx.opsets import bind, is_standard, opaque
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 from irc.ir.types import NONE, without_shapes
@@ -53,18 +53,33 @@ def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
     names = row.input_names(len(inputs))
     present = {name: i for i, (name, value) in enumerate(zip(names, inputs)) if value.type is not NONE}
     outputs = {name: own for name, own in zip(row.outputs, output_names(raw, operator)) if own}
-    opset = max(row.since, builder.imports.get("", 0))
-    body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw, opset)
-    for name, value in attributes.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            body.wrong(f"attribute {name!r} is {value}")
-    function = _function(builder, raw, row, body)
-    call = replace(
-        raw, inputs=[raw.inputs[i] for i in present.values()], outputs=list(outputs.values()), attributes=[], graphs={}
-    )
-    types = [without_shapes(inputs[i].type) for i in present.values()]
-    made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
-    return [made[name] if name else builder.absent() for name in raw.outputs]
+    failure: Error | None = None
+    for opset in row.opsets(builder.imports.get("", 0)):
+        body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw, opset)
+        for name, value in attributes.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                body.wrong(f"attribute {name!r} is {value}")
+        try:
+            function = _function(builder, raw, row, body)
+            call = replace(
+                raw,
+                inputs=[raw.inputs[i] for i in present.values()],
+                outputs=list(outputs.values()),
+                attributes=[],
+                graphs={},
+            )
+            types = [without_shapes(inputs[i].type) for i in present.values()]
+            results = builder.importer.functions.call(builder, call, function, block, scope, types)
+        except TooOldError:
+            continue
+        except Error as error:
+            if error.code != "IRC136":
+                raise
+            failure = error  # the opset's operators do not take these types, perhaps
+            continue
+        made = dict(zip(call.outputs, results))
+        return [made[name] if name else builder.absent() for name in raw.outputs]
+    raise failure or Error("IRC123", "no operator set has all that its body needs", str(raw))
 
 
 def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawFunction:
@@ -83,6 +98,10 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
     if function is None:
         function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": body.opset}, {})
         scan_function(proto, function.graph)
+        for node in function.graph.walk():
+            if node.op_type in SPELT_OUT:
+                found = bind("", node.op_type, {"": max(body.opset, SPELT_OUT[node.op_type])})
+                node.target = None if isinstance(found, str) else found
         resolve(function.graph, function.imports, {})
         known[key] = function
     return function

@@ -103,7 +103,11 @@ class FunctionImporter:
                 name = f"{function.label}.{number}"
             self._instances[key] = graph = module.add_graph(name)
             builder = GraphBuilder(self._importer, graph, function.graph, function.imports, environment, depth)
-            builder.build(kinds)
+            try:
+                builder.build(kinds)
+            except Error:  # there may be another function for it
+                del self._instances[key], module.graphs[name]
+                raise
         return graph
 
     def _count(self, function: RawFunction, given: int) -> None:

@@ -89,6 +89,8 @@ def _resolve_graph(
     """
     called: dict[RawFunction, str] = {}
     for node in graph.walk():
+        if node.target is not None:
+            continue
         if functions:
             function = functions.get(_key(node.domain, node.op_type, text(node.proto.overload, node)))
             if function is not None:

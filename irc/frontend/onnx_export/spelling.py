@@ -51,9 +51,10 @@ def can_be_spelt(node: Node) -> bool:
         return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
         return node.kind in FIRST_OPSET
-    axis, scale = node.attributes.get("axis", -1), node.inputs[1].type
+    axis, scale, x = node.attributes.get("axis", -1), node.inputs[1].type, node.inputs[0].type
     plain = node.attributes.get("stash_type", 1) == 1 and len(node.outputs) == 1
-    return plain and axis == -1 and scale.dtype is node.inputs[0].type.dtype is DType.FLOAT and scale.rank == 1
+    is_last = axis == -1 or axis + 1 == x.rank
+    return plain and is_last and scale.dtype is x.dtype and x.dtype in (DType.FLOAT, DType.FLOAT16)
 
 
 def spell_out(graph: Graph, opset: int) -> None:
@@ -210,15 +211,24 @@ def _interleave(
 
 def _normalization(node: Node, emit: _Emitter) -> Value:
     x, scale, *bias = node.inputs
+    given = x.type
 
     def op(name: str, *inputs: Value) -> Value:
         return emit.typed(f"onnx::{name}", inputs, inputs[0].type, {})
+
+    def cast(value: Value, dtype: DType) -> Value:
+        """In the type that it is computed in, and back: float32, whatever the operands are."""
+        if value.type.dtype is dtype:
+            return value
+        return emit.typed("onnx::Cast", [value], TensorType(dtype, given.shape), {"to": dtype.onnx})
+
+    x = cast(x, DType.FLOAT)
 
     if node.kind == LAYER_NORM:
         x = op("Sub", x, emit.mean(x))
     epsilon = emit.constant(np.array(node.attributes.get("epsilon", 1e-5), np.float32))
     root = op("Sqrt", op("Add", emit.mean(op("Mul", x, x)), epsilon))
-    y = op("Mul", op("Div", x, root), scale)
+    y = op("Mul", cast(op("Div", x, root), given.dtype or DType.FLOAT), scale)
     return op("Add", y, *bias) if bias else y
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.onnx_defs import find
 from irc.ir.types import NONE, DType, Type
 
 if TYPE_CHECKING:
@@ -55,9 +56,35 @@ class Body:
         return self.several(1, op_type, *operands, **attributes)[0]
 
     def several(self, count: int, op_type: str, *operands: Operand, **attributes: Any) -> list[str]:
-        """Append a node with ``count`` outputs; their names."""
+        """Append a node with ``count`` outputs, written as in the newest opset; their names.
+
+        In an older one it has the form that this has.
+
+        Raises:
+            TooOldError: the opset has no operator for it.
+        """
+        older = _OLDER.get(op_type)
+        if older is not None and self.opset < older.since:
+            return older.write(self, count, operands, attributes)
+        return self.as_it_is(count, op_type, operands, attributes)
+
+    def as_it_is(
+        self, count: int, op_type: str, operands: Sequence[Operand], attributes: Mapping[str, Any]
+    ) -> list[str]:
+        """Append a node that the opset has in this form; the names of its outputs. Raises TooOldError if it does not.
+
+        Operators that exports spell out need not be in the opset.
+        """
         from onnx import helper
 
+        schema = find(f"onnx::{op_type}", max(self.opset, SPELT_OUT.get(op_type, 0)))
+        if schema is None or schema.deprecated or attributes.keys() - schema.attributes:
+            raise TooOldError
+        axes = [attributes.get("axis", 0), *attributes.get("axes", ())]
+        is_along_several = op_type == "Softmax" and self.opset < _ONE_AXIS and axes != [-1]
+        is_negative = min(axes) < 0 and self.opset < _NEGATIVE
+        if is_along_several or is_negative or not schema.min_input <= len(operands) <= schema.max_input:
+            raise TooOldError
         names = [self._fresh() for _ in range(count)]
         inputs = [operand if isinstance(operand, str) else self.integers(operand) for operand in operands]
         node: NodeProto = helper.make_node(op_type, inputs, names, **attributes)
@@ -143,3 +170,70 @@ class Body:
     def _fresh(self) -> str:
         self._made += 1
         return f"t{self._made}"
+
+
+class TooOldError(Exception):
+    """The opset of a body has no operator for what is to be written."""
+
+
+SPELT_OUT = {"Gelu": 20, "LayerNormalization": 17, "RMSNormalization": 23}
+"""Operators that passes and kernels should see as one, and their first opset: exports to older ones spell them out."""
+
+_NEGATIVE, _ONE_AXIS = 11, 13
+"""The first opset in which all axes may be negative; that in which Softmax is along one axis, not all that follow."""
+
+
+class _Older(NamedTuple):
+    """How an operator is written before opset ``since``: ``write`` appends nodes and returns their last outputs."""
+
+    since: int
+    write: Callable[[Body, int, Sequence[Operand], dict[str, Any]], list[str]]
+
+
+def _axes_as_attribute(op_type: str) -> Callable[[Body, int, Sequence[Operand], dict[str, Any]], list[str]]:
+    def write(b: Body, count: int, operands: Sequence[Operand], attributes: dict[str, Any]) -> list[str]:
+        if len(operands) < 2:
+            return b.as_it_is(count, op_type, operands, attributes)
+        x, axes = operands
+        if isinstance(axes, str):
+            raise TooOldError
+        given = [axes] if isinstance(axes, int) else list(axes)
+        return b.as_it_is(count, op_type, [x], {**attributes, "axes": given})
+
+    return write
+
+
+def _shape(b: Body, count: int, operands: Sequence[Operand], attributes: dict[str, Any]) -> list[str]:
+    (whole,) = b.as_it_is(count, "Shape", operands, {})
+    if not attributes:
+        return [whole]
+    return [b.slice(whole, [attributes.get("start", 0)], [attributes.get("end", FAR)], [0])]
+
+
+def _split(b: Body, count: int, operands: Sequence[Operand], attributes: dict[str, Any]) -> list[str]:
+    kept = {key: value for key, value in attributes.items() if key != "num_outputs"}
+    x, *sizes = operands
+    if sizes and b.opset < _AXES_ARE_INPUTS:
+        if isinstance(sizes[0], str | int):
+            raise TooOldError
+        return b.as_it_is(count, "Split", [x], {**kept, "split": list(sizes[0])})
+    return b.as_it_is(count, "Split", operands, kept)
+
+
+def _opposite(op_type: str) -> Callable[[Body, int, Sequence[Operand], dict[str, Any]], list[str]]:
+    def write(b: Body, count: int, operands: Sequence[Operand], attributes: dict[str, Any]) -> list[str]:
+        return b.as_it_is(count, "Not", b.as_it_is(count, op_type, operands, attributes), {})
+
+    return write
+
+
+_AXES_ARE_INPUTS = 13
+
+_OLDER = {
+    **{name: _Older(_AXES_ARE_INPUTS, _axes_as_attribute(name)) for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
+    "Shape": _Older(15, _shape),
+    "Split": _Older(18, _split),
+    "LessOrEqual": _Older(12, _opposite("Greater")),
+    "GreaterOrEqual": _Older(12, _opposite("Less")),
+}
+"""Operators that changed their form."""

@@ -9,6 +9,9 @@ from irc.frontend.onnx.contrib.table import Row, row
 
 _PARAMETERS = ("alpha", "beta")
 
+_LIMITS_ARE_INPUTS = 11
+"""The first opset in which the limits of Clip are inputs."""
+
 _ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "Clip": ("alpha", "beta"),
     "HardSigmoid": ("alpha", "beta"),
@@ -78,6 +81,8 @@ def _activated(b: Body, x: str, given: dict[str, float]) -> str:
         b.wrong(f"attribute 'activation' is one of {', '.join(_ACTIVATIONS)}, not {name!r}")
     if not given.keys() >= set(wanted):
         b.wrong(f"the activation {name} needs {len(wanted)} parameters")
+    if name == "Clip" and b.opset < _LIMITS_ARE_INPUTS:
+        return b("Clip", x, min=given["alpha"], max=given["beta"])
     if name == "Clip":
         return b("Clip", x, *(b.number(given[key], next(iter(b.types))) for key in wanted))
     return b(name, x, **{key: given[key] for key in wanted})
@@ -140,47 +145,52 @@ _SKIP_OUTPUTS = "output, mean?, inv_std_var?, input_skip_bias_sum?"
 _TRANSPOSED = "float alpha = 1, int transA = 0, int transB = 0"
 
 ROWS: list[Row] = [
-    row("BiasAdd(X, bias, skip) -> Y", _bias_add),
-    row("BiasGelu(A, B) -> C", lambda b: b("Gelu", b("Add", "A", "B")), since=20),
+    row("BiasAdd(X, bias, skip) -> Y", _bias_add, lowest=7),
+    row("BiasGelu(A, B) -> C", lambda b: b("Gelu", b("Add", "A", "B")), since=20, lowest=7),
     row(
         "EmbedLayerNormalization(input_ids, segment_ids?, word_embedding, position_embedding, segment_embedding?,"
         "gamma, beta, mask?, position_ids?) -> output, mask_index?, embedding_sum?",
         _embed,
         "float epsilon = 1e-12, int mask_index_type = 0",
     ),
-    row("FastGelu(X, bias?) -> Y", _fast_gelu, since=20),
-    row("Gelu(X) -> Y", lambda b: b("Gelu", "X"), since=20),
+    row("FastGelu(X, bias?) -> Y", _fast_gelu, since=20, lowest=7),
+    row("Gelu(X) -> Y", lambda b: b("Gelu", "X"), since=20, lowest=7),
     row(
         "FusedConv(X, W, B?, Z?) -> Y",
         _conv,
         "string activation =, floats activation_params =, string auto_pad = NOTSET, int group = 1, ints dilations =,"
         "ints kernel_shape =, ints pads =, ints strides =",
+        lowest=7,
     ),
     row(
         "FusedGemm(A, B, C?) -> Y",
         _gemm,
         f"{_TRANSPOSED}, float beta = 1, string activation =, float activation_alpha =, float activation_beta =,"
         "float activation_gamma =",
+        lowest=7,
     ),
-    row("QuickGelu(X) -> Y", _quick_gelu, "float alpha = 1.702"),
-    row("FusedMatMul(A, B) -> Y", _matmul, f"{_TRANSPOSED}, int transBatchA = 0, int transBatchB = 0"),
-    row("TransposeMatMul(A, B) -> Y", _matmul, _TRANSPOSED),
+    row("QuickGelu(X) -> Y", _quick_gelu, "float alpha = 1.702", lowest=7),
+    row("FusedMatMul(A, B) -> Y", _matmul, f"{_TRANSPOSED}, int transBatchA = 0, int transBatchB = 0", lowest=7),
+    row("TransposeMatMul(A, B) -> Y", _matmul, _TRANSPOSED, lowest=7),
     row(
         "SimplifiedLayerNormalization(X, scale) -> Y, inv_std_var?",
         _rms,
         "int axis = -1, float epsilon = 1e-5, int stash_type = 1",
         since=23,
+        lowest=7,
         domain="",
     ),
     row(
         f"SkipLayerNormalization(input, skip, gamma, beta?, bias?) -> {_SKIP_OUTPUTS}",
         _skip_layer,
         "float epsilon = 1e-12",
+        lowest=7,
     ),
     row(
         f"SkipSimplifiedLayerNormalization(input, skip, gamma, bias?) -> {_SKIP_OUTPUTS}",
         _skip_rms,
         "float epsilon = 1e-12",
         since=23,
+        lowest=7,
     ),
 ]

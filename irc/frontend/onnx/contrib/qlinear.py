@@ -30,7 +30,7 @@ def _quantized(b: Body, made: str, result: str) -> str:
     """``made`` quantized to the type of the zero point of ``result``, by default that of the first input."""
     zero = f"{result}_zero_point"
     if not b.has(zero):
-        zero = b("CastLike", b.integers(0, np.uint8), next(iter(b.types)))
+        zero = b.cast(b.integers(0, np.uint8), next(iter(b.types)))
     return b("QuantizeLinear", made, f"{result}_scale", zero)
 
 
@@ -102,7 +102,7 @@ def _gemm(b: Body) -> str:
     if b.has("C"):
         product = b("Add", product, "C")
     scale = b("Mul", b("Mul", "A_scale", b.number(b.attributes["alpha"], "A_scale")), "B_scale")
-    made = b("Mul", b("CastLike", product, scale), scale)
+    made = b("Mul", b.cast(product, "A_scale"), scale)
     return _quantized(b, made, "Y") if b.has("Y_scale") else made
 
 

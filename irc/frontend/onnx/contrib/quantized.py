@@ -9,6 +9,9 @@ from irc.frontend.onnx.contrib.body import Body
 from irc.frontend.onnx.contrib.table import Row, row
 from irc.ir.types import DType
 
+_BITS = 18
+"""The first opset that has operators on bits."""
+
 
 def _of_few_bits(b: Body) -> str:
     """A product with weights of few bits, in blocks that have a scale each: constant weights are unpacked only once."""
@@ -89,23 +92,26 @@ def _unpacked(b: Body, x: str, bits: int) -> str:
     apart = b("Unsqueeze", x, [-1])
     if bits == 8:
         return apart
-    return b("BitwiseAnd", b("BitShift", apart, shifts, direction="RIGHT"), b.integers((1 << bits) - 1, np.uint8))
+    shifted = b("BitShift", apart, shifts, direction="RIGHT")
+    if b.opset < _BITS:
+        return b("Mod", shifted, b.integers(1 << bits, np.uint8))
+    return b("BitwiseAnd", shifted, b.integers((1 << bits) - 1, np.uint8))
 
 
 def _dynamic(b: Body) -> str:
     """A product with weights in 8 bits, for which the other operand is quantized as a whole."""
     a, scale, zero = b.several(3, "DynamicQuantizeLinear", "A")
     operands = [a, "B", zero, *(["b_zero_point"] if b.has("b_zero_point") else [])]
-    return _scaled(b, b("MatMulInteger", *operands), b("Mul", scale, "b_scale"))
+    return _scaled(b, b("MatMulInteger", *operands), b("Mul", scale, "b_scale"), "b_scale")
 
 
 def _to_float(b: Body) -> str:
-    return _scaled(b, _of_integers(b, "A", "B", "a", "b"), b("Mul", "a_scale", "b_scale"))
+    return _scaled(b, _of_integers(b, "A", "B", "a", "b"), b("Mul", "a_scale", "b_scale"), "a_scale")
 
 
 def _attention(b: Body) -> tuple[str, ...]:
     product = _of_integers(b, "input", "weight", "input", "weight")
-    return of_one(b, _scaled(b, product, b("Mul", "input_scale", "weight_scale")), "input_scale")
+    return of_one(b, _scaled(b, product, b("Mul", "input_scale", "weight_scale"), "input_scale"), "input_scale")
 
 
 def _of_integers(b: Body, left: str, right: str, *names: str) -> str:
@@ -116,8 +122,9 @@ def _of_integers(b: Body, left: str, right: str, *names: str) -> str:
     return b("MatMulInteger", *operands)
 
 
-def _scaled(b: Body, product: str, scale: str) -> str:
-    made = b("Mul", b("CastLike", product, scale), scale)
+def _scaled(b: Body, product: str, scale: str, like: str) -> str:
+    """``product`` in the type of the input ``like``, times ``scale``."""
+    made = b("Mul", b.cast(product, like), scale)
     return b("Add", made, "bias") if b.has("bias") else made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class Row:
         is_variadic: whether the last input may be repeated; bodies refer to each by its name and a number.
         body: appends the operator's nodes to a body, and returns its outputs; no wanted one may be missing.
         since: the first opset of the standard operators that has all that bodies use.
+        lowest: the first opset in which a body might be written otherwise.
     """
 
     name: str
@@ -51,6 +52,15 @@ class Row:
     is_variadic: bool
     body: Callable[[Body], tuple[str, ...] | str]
     since: int
+    lowest: int = 11
+
+    def opsets(self, opset: int) -> Iterator[int]:
+        """The opsets that a body may be of in a model of ``opset``, nearest first; bodies are sure to be possible in
+        the last one.
+        """
+        first = max(opset, min(self.lowest, self.since))
+        yield from range(first, self.since)
+        yield max(first, self.since)
 
     def input_names(self, count: int) -> list[str]:
         """The names of the inputs of a node with ``count`` of them."""
@@ -77,6 +87,7 @@ def row(
     attributes: str = "",
     since: int = 18,
     domain: str = MICROSOFT,
+    lowest: int = 11,
 ) -> Row:
     """A row, as operators are written down.
 
@@ -86,6 +97,7 @@ def row(
         attributes: ``int required, float with_default = 1, float without =``.
         since: the opset of bodies.
         domain: that of the operator.
+        lowest: the first opset that bodies might be written for.
     """
     left, _, outputs = signature.partition("->")
     name, _, inputs = left.strip().removesuffix(")").partition("(")
@@ -98,6 +110,7 @@ def row(
         inputs.endswith(_VARIADIC),
         body,
         since,
+        lowest,
     )
 
 
