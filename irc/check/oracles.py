@@ -41,8 +41,8 @@ def oracles(source: Any) -> Iterator[Oracle]:
     """The oracles for what ``irc.compile`` was given, best first; the last one is always irc without passes."""
     if not isinstance(source, Module | Graph):
         proto, folder = peers.read(source)
-        yield _oracle(peers.ONNX_RUNTIME, peers.exact_onnxruntime, proto, folder)
-        yield _oracle(peers.REFERENCE, peers.reference, proto, folder)
+        yield oracle_of(peers.ONNX_RUNTIME, peers.exact_onnxruntime, proto, folder)
+        yield oracle_of(peers.REFERENCE, peers.reference, proto, folder)
     yield unoptimised(source)
 
 
@@ -111,7 +111,8 @@ def _values(proto: ModelProto) -> Collection[str]:
     return frozenset(name for node in proto.graph.node for name in node.output)
 
 
-def _oracle(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
+def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
+    """The oracle called ``name`` that computes a model by another runtime."""
     ready: dict[tuple[tuple[str, ...], ...], peers.Runner] = {}
 
     def run(feeds: Feeds, names: Sequence[str], instead: Feeds) -> dict[str, Any]:

@@ -37,7 +37,11 @@ def _captured(graph: GraphProto) -> Iterator[str]:
 
 
 def nodes_apart(
-    proto: ModelProto, nodes: Sequence[NodeProto], values: Mapping[str, Any], constants: bool = True
+    proto: ModelProto,
+    nodes: Sequence[NodeProto],
+    values: Mapping[str, Any],
+    constants: bool = True,
+    shapes: bool = False,
 ) -> ModelProto | None:
     """A model of ``nodes`` of ``proto``, each of which reads ``values``; its outputs are called ``name + OWN``.
 
@@ -46,6 +50,8 @@ def nodes_apart(
         nodes: some nodes of its graph.
         values: what they read, by name.
         constants: whether constants of ``proto`` are constants there, too; else they are inputs.
+        shapes: whether inputs state their shapes. ONNX Runtime refuses branches that do not fit them, also if these are
+            not taken.
 
     Returns None if one of the values has a type that cannot be told from it, such as an empty list.
     """
@@ -60,6 +66,8 @@ def nodes_apart(
         type = type_of(values[name]) if name in values else None
         if type is None:
             return None
+        if not shapes and type.HasField("tensor_type"):
+            type.tensor_type.ClearField("shape")
         graph.input.append(onnx.ValueInfoProto(name=name, type=type))
     for node in nodes:
         graph.node.append(node)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.check import peers
-from irc.check.oracles import unoptimised
+from irc.check.oracles import Oracle, oracle_of, unoptimised
 from irc.check.peer_faults import differs_by_choice, opset_of
 from irc.check.peers import Unable
 from irc.check.submodels import OWN, Inner, inner_model, nodes_apart, reads
@@ -146,7 +146,19 @@ class _Ballot:
                     alone.append(Vote(self.oracle, next(filter(None, node.output)), _label(node), float("inf")))
                 elif (vote := self.vote(node, values, theirs)) is not None:
                     found.append(vote)
-        return found or alone[:1]
+        return found or self.differing(alone, feeds, ours)[:1]
+
+    def differing(self, alone: Sequence[Vote], feeds: Values, ours: Oracle) -> list[Vote]:
+        """Those of the votes on nodes that the oracle cannot compute alone whose values differ in the whole model."""
+        names = [vote.value for vote in alone]
+        if not names:
+            return []
+        try:
+            theirs = oracle_of(self.oracle, PEERS[self.oracle], self.proto, self.folder).run(feeds, names, {})
+        except Unable:
+            return list(alone)
+        values = ours.run(feeds, names, {})
+        return [v for v in alone if not difference(values[v.value], theirs[v.value], self.tolerance.strict())[1]]
 
     def each(self, nodes: Sequence[NodeProto], values: Values) -> Iterator[tuple[NodeProto, dict[str, Any] | None]]:
         """Each of ``nodes`` with the results that the oracle has for it alone, by name; None if it has none."""
@@ -286,7 +298,7 @@ def _is_sensitive(proto: ModelProto, node: NodeProto, values: Values, error: flo
 
     A recurrent operator that quantises its states does: what is midway between two numbers becomes either.
     """
-    alone = nodes_apart(proto, [node], values, constants=False)
+    alone = nodes_apart(proto, [node], values, constants=False, shapes=True)
     if alone is None:
         return False
     names = [name + OWN for name in node.output if name]

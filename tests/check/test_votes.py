@@ -337,6 +337,20 @@ def test_a_wrong_kernel_is_found_by_onnx_reference_alone(
 def test_what_no_oracle_computes_alone_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = PLACES["at the top"]
     wrong("onnx::Erf", lambda y: y * np.float32(1.01), monkeypatch)
-    monkeypatch.setattr("irc.check.votes.nodes_apart", lambda *_: None)
+    monkeypatch.setattr("irc.check.votes.nodes_apart", lambda *_, **__: None)
     with pytest.raises(Error, match=r"IRC330.*differs is %e, of onnx::Erf.*nobody else could decide"):
         check_model(irc.compile(proto), proto)
+
+
+def test_branches_that_do_not_fit_and_are_not_taken_do_not_matter() -> None:
+    """ONNX Runtime refuses the If alone if it knows the sizes; the power beside it must not be irc's fault then."""
+    then = helper.make_graph([node("Squeeze", "x axes", "t")], "t", [], [onnx.ValueInfoProto(name="t")])
+    other = helper.make_graph([node("Neg", "x", "u")], "e", [], [onnx.ValueInfoProto(name="u")])
+    nodes = [
+        node("If", "c", "z", then_branch=then, else_branch=other),
+        node("Pow", "z e", "y"),
+    ]
+    weights = {"c": np.array(False), "e": np.array(5), "axes": np.array([0])}
+    proto = typed(model(nodes, {"x": ["n"]}, ["y"], weights), TensorProto.INT64, TensorProto.INT64)
+    (note,) = check_model(irc.compile(proto), proto, given={"x": np.array([5_003, -7], np.int64)}).notes
+    assert "at %y, of onnx::Pow, ONNX Runtime stands alone" in note
