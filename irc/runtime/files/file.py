@@ -28,7 +28,6 @@ from irc.ir.objects import Object
 from irc.ir.tensor import Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
-from irc.ir.verify.verifier import verify
 from irc.runtime.files.object_header import Packer, Unpacker
 from irc.runtime.files.tensor_bytes import entry_of, tensor_at, write_tensor
 from irc.runtime.report import Report
@@ -208,6 +207,5 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
             raise Error("IRC513", f"there is an object for {name!r}, which is none")
         module.objects[name] = value
     module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())
-    for graph in module.graphs.values():
-        verify(graph, operators=False)  # checked when it was compiled; and schemas would need onnx
+    module.verify(operators=False)  # schemas were checked when it was saved, and would need onnx
     return module
