@@ -284,7 +284,7 @@ class _Verdict:
 
 def _first_words(vote: Vote) -> str:
     by = f"{vote.by} agrees with {vote.oracle}" if vote.by else "nobody else could decide"
-    return f"%{vote.value}, of {vote.operator}: it is off by {vote.error:.1e} of its scale; {by}"
+    return f"%{vote.value}, of {vote.operator}: max error {vote.error:.1e} relative to max|ref|; {by}"
 
 
 def _is_empty(value: Any) -> bool:
@@ -330,4 +330,4 @@ def _refuse_random(module: Module) -> None:
 def _how(found: Any, expected: Any, tolerance: Tolerance) -> str:
     if is_array(found) and is_array(expected) and (found.shape, found.dtype) != (expected.shape, expected.dtype):
         return f"is {describe(found)} instead of {describe(expected)}"
-    return f"is off by {difference(found, expected, tolerance)[0]:.1e} of its scale"
+    return f"has max error {difference(found, expected, tolerance)[0]:.1e} relative to max|ref|"

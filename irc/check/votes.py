@@ -80,7 +80,7 @@ class Vote:
     def __str__(self) -> str:
         what = f"%{self.value}, of {self.operator}"
         if self.irc_is_right is None:
-            apart = f"irc and {self.oracle} differ by {self.error:.1e} of the scale"
+            apart = f"irc and {self.oracle} differ by {self.error:.1e} relative to max|ref|"
             return f"at {what}, {apart}, and nobody else could decide"
         if not self.by:
             return f"at {what}, last digits of operands change results as much as irc and {self.oracle} differ"

@@ -31,7 +31,7 @@ def show() -> int:
         error, close = difference(found, wanted[name], Tolerance())
         right &= close
         best = int(found.argmax())
-        off = f"off {oracle.name} by {error:.1e} of the scale"
+        off = f"max error {error:.1e} relative to max|ref| ({oracle.name})"
         print(f"input {number}: class {best}, probability {found.flat[best]:.4f}; {off}")
     apart = float(np.abs(results[0] - results[1]).max())
     print(f"the two outputs differ by up to {apart:.4f}")
