@@ -33,6 +33,7 @@ from irc.passes.remove_mutation.views import VIEWS
 from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
+from irc.random_inputs.readers import ARITHMETIC, READERS
 from irc.runtime import prepared
 from irc.runtime.fused.rows import ROWWISE
 from irc.runtime.guards import estimates
@@ -55,6 +56,11 @@ def test_pointwise_operators_are_known_have_a_shape_rule_and_a_kernel(kind):
     assert is_known(kind)
     assert shape_rules.find_rule(kind) is not None
     assert find_binder(kind, None) is not None
+
+
+def test_readers_of_inputs_are_known():
+    assert [kind for kind, _ in (*READERS, *ARITHMETIC) if not is_known(kind)] == []
+    assert {kind for kind, _ in ARITHMETIC} <= POINTWISE | TORCH_POINTWISE
 
 
 def test_torch_s_elementwise_operators_are_pointwise():

@@ -1,7 +1,7 @@
 """Finds what the elements of inputs may be by looking at the operators that read them.
 
 An input is followed through operators that only move its elements (Cast, Reshape, Concat...), that add a constant, into
-branches, loops, functions and fusion groups. At each other operator, `_READERS` says what its operand must be: indices
+branches, loops, functions and fusion groups. At each other operator, `READERS` says what its operand must be: indices
 lie within what they index, a shape is one that the operator accepts. Sizes come from the types in the graph, which
 should be as exact as inference makes them.
 """
@@ -96,7 +96,7 @@ def domain_of(value: Value) -> Domain:
     name = value.name.lower()
     for flow in _flows(value):
         kind = flow.node.kind
-        reader = _READERS.get((kind, flow.operand))
+        reader = READERS.get((kind, flow.operand))
         if reader is not None:
             reader(flow, domain)
             domain.is_arithmetic = False
@@ -378,12 +378,12 @@ def _subtracted(flow: Flow, domain: Domain) -> None:
 
 
 def _note_arithmetic(flow: Flow, domain: Domain) -> None:
-    reader = _ARITHMETIC.get((flow.node.kind, flow.operand))
+    reader = ARITHMETIC.get((flow.node.kind, flow.operand))
     if reader is not None:
         reader(flow, domain)
 
 
-_ARITHMETIC: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
+ARITHMETIC: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
     ("onnx::Cast", 0): _cast,
     ("onnx::Div", 1): _positive,
     ("onnx::Log", 0): _positive,
@@ -401,7 +401,7 @@ _ARITHMETIC: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
 }
 """What pointwise operators make of an operand: they take any, but not all results tell anything."""
 
-_READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
+READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
     ("onnx::Gather", 1): _index(0, "axis"),
     ("onnx::GatherElements", 1): _index(0, "axis"),
     ("onnx::GatherND", 1): _coordinates("batch_dims"),
@@ -409,7 +409,6 @@ _READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
     ("onnx::ScatterElements", 1): _scattered,
     ("onnx::ScatterND", 1): _coordinates(0),
     ("onnx::TensorScatter", 2): _between(0, 0),
-    ("onnx::ArrayFeatureExtractor", 1): _index(0, -1),
     ("ai.onnx.ml::ArrayFeatureExtractor", 1): _index(0, -1),
     ("onnx::NegativeLogLikelihoodLoss", 1): _index(0, 1),
     ("onnx::SoftmaxCrossEntropyLoss", 1): _index(0, 1),
