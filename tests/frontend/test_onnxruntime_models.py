@@ -90,6 +90,24 @@ def test_attributes_that_normalizations_do_not_have_mean_nothing(op_type: str, t
     gives(model(nodes, {"x": X}, initializers=(ones,)), {"x": X}, tmp_path, y=y)
 
 
+@pytest.mark.parametrize(("of_x", "of_scale"), [("float16", "float32"), ("float32", "float16")])
+def test_normalizations_whose_scales_are_of_another_type(of_x: str, of_scale: str, tmp_path: Path) -> None:
+    """The result has the type of the scale; all is computed in float32."""
+    x, scale = X.astype(of_x), np.linspace(0.5, 2, 4).astype(of_scale)
+    nodes = [helper.make_node("LayerNormalization", ["x", "s", "s"], ["y"])]
+    y = normalized(x.astype(np.float32), -1)[0] * scale + scale
+    feeds = {"x": x, "s": scale}
+    if of_scale == "float32":
+        gives(model(nodes, feeds), feeds, tmp_path, y=y.astype(np.float32))
+    else:
+        for passes in ("none", "default"):
+            found = irc.compile(model(nodes, feeds), passes).run(feeds)["y"]
+            assert found.dtype == np.float16
+            np.testing.assert_allclose(found, y, rtol=2e-3, atol=2e-3)
+    newest = model(nodes, feeds, opsets=(("", 17),))
+    refused("IRC136", newest, "must be of the same type as X")
+
+
 def test_others_are_refused() -> None:
     ones = numpy_helper.from_array(np.ones(4, np.float32), "s")
     nodes = [helper.make_node("LayerNormalization", ["x", "s"], ["y"], epsion=1.0)]

@@ -21,6 +21,7 @@ from irc.frontend.onnx.bodies import expand
 from irc.frontend.onnx.body_declarations import keep_inputs, keep_rows
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib_bodies import expand_row
+from irc.frontend.onnx.normalization import normalize
 from irc.frontend.onnx.opsets import EXPANDED, Operator, bind
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
@@ -196,6 +197,7 @@ def _fail(message: str, raw: RawNode) -> NoReturn:
 SPECIAL: dict[str, Special] = {
     "onnx::Constant": _constant,
     "onnx::If": _if,
+    "onnx::LayerNormalization": normalize,
     "onnx::Loop": _loop,
     "onnx::Scan": _scan,
     "onnx::SequenceMap": _sequence_map,
