@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, defs
 
 from irc.errors import Error
 from irc.frontend.onnx import import_model
-from irc.frontend.onnx.bodies import EXPANDED
+from irc.frontend.onnx.opsets import EXPANDED
 from irc.ir import Module, Node
 from irc.runtime import kernels
 from irc.runtime.kernels.registry import find_binder
