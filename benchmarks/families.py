@@ -1,7 +1,7 @@
 """Families of graphs that grow: the same structure with 1,000 or 1,000,000 nodes.
 
-A family is IR text, which irc and PyTorch read alike, so that both analyse and
-fuse the very same graph. Each stresses one way in which a compiler's time can
+A family is IR text, which irc and PyTorch read alike (but for ``sequences`` and ``types``),
+so that both analyse and fuse the very same graph. Each stresses one way in which a compiler's time can
 grow faster than its input.
 """
 
@@ -214,6 +214,68 @@ def nests(n: int, t: str) -> Lines:
     yield f"  return (%v{n // 6})"
 
 
+def wide_tuple(n: int, t: str) -> Lines:
+    """One tuple of n / 2 results, taken apart, all of which are written."""
+    count = range(n // 2)
+    yield f"graph(%x : {t}):"
+    for i in count:
+        yield f"  %a{i} : {t} = aten::neg(%x)"
+    yield f"  %t : ({', '.join(t for _ in count)}) = prim::TupleConstruct({', '.join(f'%a{i}' for i in count)})"
+    yield f"  {', '.join(f'%b{i} : {t}' for i in count)} = prim::TupleUnpack(%t)"
+    for i in count:
+        yield f"  %w{i} : {t} = aten::relu_(%b{i})"
+    yield "  return (%w0)"
+
+
+def appended(n: int, t: str) -> Lines:
+    """A chain of operators that may run in place, every other result of which is also appended to one list."""
+    yield f"graph(%v0 : {t}, %x : {t}):"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield "  %l : Tensor[] = prim::ListConstruct(%x)"
+    for i in range(n // 3):
+        yield f"  %a{i} : {t} = aten::add(%v{i}, %x, %one)"
+        yield f"  %v{i + 1} : {t} = aten::relu(%a{i})"
+        yield f"  %m{i} : Tensor[] = aten::append(%l, %a{i})"
+    yield f"  return (%v{n // 3})"
+
+
+def sequences(n: int, t: str) -> Lines:
+    """ONNX's sequences, each the last with one tensor more, of which one is read."""
+    yield f"graph(%x : {t}):"
+    yield "  %first : Long() = prim::Constant[value=tensor([0])]()"
+    yield "  %s0 : Tensor[] = onnx::SequenceConstruct(%x)"
+    for i in range(n // 3):
+        yield f"  %a{i} : {t} = onnx::Relu(%x)"
+        yield f"  %s{i + 1} : Tensor[] = onnx::SequenceInsert(%s{i}, %a{i})"
+        yield f"  %g{i} : Tensor = onnx::SequenceAt(%s{i + 1}, %first)"
+    yield f"  return (%g0, %s{n // 3})"
+
+
+def shift(n: int, t: str) -> Lines:
+    """A loop in which n / 2 tensors move on by one place in each iteration, beside a list."""
+    count = range(n // 2)
+    yield f"graph(%x : {t}, %n : int, %l : Tensor[]):"
+    yield "  %true : bool = prim::Constant[value=1]()"
+    for i in count:
+        yield f"  %a{i} : {t} = aten::neg(%x)"
+    results, carried = (", ".join(f"%{name}{i} : {t}" for i in count) for name in "ru")
+    yield f"  {results} = prim::Loop(%n, %true, {', '.join(f'%a{i}' for i in count)})"
+    yield f"    block0(%i : int, {carried}):"
+    for i in count:
+        yield f"      %b{i} : {t} = aten::t(%u{i})"
+    yield f"      -> (%true, {', '.join(f'%b{min(i + 1, count[-1])}' for i in count)})"
+    yield "  return (%r0)"
+
+
+def types(n: int, t: str) -> Lines:
+    """Results of operators that are not known, each of another type."""
+    yield f"graph(%x : {t}):"
+    for i in range(n):
+        elements = ", ".join((t, "int")[i >> bit & 1] for bit in range(n.bit_length()))
+        yield f"  %u{i} : ({elements}, {t}) = foreign::call(%x)"
+    yield "  return (%x)"
+
+
 FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "chain": chain,
     "in-place": in_place,
@@ -230,6 +292,11 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "views": views,
     "layers": layers,
     "nests": nests,
+    "wide-tuple": wide_tuple,
+    "appended": appended,
+    "sequences": sequences,
+    "shift": shift,
+    "types": types,
 }
 
 

@@ -125,6 +125,16 @@ def written(n: int) -> Graph:
     return parse_graph("\n".join([*text, f"  return ({', '.join(f'%v{i}' for i in count)})", ""]))
 
 
+def cycle(n: int) -> Module:
+    """For ``cse``: n / 5 functions that make a value twice, and call each other in a cycle."""
+    last = n // 5
+    parts = ["graph(%x : Tensor):", *_call("f0", "x"), "  return (%y)\n"]
+    for i in range(last):
+        parts += [f"graph f{i}(%x : Tensor):", "  %a : Tensor = aten::neg(%x)", "  %b : Tensor = aten::neg(%x)"]
+        parts += ["  %c : Tensor = aten::mul(%a, %b)", *_call(f"f{(i + 1) % last}", "c"), "  return (%y)\n"]
+    return parse_module("\n".join(parts))
+
+
 FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "caches": caches,
     "numbers": numbers,
@@ -133,6 +143,7 @@ FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "attributes": attributes,
     "readers": readers,
     "functions": functions,
+    "cycle": cycle,
     "merges": merges,
     "written": written,
 }

@@ -188,12 +188,12 @@ class MemoryDAG:
             self._found_objects = self.sets.union(self._found_objects, self.sets.of(made[looked_at:]))
         return self._found_objects
 
-    def changed(self, element: Element) -> None:
-        """``element`` now denotes more, or another thing."""
+    def changed(self, *elements: Element) -> None:
+        """``elements`` now denote more, or other things."""
         self.answers.clear()
         self.interface = None
-        facts = self.facts
-        if element in facts.content_type or element in facts.unknown_of:  # what objects of unknown origin hold
+        held, unknown = self.facts.content_type, self.facts.unknown_of  # the latter is what unknown objects hold
+        if any(element in held or element in unknown for element in elements):
             self.forget_closures()
 
     def forget_closures(self) -> None:

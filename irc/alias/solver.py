@@ -225,8 +225,8 @@ class Solver(Recorder):
             else:
                 for element in above:
                     dag.known.pop(element, None)
+            dag.changed(*above)
             for element in above:
-                dag.changed(element)
                 self.index.changed(element)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))
