@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 import irc.compiler  # noqa: F401  # registers the passes
@@ -45,6 +48,16 @@ def test_families_are_of_the_size_asked_for(family: str) -> None:
     assert sum(1 for graph in graphs for _ in graph.walk()) == pytest.approx(600, rel=0.05)
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each step is measured twice, and the objects of other tests are not looked at whenever memory is cleared."""
+    monkeypatch.setattr(growth, "TURNS", 2)
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("quick")
 def test_every_pass_is_measured() -> None:
     found = growth.measure("attributes", 40, passes=True)
     assert found["steps"].keys() == set(registry.names())
@@ -55,6 +68,7 @@ def test_every_pass_is_measured() -> None:
     assert growth.measure("chain", 40, passes=True)["steps"].keys() > set(registry.names())
 
 
+@pytest.mark.usefixtures("quick")
 def test_passes_are_not_measured_where_graphs_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "MOST_FOR_PASSES", 39)
     assert growth.measure("chain", 40, passes=True)["steps"].keys() == {"parse", "alias", "queries", "fuse", "import"}
