@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from irc.alias.facts import WORLD
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.sets import EMPTY, BigSet, LocationSet, contains, intersects, members
 from irc.alias.writer_order import WriterOrder
 from irc.ir.block import Block
 from irc.ir.bulk import no_collection
@@ -73,7 +73,11 @@ class WriteIndex(WriteLog):
         self._single: Counts = {}
         self._several: dict[LocationSet, int] = {}
         self._union: LocationSet | None = EMPTY
-        """All locations in ``_several``; None when it has to be computed again."""
+        """All locations in those of ``_several`` that are large; None when it has to be computed again."""
+        self._small_at: dict[int, dict[LocationSet, None]] = {}
+        """Location -> those of ``_several`` that are small and have it."""
+        self._large: dict[LocationSet, None] = {}
+        """The others of ``_several``."""
 
     def __bool__(self) -> bool:
         """Whether anything is written at all."""
@@ -170,9 +174,10 @@ class WriteIndex(WriteLog):
         if isinstance(locations, int):
             self._single[locations] = self._single.get(locations, 0) + 1
         else:
-            self._several[locations] = self._several.get(locations, 0) + 1
-            if self._union is not None:
-                self._union = self._dag.sets.union(self._union, locations)
+            before = self._several.get(locations, 0)
+            self._several[locations] = before + 1
+            if not before:
+                self._enter_set(locations)
 
     def _discount(self, element: int) -> None:
         locations = self._locations.pop(element)
@@ -181,7 +186,8 @@ class WriteIndex(WriteLog):
             del self._at[locations][element]
         if not isinstance(locations, int):
             gone = _decrement(self._several, locations)
-            self._union = None if gone else self._union
+            if gone:
+                self._drop_set(locations)
         else:
             gone = _decrement(self._single, locations)
         if gone:
@@ -189,22 +195,43 @@ class WriteIndex(WriteLog):
             if self._at is not None:
                 del self._at[locations]
 
+    def _enter_set(self, locations: LocationSet) -> None:
+        if isinstance(locations, frozenset):
+            for x in locations:
+                self._small_at.setdefault(x, {})[locations] = None
+            return
+        self._large[locations] = None
+        if self._union is not None:
+            self._union = self._dag.sets.union(self._union, locations)
+
+    def _drop_set(self, locations: LocationSet) -> None:
+        if not isinstance(locations, frozenset):
+            del self._large[locations]
+            self._union = None
+            return
+        for x in locations:
+            there = self._small_at[x]
+            del there[locations]
+            if not there:
+                del self._small_at[x]
+
     # -- queries ---------------------------------------------------------
 
     def touches(self, locations: LocationSet) -> bool:
         """Whether anything writes one of ``locations``."""
         self._recount()
-        if self._several:
+        if self._large:
             if self._union is None:
-                self._union = self._dag.sets.union_all(self._several)
+                self._union = self._dag.sets.union_all(self._large)
             if intersects(self._union, locations):
                 return True
-        single = self._single
-        if isinstance(locations, int):
-            return locations in single
-        if len(single) < len(locations):
-            return any(contains(locations, x) for x in single)
-        return any(x in single for x in members(locations))
+        for written in (self._single, self._small_at):
+            if isinstance(locations, int) or len(locations) <= len(written):
+                if any(x in written for x in members(locations)):
+                    return True
+            elif any(contains(locations, x) for x in written):
+                return True
+        return False
 
     def reshaped(self, least: Change) -> LocationSet:
         """The locations of tensors whose metadata something changes, at least as much as ``least``."""
@@ -283,7 +310,10 @@ class WriteIndex(WriteLog):
 
     def _ways(self, locations: LocationSet) -> int:
         """How many written sets may have to be examined to find those that intersect ``locations``."""
-        return len(self._several) + min(len(self._single), 1 if isinstance(locations, int) else len(locations))
+        if isinstance(locations, BigSet):
+            return len(self._several) + min(len(self._single), len(locations))
+        small = self._small_at
+        return len(self._large) + sum([1 + len(small[x]) if x in small else 1 for x in members(locations)])
 
     def _is_written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
         """As ``written_between``, for ``locations`` that are exactly what some written element denotes."""
@@ -316,7 +346,11 @@ class WriteIndex(WriteLog):
             yield from (x for x in members(locations) if x in self._single)
         else:
             yield from (x for x in self._single if contains(locations, x))
-        yield from (s for s in self._several if intersects(s, locations))
+        if isinstance(locations, BigSet):
+            yield from (s for s in self._several if intersects(s, locations))
+        else:
+            yield from dict.fromkeys(s for x in members(locations) for s in self._small_at.get(x, ()))
+            yield from (s for s in self._large if intersects(s, locations))
 
     def _writing_just(self, locations: LocationSet) -> Iterator[Node]:
         """The nodes that write elements which denote all of ``locations`` and nothing else."""

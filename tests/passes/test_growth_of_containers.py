@@ -72,3 +72,19 @@ def test_what_is_written_inside_of_other_nodes_is_not_looked_for_writer_by_write
         ask = [partial(db.writes_between, asked, *nodes) for nodes in ((last, first), (first, after), (first, last))]
         counts.append(sum(map(lines, ask)))
     assert counts[1] <= counts[0] + 8, counts
+
+
+def test_of_sets_that_are_written_only_those_that_meet_what_is_asked_about_are_looked_at() -> None:
+    counts: list[int] = []
+    for n in (250, 1000):
+        text = ["graph(%x : Tensor, %c : bool):"]
+        for i in range(n):
+            text += [f"  %a{i} : Tensor = aten::neg(%x)", f"  %b{i} : Tensor = aten::neg(%x)"]
+            text += [f"  %r{i} : Tensor = prim::If(%c)", f"    block0():\n      -> (%a{i})", "    block1():"]
+            text += [f"      -> (%b{i})", f"  %w{i} : Tensor = aten::relu_(%r{i})"]
+        graph = parse_graph("\n".join([*text, "  return (%w0)", ""]))
+        db, nodes, value = analyze(graph), list(graph.nodes), graph.value("a1")
+        assert db.writes_between(value, nodes[0], nodes[-1]) and not db.writes_between(value, nodes[9], nodes[-1])
+        ask = [partial(db.writes_between, value, nodes[9], nodes[-1]), partial(db.has_writers, value)]
+        counts.append(sum(map(lines, ask)))
+    assert counts[1] == counts[0], counts
