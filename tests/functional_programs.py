@@ -280,6 +280,37 @@ return (%a, %r)"""),
     %s : Tensor = aten::add(%p, %f, %one)
     -> (%true, %s)
 return (%a, %r, %e)"""),
+    **{
+        f"all of {name} in a loop": Program(f"""
+{"".join(f"%{a} : int[] = {made}" for a, made in lists.items())}
+%l : Tensor[] = {view}
+%c : int = prim::Constant[value={count}]()
+%r : Tensor = prim::Loop(%c, %true, %x)
+  block0(%i : int, %p : Tensor):
+    %e : Tensor = aten::__getitem__(%l, %i)
+    %w : Tensor = aten::mul_(%e, %two)
+    %j : int = aten::neg(%i)
+    %k2 : int = aten::sub(%j, %one)
+    %f : Tensor = aten::__getitem__(%l, %k2)
+    %z : Tensor = aten::add_(%f, %half, %one)
+    %s : Tensor = aten::add(%p, %a, %one)
+    -> (%true, %s)
+return (%a, %r)""")
+        for name, (view, count, _, lists) in _PIECES.items()
+        if not lists
+    },
+    "pieces of given sizes in a loop": Program(
+        """
+%j : int[] = prim::ListConstruct(%two, %four)
+%l : Tensor[] = aten::split(%a, %j, %one)
+%r : Tensor = prim::Loop(%two, %true, %x)
+  block0(%i : int, %p : Tensor):
+    %e : Tensor = aten::__getitem__(%l, %i)
+    %w : Tensor = aten::mul_(%e, %two)
+    -> (%true, %p)
+return (%a)""",
+        "cannot be put into the whole",
+    ),
     **{f"layout after {name}": Program(_observed(write), "may share") for name, write in _WRITES.items()},
     # -- what stays ------------------------------------------------------
     "flatten of any layout": Program(_written("aten::flatten(%a, %zero, %last)"), "only may share", 3),

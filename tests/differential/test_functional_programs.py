@@ -8,7 +8,7 @@ from tests.differential.helpers import run_both
 from tests.functional_programs import LAYOUTS, PROGRAMS
 
 
-@pytest.mark.parametrize("passes", ["", "remove-mutation", "remove-mutation,canonicalize,cse,dce", "default"])
+@pytest.mark.parametrize("passes", ["", "remove-mutation,canonicalize,cse,dce", "default"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_compute_what_they_do_in_pytorch(name: str, passes: str) -> None:
     for x in LAYOUTS.values():

@@ -20,8 +20,10 @@ def _whole(m: Maker):
 
 
 def stride(m: Maker) -> None:
-    x = _whole(m)
-    _show(m, m.emit("aten::stride", [x, m.number(m.below(m.kind(x).rank))], Num(0, _FAR)))
+    """Along a dimension of several positions: of others, irc does not keep the stride."""
+    x = m.tensor(lambda k: not k.frozen and k.rank > 0 and all(k.shape) and max(k.shape) > 1)
+    wide = [i for i, n in enumerate(m.kind(x).shape) if n > 1]
+    _show(m, m.emit("aten::stride", [x, m.number(m.pick(wide))], Num(0, _FAR)))
 
 
 def is_contiguous(m: Maker) -> None:

@@ -11,7 +11,7 @@ from irc.passes.refused import Refused
 from irc.passes.remove_mutation.forms import functional_kind
 from irc.passes.remove_mutation.origins import CARRIERS
 from irc.passes.remove_mutation.versions import Version, Versions
-from irc.passes.remove_mutation.views import ELEMENT, View, begins_anywhere, element_index
+from irc.passes.remove_mutation.views import ELEMENT, Number, View, begins_anywhere, element_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     whole: Value
     view: Node
     how: View
-    piece: int | None = None
+    piece: Number | None = None
 
 
 class Family:
@@ -224,6 +224,7 @@ class Family:
                     can_put = part.how.put is not None
                 else:
                     can_put = part.how.put_piece is not None
+                    can_put &= isinstance(part.piece, int) or part.how.can_put_any(part.view)
                 if not can_put or not part.how.can_put(part.view):
                     raise Refused(f"what is written into {part.view.kind} cannot be put into the whole")
                 if part.whole in seen:

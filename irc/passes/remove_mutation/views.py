@@ -21,11 +21,19 @@ constants."""
 Put: TypeAlias = Callable[[Emit, Node, Value, Value], Value]
 """From ``emit``, the view's node, the whole and new contents of the part: the whole with these contents."""
 
-PutPiece: TypeAlias = Callable[[Emit, Node, Value, Value, int], Value]
-"""As `Put`, of the piece with a number."""
-
 Number: TypeAlias = int | Value
 """A whole number, known or computed in the graph."""
+
+PutPiece: TypeAlias = Callable[[Emit, Node, Value, Value, Number], Value]
+"""As `Put`, of the piece with a number; if that is negative, pieces are counted from the end."""
+
+
+def _always(node: Node) -> bool:
+    return True
+
+
+def _never(node: Node) -> bool:
+    return False
 
 
 class View(NamedTuple):
@@ -34,7 +42,8 @@ class View(NamedTuple):
     Attributes:
         put: how a part is put into the whole; None if it cannot be.
         put_piece: the same of an element of the list that is the result.
-        can_put: whether ``put`` can be made for a node.
+        can_put: whether ``put`` or ``put_piece`` can be made for a node.
+        can_put_any: whether ``put_piece`` can, if the number of the piece is computed in the graph.
         copies: whether what ``put`` makes is new memory that is laid out as the whole.
         turns: whether what ``put`` makes is laid out as the whole if the new part is laid out as the old one.
         when_contiguous: whether it is a view for certain only of contiguous tensors.
@@ -45,7 +54,8 @@ class View(NamedTuple):
 
     put: Put | None = None
     put_piece: PutPiece | None = None
-    can_put: Callable[[Node], bool] = lambda node: True
+    can_put: Callable[[Node], bool] = _always
+    can_put_any: Callable[[Node], bool] = _never
     copies: bool = False
     turns: bool = False
     when_contiguous: bool = False
@@ -213,31 +223,38 @@ def _put_slice(emit: Emit, whole: Value, part: Value, dim: Number, start: Number
     return emit("aten::slice_scatter", whole, part, dim, start, end)
 
 
-def _one_of_unbind(emit: Emit, node: Node, whole: Value, part: Value, index: int) -> Value:
+def _from_start(numbers: _Numbers, index: Number, count: Number) -> Number:
+    """The number of a piece, of ``count``, counted from the first."""
+    if not isinstance(index, int):
+        return numbers.remainder(index, numbers.max(count, 1))
+    return index if index >= 0 else numbers.add(count, index)
+
+
+def _one_of_unbind(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
     return emit("aten::select_scatter", whole, part, _operand(node, 1, 0), index)
 
 
-def _one_of_equal(emit: Emit, whole: Value, part: Value, dim: Number, length: Number, index: int) -> Value:
+def _one_of_equal(emit: Emit, whole: Value, part: Value, dim: Number, length: Number, index: Number) -> Value:
     """One of the pieces of ``length`` positions, the last of which may be shorter."""
     numbers = _Numbers(emit)
-    at: Number = index
-    if index < 0:
+    at = index
+    if not isinstance(index, int) or index < 0:
         rounded = numbers.add(numbers.size(whole, dim), numbers.sub(length, 1))
-        at = numbers.add(numbers.floordiv(rounded, numbers.max(length, 1)), index)
+        at = _from_start(numbers, index, numbers.floordiv(rounded, numbers.max(length, 1)))
     start = numbers.mul(at, length)
     return _put_slice(emit, whole, part, dim, start, numbers.add(start, length))
 
 
-def _one_of_split(emit: Emit, node: Node, whole: Value, part: Value, index: int) -> Value:
+def _one_of_split(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
     dim = _operand(node, 2, 0)
     if isinstance(node.inputs[1].type, ListType):
         return _one_by_sizes(emit, whole, part, dim, node.inputs[1], index)
     return _one_of_equal(emit, whole, part, dim, _number(node.inputs[1]), index)
 
 
-def _one_by_sizes(emit: Emit, whole: Value, part: Value, dim: Number, sizes: Value, index: int) -> Value:
+def _one_by_sizes(emit: Emit, whole: Value, part: Value, dim: Number, sizes: Value, index: Number) -> Value:
     numbers, lengths = _Numbers(emit), _numbers(sizes)
-    assert lengths is not None
+    assert lengths is not None and isinstance(index, int)
     start: Number = 0
     at = index % len(lengths)
     for length in lengths[:at]:
@@ -245,14 +262,14 @@ def _one_by_sizes(emit: Emit, whole: Value, part: Value, dim: Number, sizes: Val
     return _put_slice(emit, whole, part, dim, start, numbers.add(start, lengths[at]))
 
 
-def _one_of_chunk(emit: Emit, node: Node, whole: Value, part: Value, index: int) -> Value:
+def _one_of_chunk(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
     numbers = _Numbers(emit)
     chunks, dim = _number(node.inputs[1]), _operand(node, 2, 0)
     length = numbers.floordiv(numbers.add(numbers.size(whole, dim), numbers.sub(chunks, 1)), chunks)
     return _one_of_equal(emit, whole, part, dim, length, index)
 
 
-def _one_of_tensor_split(emit: Emit, node: Node, whole: Value, part: Value, index: int) -> Value:
+def _one_of_tensor_split(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
     return _one_by_places(emit, whole, part, _operand(node, 2, 0), node.inputs[1], index)
 
 
@@ -260,16 +277,16 @@ def _one_along(dim: int) -> PutPiece:
     return lambda emit, node, whole, part, index: _one_by_places(emit, whole, part, dim, node.inputs[1], index)
 
 
-def _one_by_places(emit: Emit, whole: Value, part: Value, dim: Number, where: Value, index: int) -> Value:
+def _one_by_places(emit: Emit, whole: Value, part: Value, dim: Number, where: Value, index: Number) -> Value:
     """One of the pieces that begin at given places, or of a number of pieces of which the first ones may be longer."""
     numbers = _Numbers(emit)
     if isinstance(where.type, ListType):
         starts = _numbers(where)
-        assert starts is not None
+        assert starts is not None and isinstance(index, int)
         at = index % (len(starts) + 1)
         return _put_slice(emit, whole, part, dim, ([0, *starts])[at], starts[at] if at < len(starts) else None)
     count, total = _number(where), numbers.size(whole, dim)
-    at = index if index >= 0 else numbers.add(count, index)
+    at = _from_start(numbers, index, count)
     length, longer = numbers.floordiv(total, count), numbers.remainder(total, count)
     start = numbers.add(numbers.mul(length, at), numbers.min(at, longer))
     after = numbers.add(at, 1)
@@ -283,17 +300,22 @@ def _cuts_are_known(node: Node) -> bool:
     return where == INT or (isinstance(where, ListType) and bool(_numbers(node.inputs[1])))
 
 
+def _are_equal(node: Node) -> bool:
+    """Whether the pieces are so many, or so long, as one number says."""
+    return node.inputs[1].type == INT
+
+
 def _is_matrix(node: Node) -> bool:
     return _cuts_are_known(node) and (node.inputs[0].type.rank or 0) > 1
 
 
-def _pieces(put: PutPiece, can_put: Callable[[Node], bool] = lambda node: True) -> View:
-    return View(put_piece=put, can_put=can_put, copies=True)
+def _pieces(put: PutPiece, can_put: Callable[[Node], bool] = _cuts_are_known) -> View:
+    return View(put_piece=put, can_put=can_put, can_put_any=_are_equal, copies=True)
 
 
 _RESHAPED = View(_reshape)
 _SWAPPED = View(_swap, turns=True)
-_SPLIT = _pieces(_one_of_split, _cuts_are_known)
+_SPLIT = _pieces(_one_of_split)
 _CHUNKS = _pieces(_one_of_chunk)
 
 VIEWS: dict[str, View] = {
@@ -324,11 +346,11 @@ VIEWS: dict[str, View] = {
     "aten::expand_as": View(like_other=True),
     **dict.fromkeys(("aten::split", "aten::split_with_sizes", "aten::unsafe_split"), _SPLIT),
     **dict.fromkeys(("aten::chunk", "aten::unsafe_chunk"), _CHUNKS),
-    "aten::tensor_split": _pieces(_one_of_tensor_split, _cuts_are_known),
+    "aten::tensor_split": _pieces(_one_of_tensor_split),
     "aten::hsplit": _pieces(_one_along(1), _is_matrix),
-    "aten::vsplit": _pieces(_one_along(0), _cuts_are_known),
-    "aten::dsplit": _pieces(_one_along(2), _cuts_are_known),
-    "aten::unbind": _pieces(_one_of_unbind),
+    "aten::vsplit": _pieces(_one_along(0)),
+    "aten::dsplit": _pieces(_one_along(2)),
+    "aten::unbind": View(put_piece=_one_of_unbind, can_put_any=_always, copies=True),
     **dict.fromkeys(("prim::ListConstruct", "prim::TupleConstruct"), View(is_literal=True)),
 }
 """Views that can be taken anew of other memory. Not those that show other bits: ``view(dtype)``."""
@@ -360,9 +382,8 @@ def begins_anywhere(node: Node) -> bool:
     return len(node.inputs) > 3 and node.inputs[3].type == INT
 
 
-def element_index(node: Node) -> int | None:
-    """Which element of a list ``node`` takes, as a constant; None if that is not known, or it does something else."""
+def element_index(node: Node) -> Number | None:
+    """Which element of a list ``node`` takes; None if it does something else."""
     if node.kind != "aten::__getitem__" or not isinstance(node.inputs[0].type, ListType):
         return None
-    found = constant_value(node.inputs[1])
-    return found if type(found) is int else None
+    return _number(node.inputs[1])
