@@ -126,10 +126,8 @@ class _Overwriter:
             return f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}"
         if not self._whole.is_whole(value):
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
-        others = [v for i, v in enumerate(node.inputs) if i != index]
-        if node.kind in READS_FIRST:
-            others = [v for v in others if not db.same_tensor(v, value)]
-        if any(intersects(db.reach_set(v), memory) for v in others):
+        others = [v for i, v in enumerate(node.inputs) if i != index and intersects(db.reach_set(v), memory)]
+        if others and not (node.kind in READS_FIRST and all(db.same_tensor(v, value) for v in others)):
             return f"%{value.name} is read through another operand too"
         if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"

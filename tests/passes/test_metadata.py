@@ -159,3 +159,30 @@ def test_a_new_tensor_keeps_its_shape(call: str, shape: tuple[int, ...]) -> None
     for found in turned(call, shape):
         assert found["x"].shape == (1, *shape) and found["r"].shape == shape
         assert np.array_equal(found["x"][0], found["r"]), "both see the write"
+
+
+CONJUGATED = """
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = aten::mul(%x, %one)
+  %c : Tensor = prim::CallFunction(%f, %y)
+  {write}
+  return (%y, %c)
+graph f(%x : Tensor):
+  %c : Tensor = {view}(%x)
+  return (%c)
+"""
+
+
+@pytest.mark.parametrize("view", ["aten::conj", "aten::_conj", "aten::mH"])
+def test_a_conjugate_that_a_caller_writes_is_no_copy(view: str) -> None:
+    """It is refused, as NumPy has no such views; where nothing is written, a copy will do."""
+    x = np.array([[1 + 2j, 3 - 1j], [2j, 1]], np.complex64)
+    text = CONJUGATED.replace("{view}", view)
+    written = text.replace("{write}", "%w : Tensor = aten::add_(%c, %one, %one)")
+    for passes in ("", "canonicalize", "default"):
+        with pytest.raises(irc.Error, match="IRC423"):
+            irc.compile(parse_module(written), passes=passes).run({"x": x})
+    read = irc.compile(parse_module(text.replace("{write}", "")), passes="default").run({"x": x})
+    assert np.array_equal(read["c"], x.conj().T if view == "aten::mH" else x.conj())

@@ -49,14 +49,16 @@ _CASTS = ("onnx::Cast", "onnx::CastLike")
 
 @rewrite("aten::conj", "aten::_conj")
 def conjugate(m: Match) -> Value | None:
-    """A copy instead of a view that NumPy does not have, if nothing writes into either."""
-    return m.new("aten::conj_physical", [m.input()], m.output.type) if m.is_fixed(m.output) else None
+    """A copy instead of a view that NumPy does not have, if nothing writes into either, nor may a caller."""
+    if not m.rewriter.can_be_constant([m.output]):
+        return None
+    return m.new("aten::conj_physical", [m.input()], m.output.type)
 
 
 @rewrite("aten::mH")
 def adjoint(m: Match) -> Value | None:
     """As `conjugate`, transposed."""
-    if not m.is_fixed(m.output):
+    if not m.rewriter.can_be_constant([m.output]):
         return None
     return m.new("aten::mT", [m.new("aten::conj_physical", [m.input()], m.output.type)], m.output.type)
 
