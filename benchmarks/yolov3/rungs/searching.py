@@ -52,8 +52,8 @@ class SearchingDag(MemoryDAG):
     def locations(self, element: Element) -> LocationSet:
         return self._search((element,), contents=False)
 
-    def closure(self, locations: LocationSet) -> LocationSet:
-        return self._search(members(locations), contents=True)
+    def closure(self, element: Element) -> LocationSet:
+        return self._search((element,), contents=True)
 
     def _search(self, start: Iterable[Element], contents: bool) -> LocationSet:
         """The locations that ``start`` leads to, through pointers and, if asked, through what is held there."""

@@ -7,6 +7,7 @@ from irc.alias.facts import WORLD, Element
 from irc.alias.sets import EMPTY, LocationSet, intersects
 from irc.alias.write_index import WriteLog
 from irc.ir import Node
+from irc.ir.ops.metadata import Change
 
 
 class WriteTable(WriteLog):
@@ -26,7 +27,9 @@ class WriteTable(WriteLog):
     def __bool__(self) -> bool:
         return bool(self.rows)
 
-    def add(self, node: Node, element: Element) -> None:
+    def add(self, node: Node, element: Element, change: Change = Change.ELEMENTS) -> None:
+        super().add(node, element, change)
+        self.entries.clear()  # which is where logs keep rows
         self.rows.setdefault(node, []).append((element, self.dag.locations(element)))
         self._union = None
 
@@ -45,14 +48,18 @@ class WriteTable(WriteLog):
         self.grown({element})
 
     def remove(self, node: Node) -> None:
-        self.rows.pop(node, None)
+        for element, _ in self.rows.pop(node, ()):
+            self.metadata.pop((node, element), None)
         self._union = None
 
     def redirect(self, old: Element, new: Element) -> None:
-        for row in self.rows.values():
+        for node, row in self.rows.items():
             for i, (element, _) in enumerate(row):
                 if element == old:
                     row[i] = (new, self.dag.locations(new))
+            change = self.metadata.pop((node, old), Change.ELEMENTS)
+            if change:
+                self.metadata[node, new] = max(change, self.metadata.get((node, new), change))
         self._union = None
 
     def renest(self, node: Node) -> None:
@@ -64,6 +71,9 @@ class WriteTable(WriteLog):
         if self._union is None:
             self._union = self.dag.sets.union_all(written for row in self.rows.values() for _, written in row)
         return intersects(self._union, locations)
+
+    def reshaped(self, least: Change) -> LocationSet:
+        return self.dag.sets.union_all(self.dag.locations(e) for (_, e), c in self.metadata.items() if c >= least)
 
     def elements(self, node: Node) -> list[Element]:
         return [element for element, _ in self._inside(node)]
