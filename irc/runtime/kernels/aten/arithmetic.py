@@ -76,7 +76,7 @@ def _integral(compute: Compute) -> Setup:
         dtype = result_type(x, y)
         if dtype == BOOL:
             raise Error("IRC421", "bools have no quotient but the true one, and no remainder; convert them")
-        if is_integral(dtype) and not np.all(y):
+        if is_integral(dtype) and not np.all(y) and np.size(x):
             raise Error("IRC424", "an integer is divided by zero")
         return Computation(compute, (x, y), dtype)
 
@@ -145,16 +145,18 @@ def _power(x: Operand, y: Operand) -> Computation:
 
 def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
     """``a log(b)``; 0 where a is 0, unless b is not a number."""
-    return np.multiply(a, np.where((a == 0) & ~np.isnan(b), a.dtype.type(0), np.log(b)), out=out)
+    zero = (a == 0) & ~np.isnan(b)
+    return np.multiply(np.where(zero, a.dtype.type(0), a), np.where(zero, a.dtype.type(0), np.log(b)), out=out)
 
 
 def _log_of_sum(x: Array, y: Array) -> Computation:
     """``log(exp(x) + exp(y))``, without overflow."""
     dtype = result_type(x, y)
-    return Computation(_complex_log_of_sum if dtype.kind == "c" else np.logaddexp, (x, y), dtype)
+    return Computation(complex_log_of_sum if dtype.kind == "c" else np.logaddexp, (x, y), dtype)
 
 
-def _complex_log_of_sum(a: Array, b: Array, out: Array | None = None) -> Any:
+def complex_log_of_sum(a: Array, b: Array, out: Array | None = None) -> Any:
+    """``log(exp(a) + exp(b))``, without overflow."""
     is_less = a.real < b.real
     low: Array = np.where(is_less, a, b)
     high: Array = np.where(is_less, b, a)

@@ -130,6 +130,8 @@ def convolution(
     *ignored: bool,
 ) -> Array:
     """Either, of any rank."""
+    if x.ndim != weight.ndim:
+        raise Error("IRC421", f"an input of {x.ndim} dimensions does not fit weights of {weight.ndim}")
     if transposed:
         return conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation)
     return conv(x, weight, bias, stride, padding, dilation, groups)

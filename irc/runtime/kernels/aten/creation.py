@@ -129,6 +129,8 @@ def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
     """Numbers from ``start`` to ``end``, which are elements of type ``element``; between integers there are floats."""
     if element == BOOL:
         raise Error("IRC423", "there are no steps between bools")
+    if np.ndim(start) or np.ndim(end):
+        raise Error("IRC421", f"steps go from one number to another, not from {np.shape(start)} to {np.shape(end)}")
     check_size((steps,), FLOAT64)
     low, high = (v.astype(np.float64).item() for v in (element_of(start, element), element_of(end, element)))
     within = wide(element) if element.kind in "fV" else FLOAT64

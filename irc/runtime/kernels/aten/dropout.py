@@ -8,20 +8,26 @@ from collections.abc import Callable
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import check_writable, overwrite
+from irc.runtime.kernels.aten.element_types import FLOAT32, check_result, check_writable, overwrite
 from irc.runtime.kernels.aten.random import uniform
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.support import Array
 
 
-def _kept(shape: tuple[int, ...], p: float) -> Array:
+def _check_probability(p: float) -> None:
     if not 0 <= p <= 1:
         raise Error("IRC424", f"the probability of dropout is {p}; it must be between 0 and 1")
+
+
+def _kept(shape: tuple[int, ...], p: float) -> Array:
+    _check_probability(p)
     return np.asarray(uniform(shape) >= p)
 
 
 def _dropped_together(x: Array) -> tuple[int, ...]:
-    """The shape of what is dropped or kept as a whole: channels."""
+    """The shape of what is dropped or kept as a whole: channels. Error IRC421 if there are none."""
+    if x.ndim < 2:
+        raise Error("IRC421", f"channels are dropped of at least 2 dimensions; the shape is {list(x.shape)}")
     return (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
@@ -32,6 +38,7 @@ def factors(x: Array, p: float, features: bool = False) -> Array:
 
 def _dropout(features: bool) -> Callable[..., Array]:
     def run(x: Array, p: float, train: bool) -> Array:
+        _check_probability(p)
         return np.asarray(x * factors(x, p, features)) if train and p and x.size else x
 
     return run
@@ -39,8 +46,10 @@ def _dropout(features: bool) -> Callable[..., Array]:
 
 def _dropout_in_place(features: bool) -> Callable[..., Array]:
     def run(x: Array, p: float, train: bool) -> Array:
+        _check_probability(p)
         if train and p:
             check_writable(x)
+            check_result(x, FLOAT32)
             np.multiply(x, factors(x, p, features), out=x)
         return x
 
@@ -60,6 +69,7 @@ def _alpha_dropout(features: bool) -> Callable[..., Array]:
     """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
 
     def run(x: Array, p: float, train: bool) -> Array:
+        _check_probability(p)
         if not train or p == 0 or not x.size:
             return x
         saturation = -1.7580993408473766

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.aten.element_types import is_integral
 from irc.runtime.kernels.aten.linear_algebra import cholesky, column_major, inverse, solve, solved, square
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape
@@ -67,6 +68,8 @@ def _cross(x: Array, y: Array, dim: int = -1) -> Array:
 
 
 def _along(x: Array, y: Array, dim: int = -1) -> Array:
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"linalg_vecdot is of floats, not of {x.dtype.name}; convert them first")
     a, b = _together(x, y)
     return np.asarray((np.conjugate(a) * b).sum(axis_in(dim, a.ndim))).astype(a.dtype)
 

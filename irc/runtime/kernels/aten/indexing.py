@@ -9,7 +9,15 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import BOOL, INT64, check_same_type, check_writable, element_of, single
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    INT64,
+    check_same_type,
+    check_writable,
+    element_of,
+    is_integral,
+    single,
+)
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.combine import combine_at
@@ -248,8 +256,8 @@ def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, 
     """As `_scatter_reduce`, whole slices of ``source``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise Error("IRC423", f"reduce is {reduce!r}; it must be 'prod', 'mean', 'amax' or 'amin'")
-    at = axis_in(dim, x.ndim)
     target, given = _vector(x), _vector(source)
+    at = axis_in(dim, target.ndim)
     _slices(target, dim, index, given)  # which refuses what does not fit
     places = np.expand_dims(index.reshape(-1), tuple([i for i in range(target.ndim) if i != at]))
     _scatter_reduce(target, dim, np.broadcast_to(places, given.shape), given, reduce, include_self)
@@ -259,6 +267,8 @@ def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, 
 def _renormalise(x: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
     """The rows that indices name are made no longer than ``max_norm``."""
     check_writable(x)
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"rows of {x.dtype.name} have no length; convert them first")
     if x.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() < len(x)):
         raise Error("IRC420", f"indices name no rows of a tensor of shape {list(x.shape)}")
     rows = np.unique(indices)

@@ -15,7 +15,7 @@ from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import diagonal
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, in_rows
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, in_rows, is_half
 
 _times = of_two(np.multiply)
 
@@ -200,7 +200,8 @@ def _matrix_norm(
     element = dtype_of(dtype, x.dtype)
     if ord not in _MATRIX_NORMS:
         raise Error("IRC424", f"there is no norm {ord!r} of matrices")
-    matrices(x.astype(element, copy=False), "a norm of matrices")
+    if not is_half(element) or ord in ("nuc", 2, -2):  # which take singular values
+        matrices(x.astype(element, copy=False), "a norm of matrices")
     axes = axes_in(dim, x.ndim)
     if len(axes) != 2:
         raise Error("IRC421", f"a matrix has two dimensions; {list(dim)} are given")
@@ -236,6 +237,8 @@ def _block_diagonal(blocks: Sequence[Array]) -> Array:
     """Matrices along the diagonal of one; vectors are rows."""
     if any(x.ndim > 2 for x in blocks):
         raise Error("IRC421", "block_diag takes tensors of up to 2 dimensions")
+    if not blocks:
+        return np.empty((1, 0), np.float32)
     matrices = [x.reshape((1,) * (2 - x.ndim) + x.shape) for x in blocks]
     dtype = result_type(*blocks)
     out = np.zeros(check_size([sum(m.shape[i] for m in matrices) for i in (0, 1)], dtype), dtype)

@@ -78,12 +78,14 @@ def equal(x: Array, y: Array) -> bool:
 
 @aten("isclose")
 def is_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    if not (rtol >= 0 and atol >= 0):
+        raise Error("IRC424", f"tolerances are {rtol} and {atol}; they must not be negative")
     return np.asarray(np.isclose(x, y, rtol, atol, equal_nan))
 
 
 @aten("allclose")
 def all_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    return bool(np.allclose(x, y, rtol, atol, equal_nan))
+    return bool(is_close(x, y, rtol, atol, equal_nan).all())
 
 
 # -- selection -----------------------------------------------------------------

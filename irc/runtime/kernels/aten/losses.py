@@ -172,6 +172,8 @@ def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
 def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     within = wide(result_type(x, y))
     dtype = as_float(result_type(x, y))
+    if within.kind == "b":
+        raise Error("IRC423", "bools have no difference; convert them first")
     difference = (x.astype(within) - y.astype(within)).astype(wide(dtype), copy=False) + wide(dtype).type(eps)
     return np.asarray(_lengths(difference, p, keepdim)).astype(real_type(dtype))
 
@@ -224,8 +226,13 @@ def _floats(*operands: Array) -> tuple[Any, list[Array]]:
 
 
 def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
-    dtype, (a, b, t) = _floats(x, y, target)
-    return reduced(np.maximum(-t * (a - b) + margin, 0), reduction, dtype)
+    dtype = as_float(result_type(x, y, target))
+    if is_integral(result_type(x, y, target)):  # whose differences are integers, which may wrap around
+        gain = np.asarray(-target * np.subtract(x, y, dtype=result_type(x, y)))
+    else:
+        _, (a, b, t) = _floats(x, y, target)
+        gain = -t * (a - b)
+    return reduced(at_least(gain + wide(dtype).type(margin), np.zeros((), wide(dtype))), reduction, dtype)
 
 
 def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
@@ -239,10 +246,10 @@ def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: in
 
 
 def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
-    if is_integral(result_type(x, target)):
+    if is_integral(x.dtype):
         raise Error("IRC423", "soft_margin_loss is not defined on integers; convert them first")
-    dtype, (a, t) = _floats(x, target)
-    return reduced(np.logaddexp(0, -t * a), reduction, dtype)
+    _, (a, t) = _floats(x, target)
+    return reduced(np.logaddexp(0, -t * a), reduction, x.dtype)
 
 
 def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Array:
@@ -264,7 +271,7 @@ def _triplet_margin(
     swap: bool = False,
     reduction: int = MEAN,
 ) -> Array:
-    dtype, (a, near, far) = _floats(anchor, positive, negative)
+    dtype, a, near, far = as_float(result_type(anchor, positive, negative)), anchor, positive, negative
     if not a.ndim == near.ndim == far.ndim:
         raise Error("IRC421", f"the triplets have {a.ndim}, {near.ndim} and {far.ndim} dimensions; they must be alike")
     close, distant = _pairwise_distance(a, near, p, eps), _pairwise_distance(a, far, p, eps)
@@ -278,8 +285,7 @@ def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, re
     if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
         shapes = f"{list(x.shape)}, {list(y.shape)} and {list(target.shape)}"
         raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes}")
-    tiny = np.finfo(np.float64).smallest_normal if dtype == np.float64 else 1e-12
-    sizes = (np.sum(a * a, -1) + tiny) * (np.sum(b * b, -1) + tiny)
+    sizes = (np.sum(a * a, -1) + 1e-12) * (np.sum(b * b, -1) + 1e-12)
     cosine = np.sum(a * b, -1) / np.sqrt(sizes)
     loss = np.where(target == 1, 1 - cosine, 0) + np.where(target == -1, np.maximum(cosine - margin, 0), 0)
     return reduced(loss, reduction, dtype)

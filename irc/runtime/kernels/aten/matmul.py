@@ -122,6 +122,10 @@ def _outer(a: Array, b: Array) -> Array:
 
 
 def _cross(a: Array, b: Array, dim: int | None = None) -> Array:
+    if a.ndim != b.ndim:
+        raise Error(
+            "IRC421", f"a cross product is of tensors of {a.ndim} dimensions each, not of {a.ndim} and {b.ndim}"
+        )
     shape = broadcast_shape(a.shape, b.shape)
     axis = next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim
     if axis < -len(shape) or axis >= len(shape) or shape[axis] != 3:

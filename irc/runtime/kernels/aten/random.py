@@ -61,8 +61,8 @@ def _randint(*arguments: Any) -> Array:
     """``randint(high, size, options)`` or ``randint(low, high, size, options)``."""
     bounds = 1 if isinstance(arguments[1], (list, tuple)) else 2
     low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
-    size, dtype = (*arguments[bounds:], None)[:2]
-    element = dtype_of(dtype, INT64)
+    size, *options = arguments[bounds:]
+    element = dtype_of(options[0], FLOAT32) if options else INT64
     return _integers(low, high, sizes_of(size)).astype(element)
 
 
@@ -90,6 +90,8 @@ def _randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
 
 def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     """Of tensors of means and deviations, or of numbers and a size."""
+    if not np.all(np.asarray(std) >= 0):
+        raise Error("IRC424", "a deviation is negative")
     if not is_array(mean) and not is_array(std):
         size, _, dtype = (*arguments, None, None)[:3]
         element = dtype_of(dtype, FLOAT32)
@@ -109,6 +111,8 @@ def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored
     """Indices drawn by weights, which the rows hold."""
     rows = in_rows(x).astype(np.float64)
     totals = rows.sum(axis=1, keepdims=True)
+    if not len(rows):
+        return np.empty(check_size((*x.shape[:-1], num_samples), INT64), INT64)
     if not (rows >= 0).all() or not (totals > 0).all():
         raise Error("IRC424", "weights to draw by must not be negative, nor all 0")
     if not replacement and num_samples > int((rows > 0).sum(axis=1).min()):

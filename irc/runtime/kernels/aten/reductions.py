@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.arithmetic import wrapped
+from irc.runtime.kernels.aten.arithmetic import complex_log_of_sum, wrapped
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     INT64,
@@ -356,6 +356,11 @@ def _running_extreme(ufunc: np.ufunc) -> Callable[..., tuple[Array, Array]]:
 def _log_of_running_sum(x: Array, dim: int) -> Array:
     _require_floats(x, "a running sum of exponentials")
     axis = axis_in(dim, max(x.ndim, 1))
+    if x.dtype.kind == "c" and x.ndim:
+        sums = np.moveaxis(np.array(x, np.complex128, order="C"), axis, 0)
+        for i in range(1, len(sums)):
+            sums[i] = complex_log_of_sum(sums[i - 1], sums[i])
+        return np.array(np.moveaxis(sums, 0, axis), x.dtype, order="C")
     found = np.logaddexp.accumulate(x.astype(np.float64), axis) if x.ndim else x
     return np.array(found, x.dtype, order="C")
 

@@ -16,7 +16,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import spread
 from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
 from irc.runtime.kernels.aten.pooling import adaptive_average
-from irc.runtime.kernels.aten.registering import aten, table, two
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.resampling import Taps, cubic_filter, gather_along, weigh, weigh_along
@@ -288,6 +288,9 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         sides[x.ndim - 1 - i] = (widths[2 * i], widths[2 * i + 1])
     shape = [n + a + b for n, (a, b) in zip(x.shape, sides, strict=True)]
     check_size(shape, x.dtype)
+    is_beyond = any(n + min(a, b) < 0 for n, (a, b) in zip(x.shape, sides))
+    if is_beyond and mode not in _POSITIONS:
+        raise Error("IRC424", f"padding {list(widths)} cuts off more than the shape {list(x.shape)} has, mode {mode!r}")
     for axis, (a, b) in enumerate(sides):
         n = x.shape[axis]
         most = {"reflect": n - 1, "circular": n}.get(mode)
@@ -312,6 +315,17 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
     return layout.in_format(c_order(found), layout.format_of(x))
 
 
+def _padding(mode: str, rank: int) -> Callable[..., Array]:
+    """Of the last ``rank`` dimensions, all of them."""
+
+    def run(x: Array, widths: Sequence[int]) -> Array:
+        if len(widths) != 2 * rank:
+            raise Error("IRC424", f"{rank} dimensions are padded by {2 * rank} widths, not by {list(widths)}")
+        return pad(x, widths, mode)
+
+    return run
+
+
 def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
     return pad(x, widths, "constant", value)
 
@@ -320,7 +334,7 @@ table(
     {
         "pad": pad,
         "constant_pad_nd": _pad_constant,
-        **{f"reflection_pad{n}d": two(lambda x, widths: pad(x, widths, "reflect")) for n in (1, 2, 3)},
-        **{f"replication_pad{n}d": two(lambda x, widths: pad(x, widths, "replicate")) for n in (1, 2, 3)},
+        **{f"reflection_pad{n}d": _padding("reflect", n) for n in (1, 2, 3)},
+        **{f"replication_pad{n}d": _padding("replicate", n) for n in (1, 2, 3)},
     }
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -138,7 +137,9 @@ def _frequencies(frequencies: Callable[..., Any]) -> Kernel:
     def run(n: int, d: float = 1.0, dtype: int | None = None, *options: Any) -> Array:
         element = _floating(dtype)
         check_size((n,), element)
-        return np.asarray(frequencies(n, d)).astype(element) if n else np.empty(0, element)
+        if not n:
+            return np.asarray(frequencies(1, 1.0)).astype(element)[: int(frequencies is np.fft.rfftfreq)]
+        return (np.asarray(frequencies(n, 1.0)) / np.float64(d)).astype(element)
 
     return run
 
@@ -190,5 +191,5 @@ register("complex", _of_parts(lambda a, b: a, lambda a, b: b))
 register(
     "polar",
     _of_parts(lambda a, b: a * np.cos(b), lambda a, b: a * np.sin(b)),
-    python=two(cmath.rect),
+    python=two(lambda a, b: complex(np.float64(a) * np.cos(np.float64(b)), np.float64(a) * np.sin(np.float64(b)))),
 )

@@ -69,7 +69,7 @@ def _digamma(x: Array) -> Array:
     inverse = 1 / np.square(y)
     series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
     found += np.log(y) - 0.5 / y - series
-    angle = x - np.floor(x)  # of the tangent only what is beyond whole turns counts
+    angle = x - np.rint(x)  # of the tangent only what is beyond whole turns counts
     found = np.where(x < 0.5, found - math.pi / np.tan(math.pi * angle), found)
     found = np.where((x < 0) & (angle == 0), np.nan, found)
     return np.where(x == 0, np.copysign(np.inf, -x), found)
@@ -79,7 +79,6 @@ _erf, _erfc = _each(math.erf), _each(math.erfc)
 
 erfc = _in_double(_erfc)
 erfinv = _in_double(_erf_inverse)
-lgamma = _in_double(_each(math.lgamma))
 digamma = _in_double(_digamma)
 
 
@@ -95,6 +94,9 @@ i0 = _in_double(np.i0)
 
 _FAR = 30.0
 """From here on the asymptotic series is exact to the last digit (Abramowitz and Stegun, 9.7.1)."""
+
+_BEYOND = 720.0
+"""The functions that are not scaled are larger than any float64 from here on."""
 
 
 def _bessel(order: int) -> Callable[[Array], Array]:
@@ -112,15 +114,16 @@ def _bessel(order: int) -> Callable[[Array], Array]:
         for k in range(1, 30):
             tail = tail * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k * far)
             total = total + tail
-        scaled = np.where(size < _FAR, found * np.exp(-near), total / np.sqrt(2 * math.pi * far))
-        return np.where(np.isnan(x), x, np.copysign(scaled, x) if order else scaled)
+        scaled = np.where(size < _FAR, found * np.exp(-near), total / (math.sqrt(2 * math.pi) * np.sqrt(far)))
+        return np.where(np.isnan(x), x, np.where(x < 0, -scaled, scaled) if order else scaled)
 
     return compute
 
 
 def _i1(x: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.where(x == 0, x, _bessel(1)(x) * np.exp(np.abs(x)))
+    scaled = _bessel(1)(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.abs(x) > _BEYOND, np.copysign(np.inf, x), scaled * np.exp(np.abs(x)))
 
 
 i0e = _in_double(_bessel(0))
@@ -148,22 +151,53 @@ def _zeta(s: int, x: Array) -> Array:
     return found
 
 
-def _trigamma(x: Array) -> Array:
-    """Reflected below one half."""
-    positive = _zeta(2, np.where(x < 0.5, 1 - x, x))
-    return np.where(x < 0.5, np.square(math.pi / np.sin(math.pi * x)) - positive, positive)
+def _polygamma(n: int, x: Array) -> Array:
+    """Of numbers below one half, too: what is summed over all steps from ``x`` on, with both sides of 0 by themselves.
+
+    The sum of ``(x + k) ** -s`` over negative ``x + k`` is the difference of two sums over positive ones.
+    """
+    s, sign = n + 1, (-1) ** (n + 1)
+    negative = x < 0.5
+    rest = x - np.rint(x)
+    is_pole = negative & (rest == 0)
+    above = np.where(negative, np.where(rest > 0, rest, 1 + rest), x)
+    below = np.where(negative & ~is_pole, np.where(rest > 0, 1 - rest, -rest), 1.0)
+    near = _zeta(s, np.where(is_pole, 1.0, above))
+    two_sided = (near + sign * _zeta(s, below)) - sign * _zeta(s, np.where(negative, 1 - x, 1.0))
+    total = np.where(is_pole, np.inf, np.where(negative, two_sided, near))
+    return sign * safely(math.gamma)(s) * np.where(np.isnan(x), x, total)
 
 
 def polygamma(n: int) -> Function:
-    """The ``n`` th derivative of digamma; from the second on, of positive numbers alone."""
+    """The ``n`` th derivative of digamma; for infinities, what torch gives."""
     if n == 0:
         return digamma
-    if n == 1:
-        return _in_double(_trigamma)
+    far = (0.0, math.nan) if n == 1 else (math.nan, (-1) ** (n + 1) * math.inf)
 
     def compute(x: Array) -> Array:
-        found = (-1) ** (n + 1) * math.gamma(n + 1) * _zeta(n + 1, np.where(x > 0, x, 1.0))
-        pole = np.where(x == np.floor(x), (-1) ** (n + 1) * np.inf, np.nan)
-        return np.where(x > 0, np.where(np.isinf(x), np.nan, found), pole)
+        found = _polygamma(n, np.where(np.isinf(x), 1.0, x))
+        return np.where(np.isinf(x), np.where(x > 0, *far), found)
 
     return _in_double(compute)
+
+
+# -- the logarithm of gamma next to its zeros ------------------------------------
+
+_GAMMA = 0.5772156649015329
+_LESS_ONE = [0.0, 0.0, *(float(_zeta(k, np.array(2.0))) for k in range(2, 40))]
+"""Riemann's function of 2, 3... less 1."""
+
+
+def _log_gamma(x: Array) -> Array:
+    """By ``math``, but next to 1 and 2, where it loses digits, by its series there (Abramowitz and Stegun, 6.1.33)."""
+    z = x - np.where(x < 1.5, 1.0, 2.0)
+    is_near = np.abs(z) <= 0.5
+    z = np.where(is_near, z, 0.0)
+    series = np.zeros_like(z)
+    for k in range(len(_LESS_ONE) - 1, 1, -1):
+        series = (series + (-1) ** k * _LESS_ONE[k] / k) * z
+    near = (series + (1 - _GAMMA)) * z - np.where(x < 1.5, np.log1p(z), 0.0)
+    return np.where(is_near, near, _each(math.lgamma)(x))
+
+
+lgamma = _in_double(_log_gamma)

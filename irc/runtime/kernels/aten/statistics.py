@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import INT64, as_float, is_integral, result_type
+from irc.runtime.kernels.aten.element_types import FLOAT64, INT64, as_float, is_integral, result_type
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.support import Array, axis_in, check_size, is_half
@@ -44,6 +44,8 @@ def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
 def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     """``x`` are the places of the values, or the one distance between neighbours."""
     axis = axis_in(dim, y.ndim)
+    if y.dtype.kind == "b" or (is_array(x) and x.dtype.kind == "b"):
+        raise Error("IRC423", "there is no integral of bools; convert them first")
     pairs = part(y, axis, 1, None) + part(y, axis, 0, -1)
     if not is_array(x):
         dtype = as_float(result_type(y, x))
@@ -51,6 +53,8 @@ def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     if x.ndim == 1 and x.size != y.shape[axis]:
         raise Error("IRC421", f"{x.size} places are given for {y.shape[axis]} values")
     places = x.reshape(-1, *(1,) * (y.ndim - axis - 1)) if x.ndim == 1 else x
+    if places.ndim < y.ndim - axis:
+        places = places.reshape((1,) * (y.ndim - places.ndim) + places.shape)
     steps = np.diff(places, axis=axis - y.ndim)
     dtype = as_float(result_type(y, x))
     return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
@@ -60,17 +64,16 @@ def _powers(x: Array, n: int | None = None, increasing: bool = False) -> Array:
     """Vandermonde's matrix: a row of powers of each element."""
     if x.ndim != 1 or (n is not None and n < 0):
         raise Error("IRC421", f"vander needs a vector and a number of powers; the shape is {list(x.shape)}")
-    if is_half(x.dtype):
-        raise Error("IRC423", f"vander is not computed of {x.dtype.name}; convert it first")
     dtype = INT64 if is_integral(x.dtype) else x.dtype
     size = x.size if n is None else n
     check_size((x.size, size), dtype)
-    return np.vander(x.astype(dtype), size, increasing).astype(dtype, "C")
+    within = FLOAT64 if is_half(dtype) else dtype
+    return np.vander(x.astype(within), size, increasing).astype(dtype, "C")
 
 
 def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
     """Of variables in rows, whose observations may count several times or have weights."""
-    if x.ndim > 2 or x.dtype.kind == "b" or is_half(x.dtype):
+    if x.ndim > 2 or x.dtype.kind == "b":
         raise Error("IRC421", f"no covariance of {x.dtype.name} elements of shape {list(x.shape)}")
     for w in (counts, weights):
         if w is not None and (w.ndim != 1 or w.size != (x.shape[-1] if x.ndim else 1) or (w < 0).any()):
@@ -91,11 +94,13 @@ def _correlation(x: Array) -> Array:
     found = _covariance(x)
     if not found.ndim:
         return np.asarray(found / found)
-    deviations = np.sqrt(np.real(np.diagonal(found)))
-    found = found / deviations[:, None] / deviations
+    within: Array = found.astype(FLOAT64, copy=False) if is_half(found.dtype) else found
+    deviations = np.sqrt(np.real(np.diagonal(within)))
+    quotient: Array = np.asarray(within / deviations[:, None] / deviations)
     if found.dtype.kind != "c":
-        return np.clip(found, -1, 1)
-    return np.asarray(np.clip(found.real, -1, 1) + 1j * np.clip(found.imag, -1, 1)).astype(found.dtype)
+        return np.asarray(np.clip(quotient, -1, 1)).astype(found.dtype, copy=False)
+    parts = np.clip(np.real(quotient), -1, 1) + 1j * np.clip(np.imag(quotient), -1, 1)
+    return np.asarray(parts).astype(found.dtype)
 
 
 table(

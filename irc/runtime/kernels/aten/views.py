@@ -13,7 +13,7 @@ from irc.ir.storages import is_dense
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import aten, one, table, two
-from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size
+from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, is_half
 from irc.runtime.values import is_array
 
 
@@ -259,6 +259,9 @@ def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
 def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
     if indexing not in ("ij", "xy"):
         raise Error("IRC423", f"meshgrid's indexing is {indexing!r}; it must be 'ij' or 'xy'")
+    if not tensors or any(x.ndim > 1 for x in tensors):
+        shapes = ", ".join(str(list(x.shape)) for x in tensors)
+        raise Error("IRC421", f"meshgrid takes vectors and 0-d tensors; the shapes are {shapes}")
     swap = indexing == "xy" and len(tensors) > 1
     axes = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
     shape = [x.size for x in axes]
@@ -311,6 +314,15 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
     size, longer = divmod(total, where)
     ends = [(i + 1) * size + min(i + 1, longer) for i in range(where)]
     return _pieces(x, axis, ends)
+
+
+def _evenly_split(x: Array, where: Any, dim: int, least: int) -> list[Array]:
+    """As `_tensor_split`, of at least so many dimensions, into parts of one size if their number is given."""
+    if x.ndim < max(least, 1):
+        raise Error("IRC421", f"the split takes {least} dimensions or more; the shape is {list(x.shape)}")
+    if isinstance(where, int) and (where < 1 or x.shape[dim] % where):
+        raise Error("IRC421", f"dimension {dim} of size {x.shape[dim]} has no {where} parts of one size")
+    return _tensor_split(x, where, dim)
 
 
 def _unbind(x: Array, dim: int = 0) -> list[Array]:
@@ -373,6 +385,8 @@ def _as_real(x: Array) -> Array:
 @aten("view_as_complex")
 def as_complex(x: Array) -> Array:
     """Pairs in the last dimension as complex numbers."""
+    if is_half(x.dtype):
+        raise Error("IRC423", f"irc has no complex numbers whose parts are of {x.dtype.name}; convert it first")
     if not x.ndim or x.shape[-1] != 2 or x.strides[-1] != x.itemsize:
         raise Error("IRC421", f"a tensor of shape {list(x.shape)} has no pairs side by side in memory")
     return x.view(np.dtype(f"c{2 * x.itemsize}"))[..., 0]
@@ -421,9 +435,9 @@ table(
         "chunk": _chunk,
         "unsafe_chunk": _chunk,
         "tensor_split": _tensor_split,
-        "hsplit": two(lambda x, where: _tensor_split(x, where, 0 if x.ndim == 1 else 1)),
-        "vsplit": two(lambda x, where: _tensor_split(x, where, 0)),
-        "dsplit": two(lambda x, where: _tensor_split(x, where, 2)),
+        "hsplit": two(lambda x, where: _evenly_split(x, where, 0 if x.ndim == 1 else 1, 1)),
+        "vsplit": two(lambda x, where: _evenly_split(x, where, 0, 2)),
+        "dsplit": two(lambda x, where: _evenly_split(x, where, 2, 3)),
         "unbind": _unbind,
         "detach": _alias,
         "alias": _alias,
