@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench bench-compare conformance zoo fuzz fuzz-models lint format clean
+.PHONY: help demo test bench bench-compare conformance zoo fuzz fuzz-models sweep lint format clean
 .NOTPARALLEL:
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make zoo     downloads the packages of 35 real models, and checks and measures them"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make fuzz-models   N models that SEED mutates: refused, or computed as ONNX Runtime does, within limits"
+	@echo "make sweep   each operator of PyTorch N times against it, on arguments that SEED generates from its schema"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv, caches and what benchmarks wrote"
@@ -57,6 +58,9 @@ fuzz: $(VENV)/.test
 
 fuzz-models: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.models $(N) $(SEED)
+
+sweep: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -W ignore -m tests.differential.sweep $(N) $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,0 +1,307 @@
+"""What the sweep leaves out or excuses, each with the reason. Names are without ``aten::``; patterns match starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from irc.ir.schema import Schema
+from tests.differential.helpers import _tensors
+
+
+def ungenerated(row: Schema) -> str:
+    """Why no arguments are generated for ``row``; "" if they are."""
+    name = f"{row.name}.{row.overload}".rstrip(".").removeprefix("aten::")
+    if row.is_vararg:
+        return "any number of arguments of any type"
+    if name in _UNCALLED:
+        return _UNCALLED[name]
+    of_types = " ".join(str(a.type) for a in row.arguments)
+    if re.search(r"Dict\(|\bt[12]?\b|AnyEnumType|Any\[|\(", of_types):
+        return "containers and enumerations, of which other tests have programs"
+    return ""
+
+
+_UNCALLED = {
+    "cuda": "there is no such device",
+    "warn": "PyTorch warns only in its interpreter",
+    "detach_": "PyTorch refuses views, which the sweep's tensors are",
+    "values": "of sparse tensors, which irc has not",
+    "device": "a device is a string in irc",
+    "device.with_index": "a device is a string in irc",
+    "eq.device": "a device is a string in irc",
+    "ne.device": "a device is a string in irc",
+    **dict.fromkeys(("mm.dtype", "bmm.dtype", "addmm.dtype", "baddbmm.dtype"), "PyTorch has them on GPUs alone"),
+    **dict.fromkeys(("resize_", "resize_as_"), "irc resizes in place only what grows or shrinks along its memory"),
+    "requires_grad_": "irc has no gradients",
+    **dict.fromkeys(
+        ("to.prim_other", "to.prim_dtype", "to.prim_Device"),
+        "PyTorch's binding takes flags for numbers of element types",
+    ),
+    "pow.int_to_int": "PyTorch gives a float, although the row says an integer",
+}
+
+STRIDES = dict.fromkeys(
+    "linalg_lstsq _weight_norm float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor fft_fft fft_ifft "
+    "fft_rfft "
+    "fft_irfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn linalg_matrix_power "
+    "native_dropout poisson_nll_loss smooth_l1_loss mse_loss l1_loss huber_loss kl_div soft_margin_loss "
+    "margin_ranking_loss hinge_embedding_loss binary_cross_entropy binary_cross_entropy_with_logits stft stft.center "
+    "istft unique_consecutive copy select_scatter slice_scatter diagonal_scatter to.prim_other to.prim_dtype "
+    "to.prim_Device dropout feature_dropout alpha_dropout feature_alpha_dropout".split(),
+    "PyTorch's order in memory follows from the steps by which it computes, irc's is that of rows or of the operand",
+)
+"""Rows whose results may lie in another order in memory."""
+
+SIGNS = dict.fromkeys(
+    "maximum minimum fmax fmin clamp clamp_min clamp_max amax amin softshrink heaviside copysign".split(),
+    "of two zeros of different signs, PyTorch gives one in vectors and the other in what is left of them",
+)
+"""Operators whose zeros may have any sign."""
+
+ULPS: dict[str, int] = {
+    "lgamma": 8,
+    "polygamma": 64,  # PyTorch's factor is exp(lgamma(n + 1))
+}
+"""How much more than `sweep.ULPS` results may be apart."""
+
+RELATIVE_TO_OPERANDS = dict.fromkeys(
+    "gelu logaddexp logaddexp2 lerp addcmul addcdiv add sub rsub mish silu xlogy log_sigmoid softplus hardswish "
+    "digamma".split(),
+    "sums of numbers of different signs, of which PyTorch rounds the parts in another order or not at all",
+)
+"""Pointwise operators whose errors are small relative to their operands, not always to their results."""
+
+ROUNDED = {
+    f"{name}.{overload}": "PyTorch rounds such functions of Python's numbers to float32"
+    for name in (
+        "acos acosh angle asin asinh atan atanh cos cosh degrees erf erfc exp expm1 fabs lgamma log log10 log1p neg "
+        "radians sin sinh sqrt tan tanh abs ceil floor round divmod"
+    ).split()
+    for overload in ("Scalar", "float", "float_int", "int_float")
+}
+
+_CONTRACTIONS = re.compile(
+    "conv|_conv|.*pool|upsample|_upsample|__interpolate|grid_sampler|affine_grid|batch_norm|instance_norm|layer_norm|"
+    "group_norm|rms_norm|native_|fft|stft|istft|linalg|chol|pinverse|matmul|mm|bmm|mv|addmm|addmv|baddbmm|addbmm|addr|"
+    "linear|bilinear|einsum|tensordot|scaled_dot|_native|_transformer|lstm|gru|rnn|var|std|cov|corr|cumsum|cumprod|sum|"
+    "mean|prod|nansum|nanmean|logsumexp|logcumsumexp|softmax|log_softmax|_softmax|_log|.*loss|kl_div|binary_cross|"
+    "cosine|pairwise|cdist|pdist|dist|norm|renorm|_weight|lerp|addcmul|addcdiv|trapz|trapezoid|quantile|nanquantile|"
+    "kron|inner|dot|vdot|outer|cross|trace|embedding_bag|scatter|index_add|index_reduce|segment|slogdet|logdet|triangular|"
+    "multi|poly|fmod|remainder|histc|vander|col2im|logit|polar|fake|glu|celu|hypot|chain|logaddexp|pow|float_power|div|"
+    "floor_divide|floordiv|reciprocal|rsqrt|square|mul|sgn|exp|sinh|cosh|tan|a?sin|a?cos|log|sqrt|sigmoid|silu|angle"
+)
+
+
+def mixes_infinities(row: Schema, given: list[Any]) -> bool:
+    """Whether results may be infinite or not numbers in other places than PyTorch's.
+
+    Sums of products of infinities, NaNs and huge numbers depend on their order, and on whether what has the weight 0
+    takes part; complex functions of them on the formula.
+    """
+    tensors = [t for t in _tensors(given) if t.is_floating_point() or t.is_complex()]
+    if not any((~torch.isfinite(t)).any() or (t.abs() > 1e15).any() for t in tensors if t.numel()):
+        return False
+    name = row.name.removeprefix("aten::")
+    return bool(_PRODUCTS.match(name)) or (any(t.is_complex() for t in tensors))
+
+
+_PRODUCTS = re.compile(_CONTRACTIONS.pattern.partition("|logit|")[0])
+
+
+def skipped(row: Schema, given: list[Any]) -> str:
+    """Why a call is not made; "" if it is."""
+    name = row.name.removeprefix("aten::")
+    if name in ("linalg_lstsq", "pinverse", "linalg_pinv") and _has_edges(given, ""):
+        return "LAPACK may never end on infinities"
+    if name == "embedding_bag" and given[7] and (given[2].numel() < 2 or given[2].min() < 0):
+        return "PyTorch dies of a single offset that is the last"
+    if f"{name}.{row.overload}" in _DIVISIONS and (given[1] == 0 or (given[0] == -(2**63) and given[1] == -1)):
+        return "PyTorch's process ends when an integer is divided by zero"
+    if name in ("remainder", "fmod", "floor_divide", "div") and any(map(_is_lowest, given)):
+        return "PyTorch's process ends when the lowest integer is divided by -1"
+    return ""
+
+
+_DIVISIONS = ("remainder.int", "floordiv.int", "__round_to_zero_floordiv.int", "divmod.int", "fmod.int", "gcd.int")
+
+
+def _is_lowest(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex() or not value.numel():
+        return False
+    return (
+        value.dtype != torch.bool and bool((value == torch.iinfo(value.dtype).min).any()) and value.dtype != torch.uint8
+    )
+
+
+def excused(row: Schema, given: list[Any], what: str, text: str) -> str:
+    """Why a fault is none; "" if it is one."""
+    name = f"{row.name}.{row.overload}".rstrip(".").removeprefix("aten::")
+    for pattern, of_what, holds, reason in _EXCUSES:
+        if re.match(pattern, name) and re.match(of_what, what) and holds(given, text):
+            return reason
+    return ""
+
+
+def _is_empty(given: list[Any], text: str) -> bool:
+    return any(not t.numel() for t in _tensors(given))
+
+
+def _says(*words: str) -> Callable[[list[Any], str], bool]:
+    return lambda given, text: any(word in text for word in words)
+
+
+def _has_edges(given: list[Any], text: str) -> bool:
+    return any(
+        not torch.isfinite(t.abs()).all() or (t.abs() > 1e15).any()
+        for t in _tensors(given)
+        if t.dtype.is_floating_point or t.dtype.is_complex
+    )
+
+
+_Holds = Callable[[list[Any], str], bool]
+
+
+def _mixes_types(given: list[Any], text: str) -> bool:
+    return len({t.dtype for t in _tensors(given)}) > 1
+
+
+def _is_left_of_zero(given: list[Any], text: str) -> bool:
+    return any(bool((t <= 0).any()) for t in _tensors(given))
+
+
+def _is_double(given: list[Any], text: str) -> bool:
+    return any(t.dtype == torch.float64 for t in _tensors(given))
+
+
+_ALWAYS: _Holds = lambda given, text: True  # noqa: E731  a predicate like the others
+
+_EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
+    (
+        "",
+        "irc refuses",
+        lambda given, text: _is_empty(given, text) and ("IRC423" in text or "IRC421" in text),
+        "kinds and ranks are refused of tensors without elements, too",
+    ),
+    ("", "irc refuses", _says("into an expanded tensor"), "irc never writes into elements that lie in one place"),
+    (
+        "linalg|chol|pinv|triangular|lu|det|slogdet|logdet|inverse",
+        "irc refuses",
+        _says("there is no result"),
+        "of singular matrices and of infinities, LAPACK as PyTorch calls it gives infinities and NaNs",
+    ),
+    ("_conj|mH|matrix_H|conj", "irc refuses", _says("no conjugate views"), "NumPy has no conjugate views"),
+    ("view_as_complex", "irc refuses", _says("no complex numbers whose parts"), "there is no complex type so small"),
+    (
+        "",
+        "irc computes",
+        lambda given, text: _mixes_types(given, text) and bool(re.search("dtype|type", text)),
+        "irc promotes some operands of several element types where PyTorch wants one",
+    ),
+    ("fake_quantize", "irc computes", _says("Scale must be"), "irc takes scales of any float type"),
+    ("index(\\.Tensor|_put)", "irc computes", _says("at least one index"), "no index picks everything, as in NumPy"),
+    ("nll_loss|cross_entropy", "irc computes", _says("1D or 2D"), "irc has one kernel for classes of all ranks"),
+    ("isin", "irc computes", _says("Unsupported input type"), "irc compares bools and complex numbers as well"),
+    ("linalg_.*norm|norm", "irc computes", _says("dtype"), "irc also narrows the result, or makes integers of it"),
+    ("conv|_conv", "irc refuses", _says("convert one"), "PyTorch ignores the type of the bias of integers"),
+    (
+        "_upsample.*_aa|__interpolate",
+        "irc refuses",
+        _says("cannot be interpolated"),
+        "PyTorch copies if sizes are equal",
+    ),
+    (
+        "_upsample|upsample",
+        "irc computes",
+        _says("expected output_size equals"),
+        "one size stands for all, as elsewhere",
+    ),
+    ("__interpolate", "irc", _says("[0]", "Byte"), "area is averaged by another operator, which has other limits"),
+    ("avg_pool", "irc computes", _says("smaller than kernel"), "with ceil_mode there is one incomplete window"),
+    ("_convolution_mode", "irc computes", _says("-dimensional input"), "irc takes samples without a batch here, too"),
+    ("divmod", "irc computes|differs", _ALWAYS, "PyTorch rounds to float32, and has no remainder by infinity"),
+    ("(exp|expm1|sinh|cosh)\\.Scalar", "differs", _says("inf"), "PyTorch rounds such functions of numbers to float32"),
+    ("lcm", "differs", _ALWAYS, "least common multiples that integers do not hold"),
+    ("arange", "irc refuses", _says("inf", "nan"), "a range has finite ends and steps"),
+    ("l(in|og)space", "irc refuses", _says("j) does not fit"), "PyTorch drops imaginary parts"),
+    ("lerp", "irc refuses", _says("not defined on integers"), "PyTorch refuses integers but for a 0-d float weight"),
+    (
+        "_transformer_encoder",
+        "irc refuses",
+        _ALWAYS,
+        "PyTorch returns tensors without elements before it looks at them",
+    ),
+    ("cholesky", "irc refuses", _ALWAYS, "PyTorch does not look at the shape of tensors without elements"),
+    ("can_cast|promote_types", "irc refuses", _says("no element type"), "types of which irc has none"),
+    ("fft_(i)?fftshift", "irc refuses", _says("given twice"), "an axis counts once"),
+    ("fft_r?fftfreq", "", _ALWAYS, "PyTorch gives a NaN for no frequency, and takes negative numbers of them"),
+    ("grid_sampler", "irc refuses", _says("has no mode"), "PyTorch takes modes that it does not have for bicubic"),
+    ("embedding_bag", "irc refuses", _says("offsets begin"), "indices behind the last offset are no bag's"),
+    ("linalg_matrix_power", "irc refuses", _says("bool"), "there are no powers of matrices of bools but the first"),
+    (
+        "(rnn_tanh|rnn_relu|gru|lstm)",
+        "irc refuses",
+        _says("cast", "integers"),
+        "PyTorch has gates of floats alone, too",
+    ),
+    ("_weight_norm", "irc refuses", _says("lengths are needed"), "PyTorch broadcasts lengths that are not one a row"),
+    ("_weight_norm", "differs", _mixes_types, "PyTorch's lengths broadcast"),
+    ("linalg_norm|.*norm", "irc computes", _says("on an empty tensor"), "the norm of nothing is 0"),
+    ("isin", "irc computes", _says("view size"), "PyTorch fails for this layout"),
+    ("native_dropout|unique_consecutive", "differs", _says("result 1"), "results that nobody asked for"),
+    (
+        "rand.*|random_.*|.*dropout_",
+        "irc",
+        _ALWAYS,
+        "the limits of random numbers differ for bools, bfloat16 and no elements",
+    ),
+    ("repeat_interleave", "irc computes", _says("Invalid output_size"), "the size is not needed, nor looked at"),
+    ("view_copy|view", "irc refuses", _is_empty, "bytes that do not fit are refused without elements, too"),
+    ("binary_cross_entropy", "irc computes", _says("broadcast"), "targets broadcast"),
+    ("searchsorted\\.Scalar", "differs", _ALWAYS, "the sequence is not sorted"),
+    (
+        "kthvalue|mode|median|nanmedian|topk|sort|argsort|max|min",
+        "differs",
+        _says("int64 ["),
+        "which of equal ones is open",
+    ),
+    (
+        "cholesky_(solve|inverse)|linalg_(solve|inv|lstsq|pinv|matrix_power|eig|svd|qr)",
+        "differs",
+        _says("at ["),
+        "ill-conditioned: PyTorch solves by other steps",
+    ),
+    ("normal", "differs", _says("element type"), "irc draws floats, not numbers rounded to the type of a deviation"),
+    (
+        "trapezoid|trapz",
+        "differs",
+        lambda given, text: _is_empty(given, text),
+        "an integral over nothing is a float, too",
+    ),
+    ("put_", "differs", _ALWAYS, "of several elements for one place, any may be the last"),
+    ("grid_sampler", "differs", _says("at ["), "which pixel is nearest to a place that rounding decides"),
+    ("affine_grid_generator", "differs", _says("element type"), "irc has the coordinates in float32"),
+    (
+        "triplet_margin_loss|sum.float",
+        "differs",
+        _says("type", "0.0"),
+        "irc's result is of the type that all have in common",
+    ),
+    (
+        "polygamma",
+        "differs",
+        _is_left_of_zero,
+        "PyTorch's trigamma has no poles; what it sums of both signs cancels out",
+    ),
+    ("polygamma", "differs", _is_double, "PyTorch's series for trigamma in float64 ends after three terms"),
+    ("special_i1", "differs", _says("nan"), "of infinities PyTorch gives NaN"),
+    (
+        "(fmod|remainder)",
+        "differs",
+        _says("torch np.float64(nan)"),
+        "PyTorch has no remainder of quotients beyond 2**53",
+    ),
+)
