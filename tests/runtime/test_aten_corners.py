@@ -445,6 +445,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("hsplit", (np.ones(5), 2), "no 2 parts of one size"),
     ("linalg_matrix_norm", (BFLOATS, 2, [-2, -1], False, None), "is of float32 or float64"),
     ("reflection_pad2d", (np.ones((1, 3, 3)), [1, 1]), "padded by 4 widths"),
+    ("replication_pad1d", (np.ones((1, 2)), [1, -3]), "cuts off more"),
+    ("constant_pad_nd", (np.ones((1, 2)), [3, -3], 0), "cuts off more"),
     ("cross", (np.ones((2, 3)), np.ones(3), -1), "dimensions each"),
     ("soft_margin_loss", (index(1, 2), index(1, -1), 1), "soft_margin_loss is not defined on integers"),
     ("hinge_embedding_loss", (index(1, 5), index(1, -1), 1.0, 1), "has no mean"),

@@ -288,8 +288,11 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         sides[x.ndim - 1 - i] = (widths[2 * i], widths[2 * i + 1])
     shape = [n + a + b for n, (a, b) in zip(x.shape, sides, strict=True)]
     check_size(shape, x.dtype)
-    is_beyond = any(n + min(a, b) < 0 for n, (a, b) in zip(x.shape, sides))
-    if is_beyond and mode not in _POSITIONS:
+    if mode in _POSITIONS:  # torch takes images without elements that have one size above 0
+        is_beyond = bool(widths) and max(shape[x.ndim - len(widths) // 2 :]) < 1
+    else:
+        is_beyond = any(n + min(a, b) < 0 for n, (a, b) in zip(x.shape, sides))
+    if is_beyond:
         raise Error("IRC424", f"padding {list(widths)} cuts off more than the shape {list(x.shape)} has, mode {mode!r}")
     for axis, (a, b) in enumerate(sides):
         n = x.shape[axis]
