@@ -268,7 +268,7 @@ def test_what_a_package_raises_later_names_its_file(folder: Path) -> None:
     (folder / "g.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
     result = python(folder, "-m", "irc", "opt", "g.ir", "-p", "test-fails")
     assert result.returncode == 1
-    says = r"irc: IRC305: \S*fails\.py:7: TypeError: a Graph is analysed, not a int\n"
+    says = r"irc: IRC305: \S*fails\.py:7: TypeError: a Graph is analysed, not a int \(raised by pass test-fails\)\n"
     assert re.fullmatch(says, result.stderr), result.stderr
 
 

@@ -13,6 +13,8 @@ from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import Bindings, accepts
 from irc.wording import count
 
+_TORCHSCRIPT = ("aten::", "irc::", "prim::")
+
 
 def check_schema(node: Node) -> None:
     """Check ``node`` against its schema, if there is one (IRC213, IRC214).
@@ -29,7 +31,7 @@ def check_schema(node: Node) -> None:
     if schema is None:
         return
     wanted, found = len(schema.returns), len(node.outputs)
-    may_end_early = node.kind.startswith("com.microsoft::") and 0 < found < wanted  # ONNX nodes leave later ones out
+    may_end_early = not node.kind.startswith(_TORCHSCRIPT) and 0 < found < wanted  # ONNX nodes leave later ones out
     if found != wanted and not may_end_early and not (schema.is_varret and found >= wanted - 1):
         raise node_error("IRC213", f"{schema} has {count(wanted, 'output')}, not {found}", node)
     bindings: Bindings = {}
