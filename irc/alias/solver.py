@@ -28,6 +28,11 @@ MOST_WAYS = 16
 """Of elements that point to more, it is not asked whether they lead to another."""
 
 
+FEW_ABOVE = 64
+"""So many memos are brought up to date when a location is replaced. More are dropped: where n values lead to each other
+in a loop, n replacements would touch n memos each, and most are never asked for again."""
+
+
 class Solver(Recorder):
     """Takes over the facts of a builder, solves them, and keeps them solved.
 
@@ -220,7 +225,7 @@ class Solver(Recorder):
         else:
             facts.redirect(old, new)
         if not same:  # before the next query: what is not known yet is found from what is
-            if plain:
+            if plain and len(above) <= FEW_ABOVE:
                 dag.substitute(above, old, new)
             else:
                 for element in above:
