@@ -42,6 +42,8 @@ class MemoryDAG:
         self.interface: tuple[tuple[Value, ...], tuple[Value, ...], LocationSet] | None = None
         self._closures: dict[LocationSet, LocationSet] = {}
         """What some element denotes -> that, and all that objects there hold."""
+        self._grown = 0
+        """How often elements came to denote more, or other things."""
         self._found_objects: LocationSet = EMPTY
         self._looked_at = 0
         """How many of the objects made are among those found."""
@@ -152,14 +154,19 @@ class MemoryDAG:
         return found
 
     def _close(self, root: Element) -> bool:
-        """Find the closure of ``root``, and those that it is made of; False if something grew, and it may be another.
+        """Find the closure of ``root``, and those that it is made of; False if anything grew while they were found.
+
+        To ask what an object holds may let elements denote more, and then what was found of them before may be too
+        little: nothing of it is kept. All that was asked exists afterwards, so the next attempt finds what is there.
 
         The closure of a location is made of that of its content; that of an element, of those of all objects that it
         may denote, or of its targets, whichever are fewer: thousands of elements may each denote thousands of objects.
         """
         closures, facts = self._closures, self.facts
+        grown = self._grown
         locations: dict[Element, LocationSet] = {}
         within: dict[Element, list[Element]] = {}
+        new: dict[LocationSet, LocationSet] = {}
 
         def below(e: Element) -> list[Element]:
             ways = facts.targets_of(e)
@@ -171,14 +178,19 @@ class MemoryDAG:
                 more = ()
             within[e] = [content for content in map(self._content_of, some) if content]
             within[e] += more
-            return [inside for inside in within[e] if self.locations(inside) not in closures]
+            at = ((inside, self.locations(inside)) for inside in within[e])
+            return [inside for inside, denoted in at if denoted not in closures and denoted not in new]
 
         for cycle in components([root], below):
             inside = dict.fromkeys(self.locations(x) for e in cycle for x in within[e])
             outer = dict.fromkeys(locations[e] for e in cycle)
-            found = self.sets.union_all([*outer, *(closures[x] for x in inside if x in closures)])
-            closures.update(dict.fromkeys(outer, found))
-        return closures is self._closures  # to ask what an object holds may have let some element denote more
+            known = (closures.get(x) or new.get(x) for x in inside)
+            found = self.sets.union_all([*outer, *(x for x in known if x is not None)])
+            new.update(dict.fromkeys(outer, found))
+        if grown != self._grown:
+            return False
+        closures.update(new)
+        return True
 
     def _objects(self) -> LocationSet:
         """The locations of all but tensors."""
@@ -190,6 +202,7 @@ class MemoryDAG:
 
     def changed(self, *elements: Element) -> None:
         """``elements`` now denote more, or other things."""
+        self._grown += 1
         self.answers.clear()
         self.interface = None
         held, unknown = self.facts.content_type, self.facts.unknown_of  # the latter is what unknown objects hold
@@ -198,7 +211,7 @@ class MemoryDAG:
 
     def forget_closures(self) -> None:
         """What some object holds has changed."""
-        self._closures = {}  # a new one, so that code working with the old one can tell
+        self._closures.clear()
         self.answers.clear()
         self.interface = None
 

@@ -13,7 +13,7 @@ from irc.alias import Kind, analyze
 from irc.alias.paths import common_block, outermost_loop
 from irc.alias.write_index import WriteIndex
 from irc.errors import Error
-from irc.ir import Block, Builder, Graph, Node, Tensor, types
+from irc.ir import Block, Builder, Graph, Node, Tensor, parse_graph, types
 from irc.ir.kinds import IF
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
@@ -625,3 +625,18 @@ def test_what_a_node_writes_is_asked_with_and_without_a_description(numbers: lis
         assert db.writes_anything(node) == bool(db.writes(node))
     values = list(graph.values())
     assert db.locations(values) == frozenset(location for value in values for location in db.locations(value))
+
+
+@pytest.mark.parametrize(
+    "type",
+    ["(int, int[], float)", "(int, (int[], int[]))", "(Tensor[], int[])", "(int[][], Tensor)", "Dict(str, int[])"],
+)
+@pytest.mark.parametrize("kind", ["aten::str", "prim::unknown"])
+def test_what_is_known_outside_may_be_asked_first(type: str, kind: str) -> None:
+    """To ask what unknown objects hold lets more be unknown, also what was looked at before."""
+    graph = parse_graph(f"graph(%a : {type}):\n  %r = {kind}(%a)\n  return (%r)\n")
+    db = analyze(graph)
+    first = db.may_be_known(graph.outputs[0])
+    assert first == analyze(graph).may_be_known(graph.outputs[0]) == db.may_be_known(graph.outputs[0])
+    assert db.may_be_known(graph.inputs[0])
+    assert first == (kind == "prim::unknown")
