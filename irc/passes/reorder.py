@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
 from irc.ir.ops.pointwise import overwritable
-from irc.ir.ops.twins import twin_of
+from irc.ir.ops.twins import READS_FIRST, twin_of
 from irc.ir.types import TensorType, may_be_equal
 from irc.passes.block_memory import BlockMemory, GraphMemory, Moment, Peak
 from irc.passes.dependencies import Dependencies, captures, operands
@@ -128,8 +128,10 @@ class _Sorter:
         found: list[int] = []
         storages = [self._memory.storage(v) for v in node.inputs]
         times = Counter(storages)
-        for value, storage in zip(node.inputs, storages):
-            if times[storage] == 1 and self._memory.may_be_taken(storage) and _can_take(node, value):
+        repeated = Counter(node.inputs) if node.kind in READS_FIRST else Counter[Value]()
+        for value, storage in dict(zip(node.inputs, storages)).items():
+            once = times[storage] == max(1, repeated[value])  # or it is one tensor that is read before it is written
+            if once and self._memory.may_be_taken(storage) and _can_take(node, value):
                 found.append(storage)
         return found
 

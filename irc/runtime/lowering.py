@@ -21,6 +21,7 @@ from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import fault_of
+from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
@@ -315,7 +316,7 @@ class Lowering:
         if over is not None:
             at = node.inputs.index(over)
             return lambda dead: onward_step(kernel, ins, at, outs[0], dead, _directly(node))
-        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n))
+        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, node.kind in READS_FIRST))
         step = step or rows_step(node, kernel, ins, outs) or heads_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
@@ -329,13 +330,14 @@ class Lowering:
             and not any(slot in live.slots for live in self._live)
         ]
 
-    def free(self, ins: Slots, count: int) -> tuple[int, ...]:
+    def free(self, ins: Slots, count: int, may_repeat: bool = False) -> tuple[int, ...]:
         """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.
 
-        Memory with a place is never free: the memory plan decides what is made there next.
+        One slot may be there several times if it ``may_repeat``; two slots of one memory are never free. Nor is memory
+        with a place: the memory plan decides what is made there next.
         """
         storages = [self._storages[s] for s in ins]
-        times = Counter(storage for s in ins for storage in self._shown[s])
+        times = Counter(storage for s in (dict.fromkeys(ins) if may_repeat else ins) for storage in self._shown[s])
         free = [i for i, storage in enumerate(storages[:count]) if times[storage] == 1 and self._is_free(storage)]
         self._free.update([storages[i] for i in free])
         return tuple(free)

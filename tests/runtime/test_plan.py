@@ -331,7 +331,7 @@ K = np.array([[1, -1], [0, 2]], np.float32)
         ("%b : Float(2, 2) = onnx::Relu(%a)", {"b": np.maximum(A, 0)}, "b"),
         ("%b : Float(2, 2) = onnx::Add(%a, %x)", {"b": 0 * A}, "b"),
         ("%b : Float(2, 2) = onnx::Sub(%x, %a)", {"b": -2 * A}, "b"),
-        ("%b : Float(2, 2) = onnx::Add(%a, %a)", {"b": 2 * A}, ""),
+        ("%b : Float(2, 2) = onnx::Add(%a, %a)", {"b": 2 * A}, "b"),
         ("%t : Float(2, 2) = onnx::Transpose(%a)\n%b : Float(2, 2) = onnx::Add(%a, %t)", {"b": A + A.T}, ""),
         (
             "%b : Float(2, 2) = onnx::Relu(%a)\n%c : Bool(2, 2) = onnx::IsNaN(%a)",

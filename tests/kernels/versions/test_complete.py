@@ -69,4 +69,4 @@ def test_versions_that_were_removed_are_refused(op: str, version: int) -> None:
     imports = {"": 13} | {schema.domain: version}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in imports.items()])
     with pytest.raises(irc.Error, match=f"{op}.*removed from ONNX in opset {version}"):
-        irc.compile(model)
+        irc.compile(model, refuse_unknown=True)
