@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.text.type_parser import parse_type
-from irc.ir.types import TensorType, Type, merged
+from irc.ir.types import ANY, TensorType, Type, merged
 from irc.ir.value import Value
 
 OUTPUT_TYPE = "output_types."
@@ -44,8 +44,10 @@ def told_type(value: Value) -> Type:
 
 
 def completed(type: Type, declared: Type | None) -> Type:
-    """``type``, with sizes and their names filled in from ``declared`` where ``type`` has none."""
-    return type if declared is None else merged(type, declared, _completed)
+    """``type``, with sizes and their names filled in from ``declared`` where ``type`` has none (Any has nothing)."""
+    if declared is None:
+        return type
+    return declared if type is ANY else merged(type, declared, _completed)
 
 
 def _completed(type: TensorType, declared: TensorType) -> TensorType:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 from irc.errors import Error
 from irc.frontend.onnx.checks import Place, text
 from irc.ir.types import (
+    ANY,
     INT,
     STR,
     TENSOR,
@@ -160,10 +161,13 @@ def settle(inferred: Type | None, declared: Type | None) -> Type:
     """The type that a value starts with, from what irc infers and what the model declares.
 
     A declaration (``value_info``) adds what irc does not know yet,
-    but never overrides the kind of value or its element type.
+    but never overrides the kind of value or its element type. Of what an operator that irc does not know gives,
+    wherever that is handed on, only the declaration says anything.
     """
-    if declared is None or inferred is None:
-        return inferred or declared or TENSOR
+    if inferred is None or inferred is ANY:
+        return declared or inferred or TENSOR
+    if declared is None:
+        return inferred
     return merged(inferred, declared, _settled)
 
 

@@ -68,7 +68,6 @@ class GraphWriter:
         self._returned = set(graph.outputs)
         self._proto: GraphProto | None = None
         self._written: dict[Any, str] = {}
-        self._is_opaque = any(is_opaque(node.kind) for node in graph.walk())
         self._computed: dict[Value, str] = {}
         """The results of nodes that were written in the present block, and their names."""
 
@@ -86,7 +85,7 @@ class GraphWriter:
         computed = self._nodes(self._graph.block, proto.node)
         for value, name in self._results(self._graph.block, proto.node):
             info, type = proto.output.add(), output_type(value, metadata)
-            if self._is_opaque and not is_complete(type):
+            if not is_complete(type) and self._has_opaque_nodes():
                 info.name = name  # nobody knows it: nor did the model, perhaps
             else:
                 declare(info, name, type)
@@ -95,6 +94,12 @@ class GraphWriter:
         _declare_computed(proto.value_info, computed)
         describe(proto, self._graph.metadata)
         self._annotate(proto)
+
+    def _has_opaque_nodes(self) -> bool:
+        """Whether the graph, or a function of its module, has opaque nodes."""
+        module = self._graph.module
+        graphs = [self._graph] if module is None else module.graphs.values()
+        return any(is_opaque(node.kind) for graph in graphs for node in graph.walk())
 
     # -- blocks ------------------------------------------------------------
 
