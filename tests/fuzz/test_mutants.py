@@ -24,7 +24,7 @@ def test_pytorchs_mistakes_are_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_mistakes_are_caught(name: str) -> None:
-    """By these programs or, as what is drawn differs by the version of hypothesis and by kinds of steps, by some more."""
+    """By these programs or, as what is drawn differs from version to version, by some more."""
     with OTHERS[name]():
         outcomes = (fuzz(EXAMPLES, seed, shrink=False) for seed in range(SEED, SEED + 6))
         assert any(outcome.failure is not None for outcome in outcomes), "nobody noticed"
