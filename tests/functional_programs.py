@@ -227,6 +227,23 @@ return (%k, %f)"""),
 %w : Tensor = aten::add_(%e, %half, %one)
 %c : Tensor = aten::cat(%l, %one)
 return (%a, %c)"""),
+    "a list made between two writes": Program("""
+%w : Tensor = aten::neg_(%a)
+%l : Tensor[] = prim::ListConstruct(%w, %k, %w)
+%v : Tensor = aten::tril_(%w, %zero)
+%u : Tensor = aten::mul_(%k, %half)
+%c : Tensor = aten::cat(%l, %zero)
+%x2 : Tensor = aten::add_(%v, %half, %one)
+%d : Tensor = aten::cat(%l, %zero)
+return (%a, %c, %d, %u)"""),
+    "a tuple made between two writes": Program("""
+%w : Tensor = aten::neg_(%a)
+%s : Tensor = aten::select(%w, %zero, %zero)
+%l : (Tensor, Tensor, Tensor) = prim::TupleConstruct(%s, %w, %a)
+%v : Tensor = aten::tril_(%w, %zero)
+%e : Tensor, %f : Tensor, %g : Tensor = prim::TupleUnpack(%l)
+%x2 : Tensor = aten::add_(%v, %half, %one)
+return (%e, %f, %g)"""),
     "a list of two": Program("""
 %l : Tensor[] = prim::ListConstruct(%a, %x)
 %e : Tensor, %f : Tensor = prim::ListUnpack(%l)

@@ -17,6 +17,8 @@ WIDE = np.concatenate([np.linspace(-40, 40, 61), [0, -0.0, 700.5, -710, np.inf, 
 @pytest.mark.parametrize("name", "special_i0e special_i1 special_i1e".split())
 def test_bessel(name: str) -> None:
     for x in [*SOURCES, WIDE, WIDE.astype(np.float32)]:
+        if name == "special_i1" and x.dtype.kind == "f":  # torch's is not a number of infinities, to which it grows
+            x = np.where(np.isinf(x), x.dtype.type(5), x)
         compare(f"aten::{name}", x, tolerance=1e-6 if x.dtype != np.float64 else 1e-12)
 
 

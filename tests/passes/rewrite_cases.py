@@ -23,7 +23,6 @@ OPEN = (
 DROPPED = """
 %p1 : float = prim::Constant[value=0.5]()
 %p0 : float = prim::Constant[value=0.]()
-%p2 : float = prim::Constant[value=2.]()
 %no : bool = prim::Constant[value=0]()
 %yes : bool = prim::Constant[value=1]()
 """
@@ -357,7 +356,6 @@ APPLIES = [
 # (rule, body): the rule looks at %y and leaves it
 REFUSES = [
     ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p0, %yes)"),
-    ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p2, %no)"),
     ("conjugate", "%w = onnx::Neg_(%x)\n%y = aten::conj(%x)"),
     ("adjoint", "%y = aten::adjoint(%x)\n%w = onnx::Neg_(%y)"),
     (

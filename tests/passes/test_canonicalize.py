@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import irc
+from irc.errors import Error
 from irc.ir import Graph, Value, parse_graph, parse_module
 from irc.passes import PassManager
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
+from irc.runtime.plan import lower
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 from tests.passes.rewrite_cases import APPLIES, REFUSES, REPEATED
 
@@ -469,3 +471,16 @@ with prim::FusionGroup_0 = graph(%p : Long(1), %q : Long(1)):
     x = np.zeros(3, np.float32)
     for passes in ("none", "canonicalize", "unfused"):
         assert irc.compile(parse_module(text), passes).run({"x": x})["r"].tolist() == [5]
+
+
+def test_dropout_with_a_wrong_probability_stays_and_is_refused() -> None:
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %p : float = prim::Constant[value=2.]()
+  %no : bool = prim::Constant[value=0]()
+  %y : Float(2, 3) = aten::dropout(%x, %p, %no)
+  return (%y)
+""")
+    assert not PassManager("canonicalize").run(graph).changed
+    with pytest.raises(Error, match=r"IRC424.*probability of dropout is 2\.0"):
+        lower(graph).run([np.ones((2, 3), np.float32)])

@@ -34,6 +34,13 @@ def check_schema(node: Node) -> None:
     may_end_early = not node.kind.startswith(_TORCHSCRIPT) and 0 < found < wanted  # ONNX nodes leave later ones out
     if found != wanted and not may_end_early and not (schema.is_varret and found >= wanted - 1):
         raise node_error("IRC213", f"{schema} has {count(wanted, 'output')}, not {found}", node)
+    wrong = _wrong_result(schema, node)
+    if wrong is not None and all(_wrong_result(row, node) is not None for row in _alike(schema)):
+        raise node_error("IRC214", f"the result of {schema} cannot be {node.outputs[wrong].type}", node, output=wrong)
+
+
+def _wrong_result(schema: Schema, node: Node) -> int | None:
+    """The first output of ``node`` whose type cannot be that of the result in ``schema``, which fits its inputs."""
     bindings: Bindings = {}
     for i, value in enumerate(node.inputs):
         formal = schema.argument(i)
@@ -42,7 +49,14 @@ def check_schema(node: Node) -> None:
     for i, value in enumerate(node.outputs):
         formal = schema.result(i)
         if formal is not None and not accepts(formal.type, value.type, bindings):
-            raise node_error("IRC214", f"the result of {schema} cannot be {value.type}", node, output=i)
+            return i
+    return None
+
+
+def _alike(schema: Schema) -> list[Schema]:
+    """Other overloads that the same inputs fit: those of ``prim::EnumValue`` differ in their results only."""
+    types = [argument.type for argument in schema.arguments]
+    return [row for row in schemas(schema.name) if row is not schema and [a.type for a in row.arguments] == types]
 
 
 def _check_own(node: Node, schema: Schema | None) -> None:

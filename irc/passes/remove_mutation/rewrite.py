@@ -42,6 +42,12 @@ class _Rewrite:
         for member in family.members():
             for user in member.iter_users():
                 self._used.setdefault(user, []).append(member)
+        self._literals: dict[Node, list[Value | None]] = {
+            step.view: [family.member(value) for value in step.view.inputs]
+            for step in family.views().values()
+            if step.view is not None and step.how is not None and step.how.is_literal
+        }
+        """List or tuple -> the members that it holds, as its inputs are bound to versions later; None for others."""
         self._users = sorted(self._used, key=Node.place)
         self._names = {v: v.name for v in self._used.get(self._graph.block.return_node, ())}
         # Which version everyone sees is settled before anything moves.
@@ -166,8 +172,8 @@ class _Rewrite:
         assert view is not None and how is not None
         instead = {view.inputs[0]: whole}
         if how.is_literal:
-            parts = {v: self._family.member(v) for v in view.inputs}
-            instead = {v: self._part(part, version, before) for v, part in parts.items() if part is not None}
+            held = zip(view.inputs, self._literals[view])
+            instead = {v: self._part(part, version, before) for v, part in held if part is not None}
         copy = clone_node(view, self._graph, instead).insert_before(before)
         for old, new in zip(view.outputs, copy.outputs, strict=True):
             self._parts.setdefault((version, old), {})[before.block] = new
