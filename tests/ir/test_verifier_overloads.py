@@ -20,5 +20,5 @@ def test_values_of_enumerations(type: str) -> None:
 
 
 def test_values_that_no_overload_gives() -> None:
-    with pytest.raises(Error, match="IRC214.*the result of prim::EnumValue.* cannot be Device"):
+    with pytest.raises(Error, match=r"IRC214.*the result of prim::EnumValue.* cannot be Device"):
         parse_graph(TEXT.format("Device")).verify()
