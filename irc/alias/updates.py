@@ -266,9 +266,12 @@ class Updates(Queries):
         if not self.is_tight:
             values = [v for v in self._loose if isinstance(v, Value)]
             nodes = [n for n in self._loose if isinstance(n, Node)]
-            nodes += [user for value in self._postponed or () for user in _users(value)]
+            users = [user for value in self._postponed or () for user in _users(value)]
+            nodes += users
             self._postponed = None
-            if self._is_unbounded:
+            # Unknown code that used what was replaced may have been given more than what stands there now.
+            escaped = any(leaves_traces(user) and self._is_around_escaped(user) for user in users)
+            if self._is_unbounded or escaped:
                 self._solve_again()
             else:
                 self._analyse_again(values, nodes)

@@ -88,8 +88,8 @@ class ConstantFold:
         """Fold everything in one walk: constants are made before the nodes that use them.
 
         A second walk is needed only if a branch was dropped in a graph that writes, or whose results a caller may write
-        to, or if something was folded after a refusal for want of room: a value that was not constant before may be
-        constant now.
+        to, or if something was folded after a refusal for want of room, or because it looked at memory layouts: a value
+        that was not constant before may be constant now.
         """
         folder = _Folder(self, ctx.rewriter(graph), ctx)
         folder.walk(graph)
@@ -155,6 +155,8 @@ class _Folder:
         self.changed = False
         self.look_again = False
         self.out_of_room = False
+        self._looked_at = False
+        """Whether something looks at how a result lies, which may be folded itself."""
 
     @cached_property
     def _types_hold(self) -> bool:
@@ -164,7 +166,7 @@ class _Folder:
         """Visit all nodes in pre-order, those of branches taken where they go."""
         self.refused.clear()
         self._layouts = Layouts(graph, self.rewriter.db, self.ctx.memory)
-        self.look_again = self.out_of_room = False
+        self.look_again = self.out_of_room = self._looked_at = False
         pending = list(reversed(graph.nodes))
         with self.rewriter.db.rewrite():  # of many branches that are taken, what follows is found once
             while pending:
@@ -218,7 +220,8 @@ class _Folder:
         self.rewriter.replace_node(node, values, keep_names=True)
         self.ctx.count("folded")
         self.changed = True
-        self.look_again |= self.out_of_room  # constants that only this node shared are another's alone now
+        # Constants that only this node shared are another's alone now, and perhaps only it looked at how others lie.
+        self.look_again |= self.out_of_room or self._looked_at
 
     # -- control flow and shapes -----------------------------------------
 
@@ -230,7 +233,7 @@ class _Folder:
             return []
         block = node.blocks[0 if condition else 1]
         taken, returns = list(block.nodes), block.returns
-        self.look_again |= self.rewriter.db.any_writes() or self.rewriter.graph.is_function
+        self.look_again |= self.rewriter.db.any_writes() or self.rewriter.graph.is_function or self._looked_at
         self.rewriter.hoist(taken, node)
         inside = set(taken)
         for old, new in zip(node.outputs, returns, strict=True):
@@ -272,6 +275,7 @@ class _Folder:
         if results is None:
             return None
         if not all(map(_lies_as_constant, results)) and self._layouts.is_seen(node.outputs):
+            self._looked_at = True
             raise Refused("something looks at how its result lies in memory, and constants lie in order")
         largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]

@@ -190,3 +190,43 @@ def test_inputs_of_wide_nodes_are_put_together_once_however_many_are_replaced(mo
         PassManager("canonicalize", create_instruments(["verify-each"])).run(graph)
         assert kinds(graph) == [last.partition("[")[0].partition("::")[2]]
         assert made == [n]
+
+
+@pytest.mark.parametrize("user", ["opaque.test::See", "custom::unknown"])
+def test_what_a_dropped_branch_gave_to_unknown_code_is_forgotten(user: str) -> None:
+    graph = parse_graph(f"""
+graph(%x : Float(3, 2), %m : Float(2)):
+  %a : Float(2) = aten::neg(%m)
+  %b : Float(2) = aten::relu(%m)
+  %f : bool = prim::Constant[value=0]()
+  %y : Float(2) = prim::If(%f)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  {user}(%y)
+  return (%a)
+""")
+    PassManager("constant-fold", ["verify-alias"]).run(graph)  # which compares with an analysis made anew
+    assert not graph.value("b").has_uses or [node.kind for node in graph.value("b").users] == [user]
+
+
+def test_what_only_a_dropped_branch_looked_at_is_folded_at_once() -> None:
+    graph = parse_graph("""
+graph(%x : Float(2, 3)):
+  %w : Float(2, 3) = prim::Constant[value=tensor([3., 3., -2., -3., 0., 3.])]()
+  %t : Float(3, 2) = aten::t(%w)
+  %n : int[] = prim::Constant[value=[-1]]()
+  %r : Float(6) = aten::reshape(%t, %n)
+  %f : bool = prim::Constant[value=0]()
+  %y : Float(6) = prim::If(%f)
+    block0():
+      %c : bool = aten::is_contiguous(%t)
+      %i : Float(6) = aten::add(%r, %c)
+      -> (%i)
+    block1():
+      -> (%r)
+  return (%y)
+""")
+    PassManager("constant-fold").run(graph)
+    assert [node.kind for node in graph.nodes] == ["prim::Constant"]
