@@ -19,6 +19,7 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.layouts import sees_layouts
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import fault_of
 from irc.ir.ops.twins import READS_FIRST
@@ -153,6 +154,8 @@ class Lowering:
         self.reads: list[frozenset[int]] = []
         self.overwritten: list[frozenset[int]] = []
         self._free: set[int] = set()
+        self._in_order = False
+        """Whether something may look at how results lie in memory."""
         self._bulk = bulk
         self._split_at = split_at or {}
         self.bound = bound
@@ -174,6 +177,8 @@ class Lowering:
 
     def region(self, block: Block) -> Code:
         """Lower a block as a region of its own."""
+        if self._region == _NOWHERE:
+            self._in_order = sees_layouts(block.graph)
         outer = self._region
         self._regions_made += 1
         self._region = self._regions_made
@@ -316,7 +321,8 @@ class Lowering:
         if over is not None:
             at = node.inputs.index(over)
             return lambda dead: onward_step(kernel, ins, at, outs[0], dead, _directly(node))
-        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, node.kind in READS_FIRST))
+        may_repeat = node.kind in READS_FIRST
+        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat), self._in_order)
         step = step or rows_step(node, kernel, ins, outs) or heads_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 

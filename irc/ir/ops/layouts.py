@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.ir.constants import constant_value, is_none
+from irc.ir.kinds import CALL
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from irc.ir.graph import Graph
     from irc.ir.node import Node
     from irc.ir.value import Value
 
@@ -76,8 +78,18 @@ _PARTS = {"aten::select": 3, "aten::slice": 5, "aten::narrow": 4}
 """Parts along a dimension -> how many operands they have. Parts along the first dimension are contiguous if the whole
 is and their steps are 1."""
 
+_SEEING = LOOKING | VIEWS_OR_COPIES | {CALL}
+
 WITH_GAPS = _aten("as_strided_scatter empty_strided")
 """Operators whose results, although in memory of their own, may have gaps between elements and before the first."""
+
+
+def sees_layouts(graph: Graph) -> bool:
+    """Whether something in ``graph``, or around it if it is a function, may see how a tensor lies in memory.
+
+    It takes a look at each node; `irc.passes.layouts` tells of which tensors.
+    """
+    return graph.is_function or any(node.kind in _SEEING for node in graph.walk())
 
 
 def keeps_layout(node: Node) -> bool:

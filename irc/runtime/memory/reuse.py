@@ -33,7 +33,7 @@ MIN_ELEMENTS = 1 << 12
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]]
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]], in_order: bool = False
 ) -> Callable[[Slots], Step] | None:
     """A maker of a step that writes the result of ``node`` into a dead input where that fits.
 
@@ -41,6 +41,7 @@ def reusing_step(
 
     Args:
         free: the indices of inputs whose memory nothing needs once the node has run.
+        in_order: whether results must lie in C order, as new ones do, because something may look at their strides.
     """
     if len(outs) != 1 or not takes_out(kernel):
         return None
@@ -53,7 +54,7 @@ def reusing_step(
     shaping = 1 if scatters else len(ins)
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
-        return fits(x, inputs[:shaping], like) and (x.flags.carray or _has_place(x))
+        return fits(x, inputs[:shaping], like) and (x.flags.carray or (not in_order and _has_place(x)))
 
     def fill_in(dead: Slots) -> Step:
         gone = frozenset(dead)
@@ -64,7 +65,7 @@ def reusing_step(
         may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
         step = _any_arity(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
         is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-        if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
+        if not of_torch and not in_order and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
             return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
 
