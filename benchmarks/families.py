@@ -267,6 +267,61 @@ def shift(n: int, t: str) -> Lines:
     yield "  return (%r0)"
 
 
+def shift_written(n: int, t: str) -> Lines:
+    """A loop in which n / 2 tensors are written, and move on by one place in each iteration."""
+    count = range(n // 2)
+    yield f"graph(%x : {t}, %n : int):"
+    yield "  %true : bool = prim::Constant[value=1]()"
+    for i in count:
+        yield f"  %a{i} : {t} = aten::neg(%x)"
+    results, carried = (", ".join(f"%{name}{i} : {t}" for i in count) for name in "ru")
+    yield f"  {results} = prim::Loop(%n, %true, {', '.join(f'%a{i}' for i in count)})"
+    yield f"    block0(%i : int, {carried}):"
+    for i in count:
+        yield f"      %b{i} : {t} = aten::relu_(%u{i})"
+    yield f"      -> (%true, {', '.join(f'%b{min(i + 1, count[-1])}' for i in count)})"
+    yield "  return (%r0)"
+
+
+def extended(n: int, t: str) -> Lines:
+    """A chain of operators that may run in place: every other one reads one list, and its result is appended there."""
+    yield f"graph(%v0 : {t}, %x : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield "  %l : Tensor[] = prim::ListConstruct(%x)"
+    for i in range(n // 4):
+        yield f"  %e{i} : {t} = aten::__getitem__(%l, %zero)"
+        yield f"  %a{i} : {t} = aten::add(%v{i}, %e{i}, %one)"
+        yield f"  %v{i + 1} : {t} = aten::relu(%a{i})"
+        yield f"  %m{i} : Tensor[] = aten::append(%l, %a{i})"
+    yield f"  return (%v{n // 4})"
+
+
+def tuples(n: int, t: str) -> Lines:
+    """Tuples of what was written last, which is taken out again, and written."""
+    yield f"graph(%x : {t}):"
+    yield f"  %v0 : {t} = aten::neg(%x)"
+    for i in range(n // 3):
+        yield f"  %t{i} : ({t}, {t}) = prim::TupleConstruct(%v{i}, %x)"
+        yield f"  %p{i} : {t}, %q{i} : {t} = prim::TupleUnpack(%t{i})"
+        yield f"  %v{i + 1} : {t} = aten::relu_(%p{i})"
+    yield f"  return (%v{n // 3})"
+
+
+def pieces(n: int, t: str) -> Lines:
+    """One tensor that is split into n pieces, each of which is written."""
+    count = range(n - 5)
+    yield f"graph(%x : {t}):"
+    yield "  %one : int = prim::Constant[value=1]()"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    yield f"  %b : {t} = aten::neg(%x)"
+    yield "  %l : Tensor[] = aten::split(%b, %one, %zero)"
+    yield f"  {', '.join(f'%s{i} : Tensor' for i in count)} = prim::ListUnpack(%l)"
+    for i in count:
+        yield f"  %w{i} : Tensor = aten::relu_(%s{i})"
+    yield "  return (%b)"
+
+
 def types(n: int, t: str) -> Lines:
     """Results of operators that are not known, each of another type."""
     yield f"graph(%x : {t}):"
@@ -296,6 +351,10 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "appended": appended,
     "sequences": sequences,
     "shift": shift,
+    "shift-written": shift_written,
+    "extended": extended,
+    "tuples": tuples,
+    "pieces": pieces,
     "types": types,
 }
 

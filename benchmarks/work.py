@@ -135,6 +135,17 @@ def cycle(n: int) -> Module:
     return parse_module("\n".join(parts))
 
 
+def helpers(n: int) -> Module:
+    """For ``inline``: n / 3 functions that call each other in a cycle, each with a helper of its own."""
+    last = n // 3
+    parts = ["graph(%x : Tensor):", *_call("f0", "x"), "  return (%y)\n"]
+    for i in range(last):
+        parts += [f"graph f{i}(%x : Tensor):", f'  %h : Function = prim::Constant[name="h{i}"]()']
+        parts += ["  %a : Tensor = prim::CallFunction(%h, %x)", *_call(f"f{(i + 1) % last}", "a"), "  return (%y)\n"]
+        parts += [f"graph h{i}(%x : Tensor):", "  %y : Tensor = aten::relu(%x)", "  return (%y)\n"]
+    return parse_module("\n".join(parts))
+
+
 FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "caches": caches,
     "numbers": numbers,
@@ -144,6 +155,7 @@ FAMILIES: dict[str, Callable[[int], Graph | Module]] = {
     "readers": readers,
     "functions": functions,
     "cycle": cycle,
+    "helpers": helpers,
     "merges": merges,
     "written": written,
 }

@@ -207,11 +207,12 @@ class Solver(Recorder):
             return True
         dag.answers.clear()
         dag.locations(new)  # whether it leads to old is seen by its memo, and what will point to it may have one
-        above = self._known_above(old)
-        # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
+        # Stores and loads through one that leads on are noted where it leads, and those that lead back there nowhere:
+        # so it is redirected only if that changes nothing above, which may be most of the graph.
         leads_on = isinstance(facts.targets[old], int)
+        above = {} if leads_on else self._known_above(old)
+        # Not "denote the same now": what new denotes may follow from what old was used for. Chains may be long.
         same = (new in above or leads_on) and facts.resolve_alike(old, new)
-        # Stores and loads through one that leads on are noted where it leads, and those that lead back there nowhere.
         watched = (e in self._watched for e in (old, *above))
         if not same and (leads_on or f.ESCAPED in above or self._holds_any(old) or any(watched)):
             return False

@@ -12,11 +12,12 @@ from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
 from irc.ir.declared_outputs import change_declared_type
-from irc.ir.functions import callee, function_name, graphs_of, with_subgraphs
+from irc.ir.functions import callee, graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
 from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.options import check_not_negative
+from irc.passes.references import References
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Inline:
             if changed and ctx.version is not None:  # to count all functions anew for each would be quadratic
                 ctx.memory[_sizes] = ctx.version + 1, sizes
         if changed or graph.is_main:
-            changed |= _drop_unused(module, ctx)
+            changed |= _drop_unused(graph, module, ctx, changed)
         return changed
 
     def _check_size(self, graph: Graph, calls: list[Node], sizes: dict[str, int]) -> None:
@@ -162,18 +163,16 @@ def _without_names(type: Type) -> Type:
     return without_names(type) if isinstance(type, TensorType) else type
 
 
-def _drop_unused(module: Module, ctx: PassContext) -> bool:
-    """Remove functions that the main graph does not reach."""
-    reached = {module.main.name}
-    pending = [module.main]
-    while pending:
-        for node in with_subgraphs(pending.pop()):
-            name = function_name(node)
-            if name in module.graphs and name not in reached:
-                reached.add(name)
-                pending.append(module.graphs[name])
-    unused = [name for name in module.graphs if name not in reached]
-    for name in unused:
-        del module.graphs[name]
-        ctx.count("dropped")
-    return bool(unused)
+def _drop_unused(graph: Graph, module: Module, ctx: PassContext, changed: bool) -> bool:
+    """Remove functions that the main graph does not reach, where ``graph`` may have ``changed`` last."""
+    version, references = ctx.memory.get(_drop_unused, (None, None))
+    if references is not None and version == ctx.version and graph.is_function:
+        dropped = references.inlined(graph)
+    else:
+        references = References(module)
+        dropped = references.drop_unreached()
+    if ctx.version is not None:  # to look through all functions after each that changes would be quadratic
+        ctx.memory[_drop_unused] = ctx.version + (changed or dropped > 0), references
+    if dropped:
+        ctx.count("dropped", dropped)
+    return dropped > 0

@@ -22,6 +22,8 @@ COUNTED = {
     ("readers", "in-place", "in_place"): 2,
     ("functions", "cse", "merged"): 3,
     ("cycle", "cse", "merged"): 5,
+    ("helpers", "inline", "inlined"): 3,
+    ("helpers", "inline", "dropped"): 3,
     ("merges", "in-place", "in_place"): 3,
     ("merges", "remove-mutation", "removed"): 3,
     ("written", "remove-mutation", "removed"): 2,

@@ -25,6 +25,18 @@ def test_passes_are_linear(family: str, name: str) -> None:
     assert counts[1] <= 4.6 * counts[0], counts
 
 
+@pytest.mark.parametrize("name", ["cse", "in-place", "remove-mutation", "fuse"])
+@pytest.mark.parametrize("family", ["shift-written", "extended", "tuples", "pieces"])
+def test_passes_on_what_is_written_in_containers_and_loops_are_linear(family: str, name: str) -> None:
+    counts = [lines(partial(PassManager(name).run, parse_graph(families.text(family, n)))) for n in (250, 1000)]
+    assert counts[1] <= 4.6 * counts[0], counts
+
+
+def test_unused_functions_are_not_looked_for_after_each_that_changes() -> None:
+    counts = [lines(partial(PassManager("inline").run, work.helpers(n))) for n in (250, 1000)]
+    assert counts[1] <= 4.3 * counts[0], counts
+
+
 @pytest.mark.parametrize("name", ["cse", "in-place", "inline", "fuse"])
 def test_passes_on_functions_that_call_each_other_are_linear(name: str) -> None:
     counts = [lines(partial(PassManager(name).run, work.cycle(n))) for n in (600, 2400)]

@@ -7,6 +7,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_module, structurally_equal
+from irc.ir.functions import callee
 from irc.passes import PassManager
 from tests.passes.helpers import assert_same_results, run_passes, transform_module
 
@@ -247,3 +248,28 @@ def test_what_groups_hold_is_counted():
     PassManager("inline{max-nodes=500}").run(parse_module(text))
     with pytest.raises(Error, match="IRC308"):
         PassManager("inline{max-nodes=400}").run(parse_module(text))
+
+
+@pytest.mark.parametrize("first", ["r", "k"])
+def test_functions_are_dropped_as_soon_as_no_function_that_calls_itself_needs_them(first: str) -> None:
+    """``r`` calls itself, ``h`` (which calls ``k``) and ``k``; ``q``, which calls itself too, calls ``k``."""
+    functions = {
+        "r": ["h", "k", "r", "q"],
+        "h": ["k"],
+        "k": [],
+        "q": ["k", "q"],
+    }
+    order = [first, *(name for name in functions if name != first)]
+    parts = [_calling("", ["r"]), *(_calling(name, functions[name]) for name in order)]
+    module = transform_module("\n".join(parts), "inline")
+    assert [name for name in module.graphs if name != module.main.name] == [n for n in order if n in ("r", "q")]
+    assert {callee(node) for graph in module.graphs.values() for node in graph.walk()} == {None, "r", "q"}
+
+
+def _calling(name: str, called: list[str]) -> str:
+    """A function that calls others on what it is given, one after the other."""
+    lines = [f"graph {name}(%x : Tensor):" if name else "graph(%x : Tensor):", "  %v0 : Tensor = aten::relu(%x)"]
+    for i, each in enumerate(called):
+        lines.append(f'  %f{i} : Function = prim::Constant[name="{each}"]()')
+        lines.append(f"  %v{i + 1} : Tensor = prim::CallFunction(%f{i}, %v{i})")
+    return "\n".join([*lines, f"  return (%v{len(called)})", ""])

@@ -21,30 +21,42 @@ _TAKING_ALL = {"prim::ListUnpack": "prim::ListConstruct", "prim::TupleUnpack": "
 
 def use_elements(graph: Graph, ctx: PassContext) -> bool:
     """Let all use elements themselves that are written and were taken out of lists; return whether any changed."""
-    taking = [node for node in graph.walk() if node.kind in _TAKING_ONE or node.kind in _TAKING_ALL]
-    if not taking:
-        return False
-    rewriter = ctx.rewriter(graph)
-    db, changed = rewriter.db, 0
-    for node in taking:
-        values = _taken(node)
-        if not values or not db.has_writers(node.outputs) or db.has_writers(node.inputs[0], contained=False):
-            continue
-        if ctx.allow(node):
-            rewriter.replace_node(node, values)
-            changed += 1
+    changed = 0
+    while used := _use(graph, ctx):  # once more: of what was taken out of a list of lists, more is known now
+        changed += used
     if changed:
         ctx.count("elements", changed)
     return changed > 0
 
 
-def _taken(node: Node) -> Sequence[Value]:
-    """The elements that ``node`` takes out of a list or tuple that is written out; empty if it does something else."""
+def _use(graph: Graph, ctx: PassContext) -> int:
+    """Replace elements by what was put there, wherever that is certain now; return how many nodes took them."""
+    taking = [node for node in graph.walk() if node.kind in _TAKING_ONE or node.kind in _TAKING_ALL]
+    if not taking:
+        return 0
+    rewriter = ctx.rewriter(graph)
+    db = rewriter.db
+    instead: dict[Value, Value] = {}
+    done: list[tuple[Node, Sequence[Value]]] = []
+    for node in taking:
+        source = instead.get(node.inputs[0], node.inputs[0])
+        values = [instead.get(value, value) for value in _taken(node, source)]
+        if not values or not db.has_writers(node.outputs) or db.has_writers(source, contained=False):
+            continue
+        if ctx.allow(node):
+            instead.update(zip(node.outputs, values, strict=True))
+            done.append((node, values))
+    # All at once: after each, the analysis would follow anew all that depends on it.
+    return rewriter.replace_nodes(done)
+
+
+def _taken(node: Node, source: Value) -> Sequence[Value]:
+    """The elements that ``node`` takes out of ``source``, which is written out; empty if it does something else."""
     made = _TAKING_ONE.get(node.kind) or _TAKING_ALL.get(node.kind)
-    source = node.inputs[0].made_by(made) if made is not None else None
-    if source is None:
+    maker = source.made_by(made) if made is not None else None
+    if maker is None:
         return ()
-    values = source.inputs
+    values = maker.inputs
     if node.kind in _TAKING_ONE:
         index = constant_value(node.inputs[1])
         if type(index) is not int or not -len(values) <= index < len(values):

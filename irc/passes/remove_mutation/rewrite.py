@@ -18,6 +18,9 @@ from irc.passes.remove_mutation.versions import Version
 Returned: TypeAlias = dict[Node, list[Value]]
 """The end of a block -> what it is to return besides."""
 
+_MOST_PIECES = 16
+"""Of lists of more elements than this, elements are taken one by one: of n, taken n times, there would be n²."""
+
 
 def rewrite(family: Family, returned: Returned) -> None:
     """Make the writes of ``family`` functional. The alias analysis is not updated.
@@ -174,6 +177,11 @@ class _Rewrite:
         if how.is_literal:
             held = zip(view.inputs, self._literals[view])
             instead = {v: self._part(part, version, before) for v, part in held if part is not None}
+        if view.kind == "prim::ListUnpack" and len(view.outputs) > _MOST_PIECES:
+            emit = _emitter(before, view.metadata)
+            piece = emit("aten::__getitem__", whole, value.index, type=value.type)
+            self._parts.setdefault((version, value), {})[before.block] = piece
+            return piece
         copy = clone_node(view, self._graph, instead).insert_before(before)
         for old, new in zip(view.outputs, copy.outputs, strict=True):
             self._parts.setdefault((version, old), {})[before.block] = new
