@@ -14,7 +14,7 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
-from irc.ir.ops.layouts import contiguous_if
+from irc.ir.ops.layouts import LOOKING, VIEWS_OR_COPIES, contiguous_if
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.passes.folding import (
     argument,
@@ -271,7 +271,8 @@ class _Folder:
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.budget.multiplications -= multiplications(node, size)
-        results = computed(self.ctx.evaluate, node, [argument(v) for v in node.inputs])
+        in_order = node.kind in LOOKING or node.kind in VIEWS_OR_COPIES
+        results = computed(self.ctx.evaluate, node, [argument(v, in_order) for v in node.inputs])
         if results is None:
             return None
         if not all(map(_lies_as_constant, results)) and self._layouts.is_seen(node.outputs):

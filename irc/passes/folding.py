@@ -152,10 +152,12 @@ def tensor_bytes(value: Value) -> int:
     return 0 if tensor is None else stored_bytes(tensor)
 
 
-def argument(value: Value) -> Any:
-    """A constant as kernels take it."""
+def argument(value: Value, in_order: bool) -> Any:
+    """A constant as kernels take it; splats are broadcast, unless it must lie ``in_order``."""
     content = constant_value(value)
-    return content.numpy() if isinstance(content, Tensor) else content
+    if not isinstance(content, Tensor):
+        return content
+    return content.written_out() if in_order else content.numpy()
 
 
 def computed(evaluate: Evaluate, node: Node, arguments: Sequence[Any]) -> list[Any] | None:

@@ -31,6 +31,7 @@ from irc.runtime.fused.heads import heads_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.fused.split import split
 from irc.runtime.kernels.registry import takes_out
+from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
 from irc.runtime.steps import kernel_step, onward_step, placed_step
@@ -291,7 +292,7 @@ class Lowering:
             if isinstance(value, Tensor) and value.can_wait:
                 self.unread.append((slot, node))
                 return
-            self.bound.constants[node] = runtime_constant(value)
+            self.bound.constants[node] = runtime_constant(value, self._in_order)
         self.template[slot] = self.bound.constants[node]
 
     def _lower(self, node: Node, ins: Slots, outs: Slots, special: Special | None, code: Code) -> None:
@@ -406,14 +407,19 @@ class _Live:
                     self.storages[storage] -= 1
 
 
-def runtime_constant(value: Any) -> Any:
+def runtime_constant(value: Any, in_order: bool = False) -> Any:
     """A constant's value at run time: read-only arrays for tensors, immutable lists for lists.
+
+    Large splats stay broadcast, unless all constants must lie ``in_order``, because something may look at strides.
 
     A tensor with a name is the same memory in all nodes; one without a name is memory of its node alone, even if
     another node's tensor is equal.
     """
     if isinstance(value, Tensor):
         is_large = value.is_splat and value.nbytes > _WRITE_OUT
+        if is_large and in_order:
+            check_size(value.shape, value.dtype.numpy)
+            is_large = False
         if value.name:
             return value.numpy() if is_large else value.written_out()
         if is_large:
@@ -422,7 +428,7 @@ def runtime_constant(value: Any) -> Any:
         array.flags.writeable = False
         return array
     if is_sequence(value):
-        items = map(runtime_constant, value)
+        items = [runtime_constant(item, in_order) for item in value]
         return tuple(items) if is_tuple(value) else ConstantList(items)
     return value
 
