@@ -133,3 +133,13 @@ def test_a_model_that_irc_computes_wrong_or_refuses(fetched: Entry, monkeypatch:
 
     monkeypatch.setattr(irc, "compile", refuse)
     assert measure.measure(fetched, turns=1).faults == ["refused: IRC123: no such operator"]
+
+
+def test_weights_move_by_their_last_digits_but_no_sizes_do() -> None:
+    model = small_model()
+    scales = onnx.numpy_helper.from_array(np.array([1, 2], np.float32), "scales")
+    model.graph.initializer.append(scales)
+    model.graph.node.append(helper.make_node("Resize", ["y", "", "scales"], ["z"]))
+    weight, unmoved = map(onnx.numpy_helper.to_array, measure._nudged(model, 0).graph.initializer)
+    assert 0 < abs(weight - np.arange(6).reshape(3, 2)).max() < 1e-5
+    assert unmoved.tolist() == [1, 2]
