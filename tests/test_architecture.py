@@ -36,7 +36,7 @@ RUNTIME = (
     *("guards", "profiles"),
     *("lowering", "writes", "plan", "evaluate"),
     *("branches", "arena"),
-    *("boundary", "intake"),
+    *("outputs", "inputs"),
     *("objects", "described", "options", "parts", "executable"),
     *("footprint", "report", "files"),
     *("model", "pairs", "caches", "session"),

@@ -24,7 +24,6 @@ from irc.random_inputs.draw import MAX_ELEMENTS, Style, seeded_inputs
 from irc.random_inputs.readers import domains
 from irc.random_inputs.sizes import assumed_sizes, assumption, free_names, with_named_sizes
 from irc.runtime.arguments import Argument
-from irc.runtime.executable import Request
 from irc.runtime.execution import Counters, Watch
 from irc.runtime.guards.limits import LIMIT_CODES
 from irc.runtime.model import CompiledModel
@@ -245,7 +244,7 @@ class Fitting:
             return 0
         steps = _Steps(self.model.graph)
         with suppress(Error):
-            self.model.executable.answer(Request({**feeds, **self.given}, profiler=steps, again=False))
+            self.model.executable.run({**feeds, **self.given}, profiler=steps, again=False)
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:

@@ -129,23 +129,21 @@ class PlannedRuns:
             if results is not None:
                 return results
         if not again:
-            with np.errstate(all="ignore"):
-                return plan.call(inputs, run)
+            return plan.call(inputs, run)
         kind: Kind = (*[Form(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
         planned, to_record = None, False
         if run.watch is None or run.watch.in_blocks:
             planned, to_record = self._find(kind)
-        with np.errstate(all="ignore"):
-            if planned is not None:
-                arena = self._take(planned.memory.nbytes)
-                try:
-                    return planned.run(arena, inputs, run)
-                finally:
-                    self._arenas.append(arena)
-            if not to_record or run.watch is not None:
-                return plan.call(inputs, run)
-            recorder = run.watch = FormRecorder()
-            results = plan.call(inputs, run)
+        if planned is not None:
+            arena = self._take(planned.memory.nbytes)
+            try:
+                return planned.run(arena, inputs, run)
+            finally:
+                self._arenas.append(arena)
+        if not to_record or run.watch is not None:
+            return plan.call(inputs, run)
+        recorder = run.watch = FormRecorder()
+        results = plan.call(inputs, run)
         recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
         self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results

@@ -12,10 +12,10 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import IF
 from irc.ir.ops.joins import APPEND, joined
-from irc.runtime import boundary
 from irc.runtime.arguments import accept
-from irc.runtime.intake import NOTHING, Held
+from irc.runtime.inputs import NOTHING, Held
 from irc.runtime.kernels.support import check_size
+from irc.runtime.outputs import copied
 from irc.runtime.results import results_of, value_at
 from irc.runtime.values import describe, is_array
 
@@ -128,7 +128,7 @@ class Caches:
         if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
             return array
         if name in feeds:
-            before = boundary.copy(before, counters)
+            before = copied(before, counters)
             before.flags.writeable = False
         return before
 

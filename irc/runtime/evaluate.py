@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION
+from irc.runtime.bounds import CURRENT, in_own_scope
 from irc.runtime.execution import Code, Counters, Run, execute
-from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import Bound
 from irc.runtime.plan import SPECIAL, lower
 from irc.runtime.steps import kernel_step
@@ -47,8 +45,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     code.steps = [kernel_step(Bound().kernel(node), ins, outs, ())]
     code.nodes = [(node, ins, outs)]
     frame = [Run(Counters()), *arrays, *[None] * len(outs)]
-    with np.errstate(all="ignore"), OwnScratch():
-        execute(code, frame)
+    in_own_scope(CURRENT.guard, execute, code, frame)
     return [frame[s] for s in outs]
 
 

@@ -12,7 +12,7 @@ from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime.arguments import Argument
 from irc.runtime.described import described
-from irc.runtime.executable import Executable, Request
+from irc.runtime.executable import Executable
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.objects import check_known
@@ -103,8 +103,7 @@ class CompiledModel:
                 that is none; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        request = Request(feeds, outputs, donate, limits, threads)
-        return self.executable.answer(request).results
+        return self.executable.run(feeds, outputs, donate, limits, threads)[0]
 
     def profile(
         self,
@@ -123,8 +122,7 @@ class CompiledModel:
             The profile; its ``outputs`` are what `run` returns.
         """
         profiler = Profiler()
-        request = Request(feeds, outputs, donate, threads=threads, profiler=profiler)
-        return profiler.finish(self.executable.answer(request).results)
+        return profiler.finish(self.executable.run(feeds, outputs, donate, None, threads, profiler)[0])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.

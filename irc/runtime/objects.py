@@ -94,15 +94,11 @@ class State:
 
     def settled(self) -> list[_Contents]:
         """At the end of a run: what the objects are now, with copies of what the caller, or the model, keeps."""
-        if not self.changes:
-            return []
         copies: dict[Any, Array] = {}
         return self._contents(lambda array: self._settled(array, copies))
 
     def arrays(self, contents: Iterable[_Contents]) -> list[Array]:
         """All arrays that may be written to and that the next run would see, if ``contents`` were kept."""
-        if not self.changes:
-            return []
         return self._arrays + _writable(v for _, attributes in contents for v in attributes.values())
 
     def keep(self, contents: list[_Contents]) -> None:

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
 from irc.ir.attributes import tensors_of
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.runtime.binding import may_stay_out, missing, reachable_nodes, unsupported
+from irc.runtime.bounds import CURRENT, in_own_scope
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
 from irc.runtime.fused.groups import lower_group
-from irc.runtime.kernels.scratch import OwnScratch
 from irc.runtime.lowering import NOTHING_GIVEN, Bound, Given, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
@@ -96,8 +94,7 @@ class Plan:
             counters: where to count what was done.
             watch: who follows the run, step by step.
         """
-        with np.errstate(all="ignore"), OwnScratch():  # infinities and NaNs are results like any other
-            return self.call(inputs, Run(counters or Counters(), watch))
+        return in_own_scope(CURRENT.guard, self.call, inputs, Run(counters or Counters(), watch))
 
     def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:
         """As `run`, for callers that have silenced NumPy's floating-point warnings.

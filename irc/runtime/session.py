@@ -17,9 +17,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.caches import LENT_BYTES, Caches
-from irc.runtime.executable import Request
 from irc.runtime.execution import Counters
-from irc.runtime.intake import NOTHING, Held, Loan
+from irc.runtime.inputs import NOTHING, Held, Loan
 from irc.runtime.memory.references import is_alone, is_shown_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
@@ -244,10 +243,9 @@ class Session:
     ) -> tuple[dict[str, Any], Held, Counters]:
         """The results of a step, the caches and what it did."""
         model, caches = self._model, self._caches
-        request = Request(
-            feeds, outputs, limits=limits, threads=threads, held=held, keep=caches.paths, again=not caches.grow
+        results, kept, counters = model.executable.run(
+            feeds, outputs, (), limits, threads, held=held, keep=caches.paths, again=not caches.grow
         )
-        results, kept, counters = model.executable.answer(request)
         caches.check(kept, feeds, held, counters)
         if self.capacity is not None and self._due:
             given = {**model.module.defaults, **held.by_name, **feeds}

@@ -79,12 +79,8 @@ def threads() -> Threads:
 
 def at_most(number: int | None) -> AbstractContextManager[None]:
     """While this is open, the BLAS has no more than ``number`` threads; None: than this process can keep busy."""
-    if number is None:
-        number = share_of_time()
-    return _UNLIMITED if number is None else threads().at_most(number)
-
-
-_UNLIMITED = nullcontext()
+    number = number or share_of_time()
+    return nullcontext() if number is None else threads().at_most(number)
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:

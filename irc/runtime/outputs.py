@@ -1,18 +1,19 @@
-"""The boundary of a run: nothing that a run returns shares memory with anything else that stays alive.
+"""Detaching results: nothing that a run returns shares memory with anything else that stays alive.
 
-Memory that the plan may not change enters it as read-only views: the caller's
-arrays here, weights because their arrays are read-only anyhow. NumPy's views of
-read-only memory are read-only, so what leaves read-only is somebody else's and
-is copied; of what leaves writable, only results that are views of one owner can
-share with each other. And results keep alive little more memory than they take, those of one owner together.
+What a run may not change enters it read-only (`irc.runtime.inputs`), weights
+too. So a result that is read-only is somebody else's, and is copied. Of writable
+results, only views of one owner can share with each other; a result that owns its
+memory leaves as it is. And results keep alive little more memory than they take,
+those of one owner together.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,12 @@ SPARED_BYTES = 16384
 """Memory of up to this size stays alive: there is little to free, and views of it may be many."""
 
 
-def borrow(value: Any) -> Any:
+def read_only_view(value: Any) -> Any:
     """``value`` with every array replaced by a read-only view, and every list and dict by a new one."""
     return rebuild(value, read_only)
 
 
-def copy(value: Any, counters: Counters) -> Any:
+def copied(value: Any, counters: Counters) -> Any:
     """``value`` with every array, list and dict replaced by a copy.
 
     Arrays lie in memory as they did: whether flattening gives a view, through which a program then writes, depends on
@@ -50,22 +51,74 @@ def copy(value: Any, counters: Counters) -> Any:
     return rebuild(value, lambda array: _copied(array, counters, copy_as_it_lies))
 
 
-class Exit:
-    """Where the results of one run leave it.
+def detach(
+    results: Sequence[Any],
+    wanted: Mapping[str, Path],
+    counters: Counters,
+    *,
+    keep: Sequence[Path] = (),
+    of_model: Sequence[Array] = (),
+    of_session: Iterable[Array] = (),
+    is_donated: bool = False,
+) -> tuple[dict[str, Any], list[Array]]:
+    """The results at the paths ``wanted``, by name, and those to ``keep``, with arrays copied where they share memory.
+
+    Lists, tuples, dicts and objects are always new.
+
+    Args:
+        results: all that the run returns.
+        wanted: the paths of the results that leave, by name.
+        counters: where copies are counted.
+        keep: the paths of tensors to return as arrays that nothing may change. A wanted one is a view of them.
+        of_model: writable arrays that the model keeps for its next run.
+        of_session: read-only arrays that a session holds, in memory that nobody writes.
+        is_donated: whether results may lie in memory that was donated.
+
+    Raises:
+        Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
+            to be kept is no tensor.
+    """
+    if not keep and not of_model:  # most runs: each result is an array with memory of its own
+        released: dict[str, Any] = {}
+        owners = set[int]()
+        for name, path in wanted.items():
+            value = released[name] = results[path[0]]  # of an element of a tuple, the tuple
+            if type(value) is not np.ndarray or value.base is not None or not value.flags.carray:
+                break
+            owners.add(id(value))
+        if len(owners) == len(wanted):
+            return released, []
+    detacher = _Detacher(counters, of_model, of_session, (element(results, p) for p in chain(keep, wanted.values())))
+    kept = detacher.keep(results, keep)
+    # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
+    order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if is_donated else wanted
+    released = dict.fromkeys(wanted)
+    for name in order:
+        path = wanted[name]
+        try:
+            released[name] = detacher.release(element(results, path), path)
+        except Error as error:
+            raise Error(error.code, error.message, error.where or f"output {name!r}") from error
+    return released, kept
+
+
+def _room_first(result: Any) -> int:
+    """Sort key of results: those in rooms come first, the largest first."""
+    return 0 if room_of(result) is None else -result.nbytes
+
+
+class _Detacher:
+    """What has left of one run, so that what shares memory with it is copied.
 
     Args:
         counters: where copies are counted.
-        of_model: writable arrays that the model keeps for its next run.
-        of_session: read-only arrays that a session holds, in memory that nobody writes.
-        leaving: all that will be released.
+        of_model: as for `detach`.
+        of_session: as for `detach`.
+        leaving: all that will be released or kept.
     """
 
     def __init__(
-        self,
-        counters: Counters,
-        of_model: Iterable[Array] = (),
-        of_session: Iterable[Array] = (),
-        leaving: Iterable[Any] = (),
+        self, counters: Counters, of_model: Iterable[Array], of_session: Iterable[Array], leaving: Iterable[Any]
     ) -> None:
         self._counters = counters
         self._of_session = of_session
@@ -77,8 +130,8 @@ class Exit:
         for array in of_model:
             self._left.setdefault(id(_owner(array)), _Ranges()).take(array)
 
-    def release(self, value: Any, path: Path = ()) -> Any:
-        """``value`` with arrays copied where they share memory; lists, tuples, dicts and objects are always new.
+    def release(self, value: Any, path: Path) -> Any:
+        """``value`` with arrays copied where they share memory.
 
         A value at ``path`` (or inside a tuple there) that `keep` took is returned as a view of the kept array.
         """
@@ -197,11 +250,6 @@ class _Ranges:
         self._starts[first:last] = [low]
         self._ends[first:last] = [high]
         return free
-
-
-def overlaps(array: Array, others: Any) -> bool:
-    """Whether ``array`` may share memory with an array in ``others`` (nested lists, tuples and dicts)."""
-    return any(np.may_share_memory(array, other) for other in arrays_once([others]))
 
 
 def _without_gaps(array: Array) -> Array:
