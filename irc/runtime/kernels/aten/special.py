@@ -67,7 +67,9 @@ def _digamma(x: Array) -> Array:
         found = np.where(small, found - 1 / np.where(small, y, 1), found)
         y = np.where(small, y + 1, y)
     inverse = 1 / np.square(y)
-    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    series = np.zeros_like(y)
+    for coefficient in (1 / 12, 691 / 32760, 1 / 132, 1 / 240, 1 / 252, 1 / 120, 1 / 12):
+        series = inverse * (coefficient - series)
     found += np.log(y) - 0.5 / y - series
     angle = x - np.rint(x)  # of the tangent only what is beyond whole turns counts
     found = np.where(x < 0.5, found - math.pi / np.tan(math.pi * angle), found)
