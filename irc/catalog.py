@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from irc import ops
 from irc.alias import rules
 from irc.alias.rules.words import OnMemory, on_memory
 from irc.errors import Error, did_you_mean
@@ -24,7 +25,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.ops import functional_by_default, registry, schemas
 from irc.ir.ops.onnx_defs import signature
 from irc.ir.ops.plugins import is_foreign, load_all
-from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE
+from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.ops.twins import twin
 from irc.ir.synonyms import NAMES
@@ -120,7 +121,8 @@ class Operator:
             return "pointwise, where the result is a tensor"
         if self.kind not in POINTWISE:
             return ""
-        return "pointwise, from version 7 on" if self._name in LEGACY_BROADCAST else "pointwise"
+        are_aligned = not all(record.broadcasts for record in ops.versions(self.kind))
+        return "pointwise, from version 7 on" if are_aligned else "pointwise"
 
     @property
     def _name(self) -> str:

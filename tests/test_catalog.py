@@ -122,7 +122,7 @@ def test_places_lead_to_what_they_name() -> None:
         return (ROOT / path).read_text("utf-8").splitlines()[int(number) - 1]
 
     assert line(the("onnx::Conv").kernels[1]) == '@kernel("onnx::Conv")'
-    assert line(the("onnx::Clip").kernels[6]) == '@kernel("onnx::Clip", since=6)'
+    assert line(the("onnx::Clip").kernels[6]) == '@FAMILY.operator("onnx::Clip", since=6)'
     assert 'register("ceil"' in line(the("aten::ceil").kernels[1])
     assert '"Softmax"' in line(the("onnx::Softmax").shape_rule)
     assert (the("aten::roll").shape_rule or "").startswith("irc/passes/shapes/torch_tables.py:")

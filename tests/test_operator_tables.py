@@ -21,7 +21,7 @@ from irc.ir.ops.heavy import HEAVY
 from irc.ir.ops.metadata import CHANGES_METADATA
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
-from irc.ir.ops.pointwise import LEGACY_BROADCAST, POINTWISE, RESULT_LIKE, SCATTERING, SHAPED_LIKE_FIRST
+from irc.ir.ops.pointwise import POINTWISE, SCATTERING, SHAPED_LIKE_FIRST
 from irc.ir.ops.registry import random_switch
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
@@ -110,7 +110,6 @@ EFFECTS = (aten, ops.irc, microsoft, onnx_alias, prim)
 
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,
-    "result types": RESULT_LIKE,
     "scattering": SCATTERING,
     "shapes of the first": SHAPED_LIKE_FIRST,
     "movers": MOVERS,
@@ -159,8 +158,7 @@ def test_what_turns_random_numbers_off_is_an_argument(kind):
 
 
 def test_tables_of_some_operators_are_parts_of_those_of_more():
-    assert RESULT_LIKE.keys() | SHAPED_LIKE_FIRST | COMMUTATIVE <= POINTWISE
-    assert {f"onnx::{name}" for name in LEGACY_BROADCAST} <= POINTWISE
+    assert SHAPED_LIKE_FIRST | COMMUTATIVE <= POINTWISE
     assert TORCH_POINTWISE >= TORCH
 
 

@@ -11,7 +11,7 @@ from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import IF
 from irc.ir.ops.opaque import is_opaque, opaque_operator
 from irc.ir.ops.plugins import is_foreign
-from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
+from irc.ir.ops.pointwise import POINTWISE, result_like
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime import kernels
@@ -54,7 +54,7 @@ def bind(node: Node) -> Kernel:
     if twin is not None:
         if not can_overwrite(twin.kind, kernel):
             raise Error("IRC322", f"{twin.kind} cannot run in place")
-        kernel = _writing_first(kernel, RESULT_LIKE.get(twin.kind, 0))
+        kernel = _writing_first(kernel, result_like(twin.kind))
     binder = binder_of_others(node)
     return kernel if binder is None else checked(kernel, node, binder, can_overwrite(node.kind, kernel))
 

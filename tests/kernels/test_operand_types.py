@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import irc
+from irc import ops
 from irc.ir import parse_module
-from irc.ir.ops.pointwise import OTHERS, POINTWISE, RESULT_LIKE, UNARY
+from irc.ir.ops.pointwise import POINTWISE, result_like
 from tests.kernels.helpers import bind
 
 DTYPES = [np.dtype(t) for t in ("?", "i1", "u1", "i4", "u4", "i8", "u8", "e", "f", "d", ml_dtypes.bfloat16, object)]
 
-LIKE_AN_INPUT = sorted(k.removeprefix("onnx::") for k in POINTWISE if RESULT_LIKE.get(k, 0) is not None)
+LIKE_AN_INPUT = sorted(k.removeprefix("onnx::") for k in POINTWISE if result_like(k) is not None)
 
 
 def operand(op: str, dtype: np.dtype[Any], number: int) -> np.ndarray:
@@ -40,9 +41,11 @@ def outcome(kernel: Any, inputs: list[np.ndarray], **out: np.ndarray) -> Any:
 
 @pytest.mark.parametrize("op", LIKE_AN_INPUT)
 def test_a_result_in_place_is_as_a_new_one(op: str) -> None:
-    count = 1 if op in UNARY else 3 if op in OTHERS else 2
+    record = ops.find(f"onnx::{op}")
+    assert record is not None
+    count = 2 if record.variadic else record.arity
     kernel = bind(op, {"direction": "LEFT"} if op == "BitShift" else {}, None, count)
-    like = RESULT_LIKE.get(f"onnx::{op}", 0)
+    like = record.result
     assert like is not None
     computed = 0
     for dtypes in product(DTYPES, repeat=count):

@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.alias.paths import LastUses
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
-from irc.ir.ops.pointwise import POINTWISE, RESULT_LIKE
+from irc.ir.ops.pointwise import POINTWISE, result_like
 from irc.ir.ops.twins import TORCH, may_take, twin_of
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.remove_mutation.forms import functional_kind
@@ -520,7 +520,7 @@ def test_every_twin_has_a_kernel_and_a_way_back():
     for kind in sorted(POINTWISE | TORCH | {"irc::slice_scatter"}):
         twin = twin_of(Node(graph, kind))
         if twin is None:
-            assert RESULT_LIKE.get(kind, 0) != 0, "only where the result is of another type than the first input"
+            assert result_like(kind) != 0, "only where the result is of another type than the first input"
             continue
         assert not missing(one_node(twin), frozenset()), twin
         operands = [x, x] if kind in ("aten::add", "aten::sub", "aten::mul", "aten::div") else [x]

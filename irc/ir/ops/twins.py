@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from irc import ops
 from irc.ir import types
-from irc.ir.ops.pointwise import BINARY, POINTWISE, RESULT_LIKE, VARIADIC, is_pointwise
+from irc.ir.ops.pointwise import POINTWISE, is_pointwise, result_like
 from irc.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ READS_FIRST = COMMUTATIVE | {"onnx::Sub", "onnx::Div", "aten::add", "aten::sub",
 
 _OWN = frozenset({"irc::overwrite", "irc::slice_scatter"})
 
-_BROADCASTING = frozenset(f"onnx::{name}" for name in BINARY | VARIADIC)
-
 _NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
 
 
@@ -49,7 +48,7 @@ def twin_of(node: Node) -> str | None:
 
 def twin(kind: str) -> str | None:
     """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
-    in_onnx = kind.startswith("onnx::") and kind in POINTWISE and RESULT_LIKE.get(kind, 0) == 0
+    in_onnx = kind.startswith("onnx::") and kind in POINTWISE and result_like(kind) == 0
     return f"{kind}_" if in_onnx or kind in TORCH or kind in _OWN else None
 
 
@@ -67,7 +66,9 @@ def may_take(node: Node, index: int) -> bool:
     others = [v.type for v in node.inputs if v is not node.inputs[index]]
     if node.kind in TORCH:
         return (node.kind in _KEEP_TYPE and not others) or keeps_type(target, others)
-    return node.kind not in _BROADCASTING or all(broadcasts_into(other, target) for other in others)
+    record = ops.find(node.kind)
+    is_broadcasting = record is not None and (record.variadic or record.arity == 2)
+    return not is_broadcasting or all(broadcasts_into(other, target) for other in others)
 
 
 def broadcasts_into(other: Type, target: Type) -> bool:

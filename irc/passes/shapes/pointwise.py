@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.ops.pointwise import BINARY, SHAPED_LIKE_FIRST, UNARY, VARIADIC
+from irc import ops
 from irc.ir.types import DType, TensorType, Type
 from irc.passes.shapes.context import NodeTypes
 from irc.passes.shapes.rules import shape_rule
@@ -15,11 +15,13 @@ _SAME_AS_FIRST = (
     "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter irc::overwrite"
 ).split()
 
+_RECORDS = tuple(ops.records("onnx"))
+_UNARY = {record.name for record in _RECORDS if record.arity == 1 and not record.variadic}
 _COMPARE = frozenset("And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split())
-_BROADCAST = (BINARY | VARIADIC) - _COMPARE - {"Pow"}
+_BROADCAST = {record.name for record in _RECORDS} - _UNARY - _COMPARE - {"Clip", "Pow", "Where"}
 
 
-@shape_rule(*SHAPED_LIKE_FIRST, *UNARY - {"Cast", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)
+@shape_rule("Clip", *_UNARY - {"Cast", "Clip", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)
 def same_as_first(c: NodeTypes) -> Type:
     return c.type(0)
 

@@ -1,4 +1,8 @@
-"""Elementwise arithmetic, comparisons and logic: tables from operator to kernel."""
+"""Kernels of ONNX's pointwise operators, from their records in `irc.ops.onnx`.
+
+What is here besides are operators that look at more than elements: at how many exponents there are, at sizes of bounds,
+at attributes that align operands.
+"""
 
 from __future__ import annotations
 
@@ -7,99 +11,67 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc import ops
 from irc.errors import Error
-from irc.runtime.kernels.numerics import negative
-from irc.runtime.kernels.pointwise import copy, of_bound, of_function, of_many, of_one, of_two, shapes_differ
+from irc.ops.algebra import Expression, Primitive, at_least, at_most, reciprocal, select, sqrt
+from irc.ops.operator import Operator
+from irc.runtime.kernels.expressions import of_expression
+from irc.runtime.kernels.pointwise import copy, of_many, of_one, of_two
+from irc.runtime.kernels.primitives import IMPLEMENTATIONS
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, c_order, chosen, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, shapes_differ
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
+Binder = Callable[["Node"], Kernel]
 
-class Constants(dict[AnyDType, Array]):
-    """One number as a 0-d array of each element type asked for."""
 
-    def __init__(self, value: float) -> None:
-        super().__init__()
-        self.value = value
+def kernel_of(record: Operator, attributes: dict[str, Any], count: int) -> Kernel:
+    """The kernel of ``record`` for ``count`` operands."""
+    semantics = record.resolve(attributes)
+    if not isinstance(semantics, Primitive):
+        arity = count if record.variadic else record.arity
+        return of_expression(semantics, arity, record.floats, record.result)
+    if record.variadic and count != 2:
+        return of_many(IMPLEMENTATIONS[semantics])
+    return (
+        of_primitive(semantics)
+        if semantics in IMPLEMENTATIONS
+        else of_expression(semantics, record.arity, record.floats)
+    )
 
-    def __missing__(self, dtype: AnyDType) -> Array:
-        found = self[dtype] = np.array(self.value, np.float64).astype(dtype)
+
+def of_primitive(primitive: Primitive) -> Kernel:
+    """The kernel that is one primitive: one ufunc, if NumPy has it."""
+    found = IMPLEMENTATIONS[primitive]
+    if not isinstance(found, np.ufunc):
         return found
+    return of_one(found) if primitive.arity == 1 else of_two(found)
 
 
-_ZERO, _INFINITY, _MINUS_INFINITY = Constants(0), Constants(np.inf), Constants(-np.inf)
-_at_least, _at_most = of_bound(np.maximum), of_bound(np.minimum)
-_sum = of_many(np.add)
-_floor_divide, _true_divide, _rest = of_two(np.floor_divide), of_two(np.divide), of_two(np.fmod)
-_power = of_two(np.power)
-_neg, _negation = of_one(np.negative), of_one(np.logical_not)
-_equal = of_two(np.equal)
+# -- powers --------------------------------------------------------------------
 
 
-def relu(x: Array, out: Array | None = None) -> Array:
-    """max(x, 0)."""
-    return _at_least(x, _ZERO[x.dtype], out)
-
-
-def neg(x: Array, out: Array | None = None) -> Array:
-    """-x."""
-    return _neg(x) if out is None else negative(x, out)
-
-
-def _not(x: Array, out: Array | None = None) -> Array:
-    _check_truth_values(x, x)
-    return _negation(x, out)
-
-
-def _logic(ufunc: Callable[..., Any]) -> Kernel:
-    """A kernel that is one ufunc of two truth values each."""
-    compute = of_two(ufunc)
-
-    def run(x: Array, y: Array, out: Array | None = None) -> Array:
-        _check_truth_values(x, y)
-        return compute(x, y, out)
-
-    return run
-
-
-def _check_truth_values(x: Array, y: Array) -> None:
-    """NumPy takes anything for true or false, and of strings gives Python objects."""
-    if x.dtype.char != "?" or y.dtype.char != "?":
-        other = y if x.dtype.char == "?" else x
-        raise Error("IRC421", f"truth values are computed of truth values, not of {describe(other)}")
-
-
-def divide(x: Array, y: Array, out: Array | None = None) -> Array:
-    """Quotient; of integers, rounded towards zero."""
-    if x.dtype.kind == "i":
-        x = x - _rest(x, y)  # now a multiple of y, so that floor and truncation agree
-    return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
-
-
-def _cube(x: Array, out: Array) -> None:
-    square = np.empty_like(x)
-    np.multiply(x, x, square)
-    np.multiply(square, x, out)
-
-
-def _half_power(x: Array, out: Array) -> None:
+def _half_power(x: Expression) -> Expression:
     """As sqrt, but for -0, whose power is 0, and for -inf, whose power is inf (IEEE 754, 9.2.1)."""
-    lowest = np.equal(x, _MINUS_INFINITY[x.dtype])
-    np.add(x, _ZERO[x.dtype], out)
-    np.sqrt(out, out)
-    np.copyto(out, np.inf, where=lowest)
+    return select(x <= -np.inf, np.inf, sqrt(x + 0))
+
+
+def _cube(x: Expression) -> Expression:
+    return x * x * x
 
 
 _SIMPLE_POWERS: dict[float, Kernel] = {
-    -1.0: of_one(np.reciprocal),
-    0.5: of_function(_half_power),
+    -1.0: of_primitive(reciprocal),
+    0.5: of_expression(_half_power, 1),
     2.0: of_one(np.square),
-    3.0: of_function(_cube),
+    3.0: of_expression(_cube, 1),
 }
 """Exponents that models use and that need no power function, which takes a hundred times as long."""
+
+_power = of_two(np.power)
 
 
 def _as_wide(x: Array, y: Array) -> Array:
@@ -111,11 +83,9 @@ def _as_wide(x: Array, y: Array) -> Array:
 
 
 def power(x: Array, y: Array, out: Array | None = None) -> Array:
-    """Power ``x ** y``, whose types may differ; the result has that of ``x``.
+    """`irc.ops.algebra.power`, whose types may differ.
 
     NumPy takes the square root for the power 0.5 if that is one number, which differs for -0 and -inf.
-    Integers to integer powers are exact modulo 2^bits, and rounded towards zero
-    for negative exponents. What mixes integers and floats is computed in float64.
     """
     if x.dtype == y.dtype and x.dtype.kind not in "iu":
         is_one = y.size == 1 or (y.size and not any(y.strides))
@@ -134,29 +104,10 @@ def power(x: Array, y: Array, out: Array | None = None) -> Array:
     return result if out is None else copy(result, out)
 
 
-def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
-    """Selection: x where the condition holds, else y."""
-    if x.dtype != y.dtype:
-        raise Error("IRC421", f"what to select from differs in type: {describe(x)} and {describe(y)}")
-    try:
-        result = chosen(condition, x, y, out)
-    except ValueError as error:
-        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
-        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None
-    return c_order(result) if out is None else out
+# -- bounds, slopes, and operands that attributes align -------------------------
 
 
-def mean(*inputs: Array, out: Array | None = None) -> Array:
-    """The mean of the inputs; of small floats, computed in float32."""
-    dtype = inputs[0].dtype
-    if is_half(dtype):
-        inputs = tuple(x.astype(np.float32) for x in inputs)
-    total = _sum(*inputs)
-    np.divide(total, len(inputs), total)
-    if out is not None:
-        np.copyto(out, total, casting="unsafe")
-        return out
-    return total.astype(dtype, copy=False)
+_at_least, _at_most = of_primitive(at_least), of_primitive(at_most)
 
 
 def _bound(value: Any, x: Array) -> Array:
@@ -169,85 +120,30 @@ def _bound(value: Any, x: Array) -> Array:
         raise Error("IRC421", f"a bound of Clip has one element, not the shape {list(value.shape)}") from None
 
 
-def clip(x: Array, low: Array | None, high: Array | None, out: Array | None = None) -> Array:
+def clip(x: Array, low: Array | None = None, high: Array | None = None, out: Array | None = None) -> Array:
     """min(high, max(low, x)); a bound has one element or is None."""
     if low is None and high is None:
         return copy(x, out)
+    largest = None if high is None else _bound(high, x)
     if low is None:
-        return _at_most(x, _bound(high, x), out)
-    if high is None:
+        return _at_most(x, largest, out)
+    if largest is None:
         return _at_least(x, _bound(low, x), out)
-    largest = _bound(high, x)
     if out is not None:
         largest = largest.copy()  # `out` may be its memory, and is written before it is read
     result = _at_least(x, _bound(low, x), out)
     return _at_most(result, largest, result)
 
 
-UNARY: dict[str, Kernel] = {
-    "Abs": of_one(np.absolute),
-    "Acos": of_one(np.arccos),
-    "Acosh": of_one(np.arccosh),
-    "Asin": of_one(np.arcsin),
-    "Asinh": of_one(np.arcsinh),
-    "Atan": of_one(np.arctan),
-    "Atanh": of_one(np.arctanh),
-    "BitwiseNot": of_one(np.invert),
-    "Ceil": of_one(np.ceil),
-    "Cos": of_one(np.cos),
-    "Cosh": of_one(np.cosh),
-    "Exp": of_one(np.exp),
-    "Floor": of_one(np.floor),
-    "IsNaN": of_one(np.isnan),
-    "Log": of_one(np.log),
-    "Neg": neg,
-    "Not": _not,
-    "Reciprocal": of_one(np.reciprocal),
-    "Relu": relu,
-    "Round": of_one(np.rint),
-    "Sign": of_one(np.sign),
-    "Sin": of_one(np.sin),
-    "Sinh": of_one(np.sinh),
-    "Sqrt": of_one(np.sqrt),
-    "Tan": of_one(np.tan),
-    "Tanh": of_one(np.tanh),
-}
+def prelu_by_channel(record: Operator, node: Node) -> Kernel:
+    """Before version 7 a slope of several elements belongs to the channels, axis 1."""
+    broadcasting = kernel_of(record, {}, 2)
 
-BINARY: dict[str, Kernel] = {
-    "Add": of_two(np.add),
-    "And": _logic(np.logical_and),
-    "Div": divide,
-    "Equal": _equal,
-    "Greater": of_two(np.greater),
-    "Less": of_two(np.less),
-    "Mul": of_two(np.multiply),
-    "Or": _logic(np.logical_or),
-    "Pow": power,
-    "Sub": of_two(np.subtract),
-    "Xor": _logic(np.logical_xor),
-}
-"""Those that had attributes for broadcasting before version 7."""
+    def run(x: Array, slope: Array, out: Array | None = None) -> Array:
+        aligned: Any = slope.reshape((-1,) + (1,) * max(x.ndim - 2, 0)) if slope.ndim <= 1 else slope
+        return broadcasting(x, aligned, out=out)
 
-OTHERS: dict[str, Kernel] = {
-    "BitwiseAnd": of_two(np.bitwise_and),
-    "BitwiseOr": of_two(np.bitwise_or),
-    "BitwiseXor": of_two(np.bitwise_xor),
-    "GreaterOrEqual": of_two(np.greater_equal),
-    "LessOrEqual": of_two(np.less_equal),
-    "Mean": mean,
-    "Where": where,
-}
-
-VARIADIC: dict[str, Callable[..., Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
-
-
-def _register(name: str, run: Kernel) -> None:
-    kernel(f"onnx::{name}", since=7 if name in BINARY else 1)(lambda node: run)
-    if name in BINARY:
-
-        @kernel(f"onnx::{name}", since=1)
-        def limited_broadcast(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
-            return _limited_broadcast(node, run)
+    return run
 
 
 def _limited_broadcast(node: Node, run: Kernel) -> Kernel:
@@ -260,79 +156,37 @@ def _limited_broadcast(node: Node, run: Kernel) -> Kernel:
             raise Error("IRC421", f"the shapes {list(x.shape)} and {list(y.shape)} differ and broadcast is not set")
         if broadcast and axis >= 0 and y.size != 1:
             y = y.reshape(y.shape + (1,) * (x.ndim - axis - y.ndim))
-        return run(x, y, out)
+        return run(x, y, out=out)
 
     return aligned
 
 
-for _name, _run in (UNARY | BINARY | OTHERS).items():
-    _register(_name, _run)
+_SPECIAL: dict[tuple[str, int], Callable[[Operator, Node], Kernel]] = {
+    ("Clip", 11): lambda record, node: clip,
+    ("PRelu", 1): prelu_by_channel,
+    ("Pow", 1): lambda record, node: power,
+    ("Pow", 7): lambda record, node: power,
+}
+"""(operator, first version) -> its binder."""
+
+_IN_OTHER_MODULES = {"Cast"}
 
 
-def _register_variadic(name: str, ufunc: Callable[..., Any]) -> None:
-    of_any_number, of_pair = of_many(ufunc), of_two(ufunc)
-    kernel(f"onnx::{name}")(lambda node: of_pair if len(node.inputs) == 2 else of_any_number)
+def _register(record: Operator) -> None:
+    special = _SPECIAL.get((record.name, record.since))
+
+    def bind(node: Node) -> Kernel:
+        if special is not None:
+            return special(record, node)
+        return kernel_of(record, node.attributes, len(node.inputs))
+
+    def bind_aligned(node: Node) -> Kernel:
+        return _limited_broadcast(node, bind(node))
+
+    is_aligned = not record.broadcasts and record.name != "PRelu"
+    kernel(record.kind, since=record.since, place=record.place)(bind_aligned if is_aligned else bind)
 
 
-for _name, _ufunc in VARIADIC.items():
-    _register_variadic(_name, _ufunc)
-
-
-@kernel("onnx::Mod")
-def mod(node: Node) -> Kernel:
-    return of_two(np.fmod if node.attributes.get("fmod", 0) else np.remainder)
-
-
-@kernel("onnx::BitShift")
-def bit_shift(node: Node) -> Kernel:
-    shifts = {"LEFT": np.left_shift, "RIGHT": np.right_shift}
-    direction = node.attributes.get("direction")
-    if direction not in shifts:
-        raise Error("IRC320", f"BitShift's direction is {direction!r}; it must be 'LEFT' or 'RIGHT'")
-    return of_two(shifts[direction])
-
-
-@kernel("onnx::IsInf")
-def is_inf(node: Node) -> Kernel:
-    positive: int = node.attributes.get("detect_positive", 1)
-    negative: int = node.attributes.get("detect_negative", 1)
-    if positive and negative:
-        return of_one(np.isinf)
-    sought = _INFINITY if positive else _MINUS_INFINITY
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        found = _equal(x, sought[x.dtype], out)
-        if not positive and not negative:
-            found.fill(False)
-        return found
-
-    return run
-
-
-@kernel("onnx::Clip", since=11)
-def clip_to_inputs(node: Node) -> Kernel:
-    def run(x: Array, low: Array | None = None, high: Array | None = None, out: Array | None = None) -> Array:
-        return clip(x, low, high, out)
-
-    return run
-
-
-@kernel("onnx::Clip", since=6)
-def clip_to_attributes(node: Node) -> Kernel:
-    largest = float(np.finfo(np.float32).max)
-    return _clip_to(node.attributes.get("min", -largest), node.attributes.get("max", largest))
-
-
-@kernel("onnx::Clip", since=1)
-def clip_to_given_attributes(node: Node) -> Kernel:
-    return _clip_to(node.attributes.get("min"), node.attributes.get("max"))
-
-
-def _clip_to(low: float | None, high: float | None) -> Kernel:
-    lows = None if low is None else Constants(low)
-    highs = None if high is None else Constants(high)
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        return clip(x, None if lows is None else lows[x.dtype], None if highs is None else highs[x.dtype], out)
-
-    return run
+for _record in ops.records("onnx"):
+    if _record.name not in _IN_OTHER_MODULES:
+        _register(_record)

@@ -6,11 +6,9 @@ compiling a small model.
 
 from __future__ import annotations
 
+from irc.ops.registry import names
+
 ONNX = {
-    "activations": (
-        "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish PRelu Selu Shrink Sigmoid Softplus "
-        "Softsign SwiGLU Swish ThresholdedRelu"
-    ),
     "batch_norm": "BatchNormalization",
     "cast": "BitCast Cast CastLike",
     "col2im": "Col2Im",
@@ -19,12 +17,6 @@ ONNX = {
     "deform_conv": "DeformConv",
     "detection": "MaxRoiPool NonMaxSuppression RoiAlign",
     "determinant": "Det",
-    "elementwise": (
-        "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
-        "BitwiseXor Ceil Clip Cos Cosh Div Equal Exp Floor Greater GreaterOrEqual IsInf IsNaN Less "
-        "LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sign Sin Sinh "
-        "Sqrt Sub Sum Tan Tanh Where Xor"
-    ),
     "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
     "grid_sample": "AffineGrid GridSample",
     "images": "ImageDecoder",
@@ -59,7 +51,8 @@ ONNX = {
     "strings": "RegexFullMatch StringConcat StringNormalizer StringSplit",
     "unpool": "MaxUnpool",
 }
-"""Module -> the operators of ONNX's own domain that it has kernels for."""
+"""Module -> the operators of ONNX's own domain that it has kernels for. Of pointwise operators whose kernels are made
+from their records, module `elementwise` has them."""
 
 NAMESPACES = {
     "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_svm", "ml_trees"),
@@ -78,8 +71,10 @@ _IRC = {
 }
 """irc's own operators -> their modules."""
 
-_MODULES = {f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()} | {
-    f"irc::{name}": (module,) for name, module in _IRC.items()
+_MODULES = {
+    **{f"onnx::{name}": ("elementwise",) for name in names("onnx")},
+    **{f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()},
+    **{f"irc::{name}": (module,) for name, module in _IRC.items()},
 }
 
 
@@ -91,4 +86,6 @@ def modules_of(kind: str) -> tuple[str, ...]:
 
 def all_modules() -> list[str]:
     """All modules that register kernels."""
-    return sorted({*ONNX, *_IRC.values(), *(module for modules in NAMESPACES.values() for module in modules)})
+    return sorted(
+        {"elementwise", *ONNX, *_IRC.values(), *(module for modules in NAMESPACES.values() for module in modules)}
+    )

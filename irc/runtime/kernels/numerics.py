@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,10 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     NumPy's loops take four times as long for an array and a number as for two arrays, so a large array meets a block
     filled with the number.
     """
-    kept = partial(_kept_zero, ufunc)
+    kept = _Kept(ufunc)
 
     def pair(x: Array, bound: Array, out: Array | None = None) -> Array:
-        which = kept(x.dtype)
+        which = kept[x.dtype]
         if which == 1:
             return ufunc(bound, x, out=out, order="C")
         if which == 0:
@@ -61,7 +61,9 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     def function(x: Array, bound: Array, out: Array | None = None) -> Array:
         is_large = x.size >= WORTH_FILLING and not bound.ndim and x.dtype == bound.dtype
         if not is_large or not (x.flags.c_contiguous and (out is None or out.flags.c_contiguous)):
-            return np.asarray(pair(x, bound, out))
+            if out is None or kept[x.dtype] != 1:
+                return np.asarray(pair(x, bound, out))
+            return ufunc(bound, x, out=out)
         found = np.empty(x.shape, x.dtype) if out is None else out
         filled = _filled(x.dtype, bound.tobytes())
         source, target, whole = x.reshape(-1), found.reshape(-1), x.size // FILLED * FILLED
@@ -74,7 +76,18 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     return function
 
 
-@cache
+class _Kept(dict[np.dtype[Any], "int | None"]):
+    """`_kept_zero` of a ufunc, by element type."""
+
+    def __init__(self, ufunc: Callable[..., Any]) -> None:
+        super().__init__()
+        self.ufunc = ufunc
+
+    def __missing__(self, dtype: np.dtype[Any]) -> int | None:
+        found = self[dtype] = _kept_zero(self.ufunc, dtype)
+        return found
+
+
 def _kept_zero(ufunc: Callable[..., Any], dtype: np.dtype[Any]) -> int | None:
     """Which of two zeros of different signs ``ufunc`` gives: operand 0 or 1; None if it depends on signs or sizes.
 

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from irc.errors import Error
 from irc.runtime.kernels.half_ufuncs import MANY, of_halves
 from irc.runtime.kernels.halves import BLOCK as HALVES
 from irc.runtime.kernels.halves import HALF, narrowed, widened
-from irc.runtime.kernels.numerics import Function, bounded
+from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half, shapes_differ
 
 _NDARRAY = np.ndarray  # looked up at each call
 
@@ -87,18 +86,6 @@ def of_many(ufunc: Callable[..., Any]) -> Kernel:
         for x in inputs[1:-1]:  # not in `out` yet, which may be an input that is still to be read
             total = pair(total, x)
         return pair(total, inputs[-1], out)
-
-    return run
-
-
-def of_bound(ufunc: Callable[..., Any]) -> Kernel:
-    """A kernel that is `numerics.bounded` by one number, a 0-d array."""
-    compute, halves = bounded(ufunc), of_halves(ufunc)
-
-    def run(x: Array, bound: Array, out: Array | None = None) -> Array:
-        if halves is not None and x.size >= MANY and x.dtype == bound.dtype == HALF:
-            return halves(x, bound, out=out)
-        return compute(x, bound, out)
 
     return run
 
@@ -168,12 +155,6 @@ def _widely(x: Array, out: Array) -> Array:
         return widened(x, out)
     np.copyto(out, x)
     return out
-
-
-def shapes_differ(error: ValueError, *inputs: Array) -> Error:
-    """What to raise when NumPy refuses to broadcast ``inputs``."""
-    shapes = " and ".join(str(list(x.shape)) for x in inputs)
-    return Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})")
 
 
 def _blockwise(function: Function, x: Array, out: Array, block: int = 0) -> None:

@@ -40,12 +40,13 @@ PREPARES = "prepares"
 of those operands, and a function of them that makes it, an array or several. It is called once for constants."""
 
 
-def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
+def kernel(kind: str, *, since: int = 1, place: tuple[str, int] | None = None) -> Callable[[Binder], Binder]:
     """Register a binder for ``kind``, for operator versions from ``since`` on.
 
     It serves every version up to the next registered ``since`` of that kind.
     For ONNX operators versions are ``since_version`` numbers. Of two with the same ``since`` the later one
-    counts, and irc's own always come first. IRC304 if the binder is not a function, ``kind`` not the name of a kind, or
+    counts, and irc's own always come first. ``place`` is the module and line that it is made from, if that is not
+    where it is registered. IRC304 if the binder is not a function, ``kind`` not the name of a kind, or
     ``since`` not a positive integer.
     """
     check_kind("a kernel", kind)
@@ -58,7 +59,7 @@ def kernel(kind: str, *, since: int = 1) -> Callable[[Binder], Binder]:
             _load(modules_of(kind))
             _PLACES.pop((kind, since), None)
         else:
-            _PLACES[kind, since] = _module_line()
+            _PLACES[kind, since] = place or _module_line()
         sinces, binders = _BINDERS.setdefault(kind, ([], []))
         at = bisect_right(sinces, since)
         sinces.insert(at, since)

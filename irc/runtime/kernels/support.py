@@ -62,6 +62,12 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return np.broadcast_shapes(*(s[:-32] for s in whole)) + np.broadcast_shapes(*(s[-32:] for s in whole))
 
 
+def shapes_differ(error: ValueError, *inputs: Array) -> Error:
+    """What to raise when NumPy refuses to broadcast ``inputs``."""
+    shapes = " and ".join(str(list(x.shape)) for x in inputs)
+    return Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})")
+
+
 def vector(values: Array) -> list[Any]:
     """The elements of a 0-d or 1-d tensor; Error if it has more dimensions."""
     if values.ndim > 1:

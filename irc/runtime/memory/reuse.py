@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.ops.pointwise import RESULT_LIKE, SCATTERING, overwritable
+from irc.ir.ops.pointwise import SCATTERING, overwritable, result_like
 from irc.ir.ops.torch_pointwise import keeps_float_type
 from irc.ir.types import TensorType
 from irc.runtime.binding import fits
@@ -50,7 +50,7 @@ def reusing_step(
     own = free(count) if count else ()
     if not own:
         return None
-    like, scatters = RESULT_LIKE.get(node.kind, 0), node.kind in SCATTERING
+    like, scatters = result_like(node.kind), node.kind in SCATTERING
     shaping = 1 if scatters else len(ins)
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:

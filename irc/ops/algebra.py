@@ -1,0 +1,302 @@
+"""Expressions of scalars: what a pointwise operator computes of one element of each operand.
+
+An expression is a tree (or, where a value is used twice, a graph) of primitives over operands and constants. Each of
+its nodes has an element type, a NumPy dtype. Expressions are made by calling primitives, or by Python's operators, on
+other expressions; a Python number among the arguments becomes a constant of the other arguments' type.
+
+Whoever evaluates expressions (ufuncs, a code generator, the tests' scalar interpreter) implements the primitives. Each
+means the same for all of them, stated once, in `PRIMITIVES`. These rules hold for all primitives:
+
+- Floats follow IEEE 754: round to nearest, ties to even; no operation is fused with another, reordered, or replaced by
+  one that rounds otherwise. A NaN operand gives NaN, where the primitive does not say otherwise; which NaN is open.
+- Integers wrap around: results are taken modulo 2^bits. No integer operation traps.
+- float16, bfloat16 and smaller floats do not occur in expressions: such operands are converted to float32, and the
+  result is rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AnyDType = np.dtype[Any]
+Number = complex
+"""What may stand for a constant: a Python number, a bool among them."""
+
+BOOL = np.dtype(np.bool_)
+SINGLE = np.dtype(np.float32)
+DOUBLE = np.dtype(np.float64)
+
+
+class Expression:
+    """A scalar of one element type.
+
+    Attributes:
+        dtype: the element type.
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: AnyDType) -> None:
+        self.dtype = dtype
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is an integer; bools are not."""
+        return self.dtype.kind in "iu"
+
+    def __add__(self, other: Expression | Number) -> Expression:
+        return add(self, other)
+
+    def __radd__(self, other: Number) -> Expression:
+        return add(other, self)
+
+    def __sub__(self, other: Expression | Number) -> Expression:
+        return subtract(self, other)
+
+    def __rsub__(self, other: Number) -> Expression:
+        return subtract(other, self)
+
+    def __mul__(self, other: Expression | Number) -> Expression:
+        return multiply(self, other)
+
+    def __rmul__(self, other: Number) -> Expression:
+        return multiply(other, self)
+
+    def __truediv__(self, other: Expression | Number) -> Expression:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Number) -> Expression:
+        return divide(other, self)
+
+    def __neg__(self) -> Expression:
+        return negative(self)
+
+    def __abs__(self) -> Expression:
+        return absolute(self)
+
+    def __lt__(self, other: Expression | Number) -> Expression:
+        return less(self, other)
+
+    def __le__(self, other: Expression | Number) -> Expression:
+        return less_equal(self, other)
+
+    def __gt__(self, other: Expression | Number) -> Expression:
+        return greater(self, other)
+
+    def __ge__(self, other: Expression | Number) -> Expression:
+        return greater_equal(self, other)
+
+
+class Operand(Expression):
+    """The element of the operand at ``index``."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int, dtype: AnyDType) -> None:
+        super().__init__(dtype)
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"x{self.index}"
+
+
+class Constant(Expression):
+    """A number, rounded once to the element type."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Number, dtype: AnyDType) -> None:
+        super().__init__(dtype)
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Apply(Expression):
+    """A primitive of other expressions."""
+
+    __slots__ = ("arguments", "primitive")
+
+    def __init__(self, primitive: Primitive, arguments: tuple[Expression, ...], dtype: AnyDType) -> None:
+        super().__init__(dtype)
+        self.primitive, self.arguments = primitive, arguments
+
+    def __repr__(self) -> str:
+        into = f", {self.dtype.name}" if self.primitive is CAST else ""
+        return f"{self.primitive.name}({', '.join(map(repr, self.arguments))}{into})"
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """A function of scalars that evaluators implement.
+
+    Attributes:
+        name: as ``PRIMITIVES`` has it.
+        arity: the number of arguments.
+        meaning: what it gives, where the rules of this module do not say so already.
+        ulp: the largest error, in units in the last place, of float32 and float64; 0.5 is correct rounding.
+        gives_bool: whether it gives a truth value; else its result has the type of the last argument.
+        expansion: the same by other primitives, for evaluators that do not have this one.
+    """
+
+    name: str
+    arity: int
+    meaning: str = ""
+    ulp: float = 0.5
+    gives_bool: bool = False
+    expansion: Callable[..., Expression] | None = field(default=None, repr=False)
+
+    def __call__(self, *arguments: Expression | Number) -> Expression:
+        """This primitive applied to ``arguments``, numbers among which become constants.
+
+        Raises:
+            TypeError: arguments are of different types where the primitive has one type, or too few or too many.
+        """
+        if len(arguments) != self.arity:
+            raise TypeError(f"{self.name} takes {self.arity} arguments, not {len(arguments)}")
+        dtypes = [x.dtype for x in arguments if isinstance(x, Expression)]
+        common = dtypes[-1]
+        taken = tuple(x if isinstance(x, Expression) else Constant(x, common) for x in arguments)
+        if self is not POWER and len({x.dtype for x in (taken[1:] if self is select else taken)}) > 1:
+            raise TypeError(f"{self.name} is of operands of one type, not of {', '.join(x.dtype.name for x in taken)}")
+        return Apply(self, taken, BOOL if self.gives_bool else taken[0 if self is POWER else -1].dtype)
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+"""All primitives by name."""
+
+
+def primitive(name: str, arity: int, meaning: str = "", **properties: Any) -> Primitive:
+    """A new primitive, entered into `PRIMITIVES`."""
+    found = PRIMITIVES[name] = Primitive(name, arity, meaning, **properties)
+    return found
+
+
+def cast(x: Expression, dtype: AnyDType | type) -> Expression:
+    """``x`` converted to another type; ``x`` itself if it has that type."""
+    dtype = np.dtype(dtype)
+    return x if x.dtype == dtype else Apply(CAST, (x,), dtype)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """All nodes below ``expression`` and itself, each once, arguments before what is made of them."""
+    seen: set[int] = set()
+    pending = [(expression, False)]
+    while pending:
+        node, is_done = pending.pop()
+        if is_done:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            if isinstance(node, Apply):
+                pending.extend((argument, False) for argument in reversed(node.arguments))
+
+
+# -- arithmetic ----------------------------------------------------------------
+
+add = primitive("add", 2)
+subtract = primitive("subtract", 2)
+multiply = primitive("multiply", 2)
+divide = primitive(
+    "divide", 2, "Quotient. Of integers, rounded towards zero; 0 if the divisor is 0; the least number / -1 is itself."
+)
+floor_divide = primitive(
+    "floor_divide",
+    2,
+    "Quotient rounded down; of integers, 0 if the divisor is 0; of floats, the one that goes with `remainder`.",
+)
+remainder = primitive(
+    "remainder", 2, "x - y floor(x / y), with the sign of y, also if it is 0; of integers, 0 if y is 0."
+)
+truncated_remainder = primitive(
+    "truncated_remainder", 2, "x - y trunc(x / y), exactly, with the sign of x (C's fmod); of integers, 0 if y is 0."
+)
+POWER = power = primitive(
+    "power",
+    2,
+    "x to the power y, as IEEE 754's pow, in the type of x. Of integers, rounded towards zero if y is negative, and "
+    "then 0 if x is 0. The types may differ: integers with floats are computed in float64 and converted.",
+    ulp=2.0,
+)
+negative = primitive("negative", 1)
+absolute = primitive("absolute", 1, "Magnitude; the least integer is itself.")
+sign = primitive("sign", 1, "-1, 0 or 1; of zeros, one of either sign.")
+reciprocal = primitive("reciprocal", 1, "1 / x.")
+
+maximum = primitive("maximum", 2, "The larger one; of two zeros, either; NaN if one is NaN.")
+minimum = primitive("minimum", 2, "The smaller one; of two zeros, either; NaN if one is NaN.")
+at_least = primitive("at_least", 2, "y if x < y, else x, with the sign of its zero; NaN if one is NaN.")
+at_most = primitive("at_most", 2, "y if x > y, else x, with the sign of its zero; NaN if one is NaN.")
+
+# -- truth values and bits -----------------------------------------------------
+
+equal = primitive("equal", 2, "False if one is NaN.", gives_bool=True)
+not_equal = primitive("not_equal", 2, "True if one is NaN.", gives_bool=True)
+less = primitive("less", 2, "False if one is NaN.", gives_bool=True)
+less_equal = primitive("less_equal", 2, "False if one is NaN.", gives_bool=True)
+greater = primitive("greater", 2, "False if one is NaN.", gives_bool=True)
+greater_equal = primitive("greater_equal", 2, "False if one is NaN.", gives_bool=True)
+is_nan = primitive("is_nan", 1, gives_bool=True)
+is_infinite = primitive("is_infinite", 1, gives_bool=True)
+
+logical_and = primitive("logical_and", 2, "Of truth values.", gives_bool=True)
+logical_or = primitive("logical_or", 2, "Of truth values.", gives_bool=True)
+logical_xor = primitive("logical_xor", 2, "Of truth values.", gives_bool=True)
+logical_not = primitive("logical_not", 1, "Of a truth value.", gives_bool=True)
+select = primitive("select", 3, "The second argument if the first, a truth value, is true, else the third, bit by bit.")
+
+bitwise_and = primitive("bitwise_and", 2)
+bitwise_or = primitive("bitwise_or", 2)
+bitwise_xor = primitive("bitwise_xor", 2)
+bitwise_not = primitive("bitwise_not", 1, "Of a bool, its negation.")
+shift_left = primitive("shift_left", 2, "0 if the count is negative, or the number of bits or more.")
+shift_right = primitive(
+    "shift_right", 2, "x / 2^y, rounded down; 0, or -1 of negative x, if y is negative, or the number of bits or more."
+)
+
+# -- conversions ---------------------------------------------------------------
+
+CAST = primitive(
+    "cast",
+    1,
+    "The nearest number of the type; of floats to integers, truncated. Integers drop high bits. A float out of the "
+    "integer's range, or NaN, gives any number. 0 is false, all else true.",
+)
+floor = primitive("floor", 1)
+ceil = primitive("ceil", 1)
+trunc = primitive("trunc", 1, "Rounded towards zero.")
+rint = primitive("rint", 1, "Rounded to the nearest whole number, ties to even.")
+copysign = primitive("copysign", 2, "The magnitude of x with the sign of y, also of a zero or NaN.")
+
+# -- functions on floats -------------------------------------------------------
+
+sqrt = primitive("sqrt", 1, "-0 of -0; NaN below 0.")
+exp = primitive("exp", 1, ulp=3.0)
+expm1 = primitive("expm1", 1, "exp(x) - 1, without cancellation; -0 of -0.", ulp=3.0)
+log = primitive("log", 1, "-inf of zeros; NaN below 0.", ulp=4.0)
+log1p = primitive("log1p", 1, "log(1 + x), without cancellation; -0 of -0.", ulp=4.0)
+sin = primitive("sin", 1, "NaN of infinities.", ulp=4.0)
+cos = primitive("cos", 1, "NaN of infinities.", ulp=4.0)
+tan = primitive("tan", 1, "NaN of infinities.", ulp=4.0)
+asin = primitive("asin", 1, "NaN outside of [-1, 1].", ulp=4.0)
+acos = primitive("acos", 1, "NaN outside of [-1, 1].", ulp=4.0)
+atan = primitive("atan", 1, ulp=4.0)
+sinh = primitive("sinh", 1, ulp=4.0)
+cosh = primitive("cosh", 1, ulp=4.0)
+tanh = primitive("tanh", 1, "-0 of -0.", ulp=4.0)
+asinh = primitive("asinh", 1, ulp=4.0)
+acosh = primitive("acosh", 1, "NaN below 1.", ulp=4.0)
+atanh = primitive("atanh", 1, "NaN outside of [-1, 1].", ulp=4.0)

@@ -1,0 +1,1 @@
+"""Records of ONNX's pointwise operators."""

@@ -1,0 +1,249 @@
+"""Kernels of operators whose semantics are an expression of several primitives, or of one and a constant.
+
+They are evaluated in blocks that stay in the cache. Small floats are converted to float32, block by block, and the
+result is rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from irc.ops import algebra
+from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
+from irc.ops.operator import trace
+from irc.runtime.kernels import halves
+from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.programs import Program, compiled
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import Array, broadcast_shape, is_half, shapes_differ
+
+BLOCK_BYTES = 1 << 20
+"""Of an operand that a program treats at once, so that what lies between its steps stays in cache."""
+
+_KEPT_BYTES = 1 << 16
+"""From this size on, scratch arrays are kept from run to run: fresh memory costs page faults."""
+
+_EXACT = frozenset(
+    {
+        *(algebra.maximum, algebra.minimum, algebra.at_least, algebra.at_most),
+        *(algebra.equal, algebra.not_equal, algebra.is_nan, algebra.is_infinite),
+        *(algebra.less, algebra.less_equal, algebra.greater, algebra.greater_equal),
+    }
+)
+"""Primitives that choose or compare: for them, small floats need not be converted."""
+
+Semantics = Callable[..., Any]
+_Key = tuple[AnyDType | None, ...]
+_Compute = Callable[[Any, Array | None], Array]
+
+
+def of_expression(semantics: Semantics, arity: int, floats: bool = False, result: int | None = 0) -> Kernel:
+    """The kernel for what a record says of an operator that has no single primitive.
+
+    Args:
+        semantics: a function of ``arity`` expressions; attributes are bound by `functools.partial`, if at all.
+        arity: the number of operands; absent ones at the end may be left out.
+        floats: as in `irc.ops.Operator`.
+        result: likewise.
+    """
+    known: dict[Any, _Compute] = {}
+    if arity == 1:
+
+        def of_one(x: Array, out: Array | None = None) -> Array:
+            compute = known.get(x.dtype)
+            if compute is None:
+                compute = known[x.dtype] = _computing(semantics, floats, result, (x.dtype,))
+            return compute(x, out)
+
+        return of_one
+
+    def of_many(*operands: Array | None, out: Array | None = None) -> Array:
+        key = tuple([None if x is None else x.dtype for x in operands])
+        compute = known.get(key)
+        if compute is None:
+            compute = known[key] = _computing(semantics, floats, result, key)
+        return compute(operands, out)
+
+    def of_two(x: Array, y: Array, out: Array | None = None) -> Array:
+        key = x.dtype, y.dtype
+        compute = known.get(key)
+        if compute is None:
+            compute = known[key] = _computing(semantics, floats, result, key)
+        return compute((x, y), out)
+
+    return of_two if arity == 2 else of_many
+
+
+def _computing(semantics: Semantics, floats: bool, result: int | None, key: _Key) -> _Compute:
+    """What computes operands of these types: a function of them, a tuple if there are several, and ``out``."""
+    is_bound = isinstance(semantics, partial)
+    function, parameters = (semantics.func, tuple(semantics.keywords.items())) if is_bound else (semantics, ())
+    program, converted = _program(function, parameters, floats, key)
+    final = program.dtype if result is None else key[result]
+    assert final is not None
+    if not converted and final == program.dtype:
+        return partial(_evaluate, program) if len(key) > 1 else _of_one(program)
+    if len(key) == 1 and final != program.dtype == SINGLE:
+        return _of_small_float(program, final)
+    convert = partial(_converting, program, converted, final)
+    return convert if len(key) > 1 else lambda x, out: convert((x,), out)
+
+
+def _of_one(program: Program) -> _Compute:
+    """`_evaluate` of one operand: a small array takes no longer than its ufuncs."""
+    small = program.small
+    call, arguments, _ = program.steps[0]
+    if len(program.steps) == 1 and program.constants and not arguments[0] and not isinstance(call, np.ufunc):
+        constant = program.constants[0]
+        return lambda x, out: call(x, constant, out)
+
+    def compute(x: Array, out: Array | None) -> Array:
+        if x.nbytes <= _KEPT_BYTES and (out is None or out.flags.c_contiguous):
+            return small(x, out)
+        return _evaluate(program, (x,), out)
+
+    return compute
+
+
+def _of_small_float(program: Program, final: AnyDType) -> _Compute:
+    """`_converting` of one operand that is to be float32, as the result is."""
+    compute = _of_one(program)
+
+    def convert(x: Array, out: Array | None) -> Array:
+        if x.size > halves.BLOCK:
+            return _converting(program, _FIRST, final, (x,), out)
+        wide = widened(x, scratch("wide 0", x.shape, SINGLE))
+        return narrowed(compute(wide, wide), final, np.empty(x.shape, final) if out is None else out)
+
+    return convert
+
+
+_FIRST = frozenset({0})
+
+
+@lru_cache(maxsize=1024)
+def _program(
+    function: Semantics, parameters: tuple[tuple[str, Any], ...], floats: bool, key: _Key
+) -> tuple[Program, frozenset[int]]:
+    """The program for operands of these types, and the operands that it takes as float32, not as they are."""
+    semantics = partial(function, **dict(parameters))
+    small = frozenset(i for i, dtype in enumerate(key) if dtype is not None and is_half(dtype))
+    if small:
+        expression = trace(semantics, key)
+        if all(node.primitive in _EXACT for node in walk(expression) if isinstance(node, Apply)):
+            small = frozenset[int]()
+    wide = [SINGLE if i in small else dtype for i, dtype in enumerate(key)]
+    return compiled(trace(semantics, wide, floats), len(key)), small
+
+
+def _evaluate(program: Program, operands: Sequence[Array | None], out: Array | None = None) -> Array:
+    """The result of ``program`` on operands of the types that it is for."""
+    first = operands[0]
+    assert first is not None
+    shape, is_large, are_in_order = first.shape, first.size * program.dtype.itemsize > _KEPT_BYTES, True
+    for x in operands:
+        if x is not None and x.ndim:
+            if x.shape != shape:
+                return _broadcast(program, operands, out)
+            are_in_order = are_in_order and x.flags.c_contiguous
+    if out is None:
+        out = np.empty(shape, program.dtype)
+    elif not out.flags.c_contiguous:
+        if not are_in_order:
+            np.copyto(out, _evaluate(program, operands))
+            return out
+        are_in_order = False
+    if not is_large:
+        new = [np.empty(shape, dtype) for dtype in program.scratch] if program.scratch else ()
+        program.run(*operands, out, *new)
+        return out
+    size, block = first.size, max(1, BLOCK_BYTES // program.dtype.itemsize)
+    if size <= block or not are_in_order:
+        program.run(*operands, out, *_kept(program, shape))
+        return out
+    flat, target = [_flat(x) for x in operands], out.reshape(-1)
+    for start in range(0, size, block):
+        part = slice(start, start + block)
+        into = target[part]
+        registers = [x[part] if x is not None and x.ndim else x for x in flat]
+        program.run(*registers, into, *_kept(program, into.shape))
+    return out
+
+
+def _flat(x: Array | None) -> Array | None:
+    return x.reshape(-1) if x is not None and x.ndim else x
+
+
+def _kept(program: Program, shape: tuple[int, ...]) -> list[Array]:
+    return [scratch(f"register {i}", shape, dtype) for i, dtype in enumerate(program.scratch)]
+
+
+def _broadcast(program: Program, operands: Sequence[Array | None], out: Array | None) -> Array:
+    """As `_evaluate`, for operands of several shapes."""
+    given = [x for x in operands if x is not None]
+    try:
+        shape = broadcast_shape(*(x.shape for x in given))
+        if out is None or not out.flags.c_contiguous:
+            found = np.empty(shape, program.dtype)
+            program.broadcast(*operands, found)
+            if out is None:
+                return found
+            np.copyto(out, found)
+            return out
+        program.broadcast(*operands, out)
+    except ValueError as error:
+        raise shapes_differ(error, *given) from None
+    return out
+
+
+def _converting(
+    program: Program, converted: frozenset[int], final: AnyDType, operands: Any, out: Array | None = None
+) -> Array:
+    """As `_evaluate`, where operands are ``converted`` before, or the result is to be of another type."""
+    first = operands[0]
+    shape, are_in_order = first.shape, out is None or out.flags.c_contiguous
+    for x in operands:
+        if x is not None and x.ndim:
+            if x.shape != shape:
+                shape = None
+                break
+            are_in_order = are_in_order and x.flags.c_contiguous
+    if shape is None or (first.size > halves.BLOCK and not are_in_order):
+        wide = [widened(x) if i in converted else x for i, x in enumerate(operands)]
+        return _finished(_evaluate(program, wide), final, out)
+    if out is None:
+        out = np.empty(shape, final)
+    if first.size <= halves.BLOCK:
+        _convert_block(program, converted, operands, out)
+        return out
+    flat, target = [_flat(x) for x in operands], out.reshape(-1)
+    for start in range(0, first.size, halves.BLOCK):
+        part = slice(start, start + halves.BLOCK)
+        parts = [x[part] if x is not None and x.ndim else x for x in flat]
+        _convert_block(program, converted, parts, target[part])
+    return out
+
+
+def _finished(x: Array, final: AnyDType, out: Array | None) -> Array:
+    if x.dtype == final:
+        if out is None:
+            return x
+        np.copyto(out, x)
+        return out
+    return narrowed(x, final, np.empty(x.shape, final) if out is None else out)
+
+
+def _convert_block(program: Program, converted: frozenset[int], operands: Sequence[Any], out: Array) -> None:
+    wide = [widened(x, scratch(f"wide {i}", x.shape, SINGLE)) if i in converted else x for i, x in enumerate(operands)]
+    if out.dtype == program.dtype:
+        _evaluate(program, wide, out)
+        return
+    # The program may write its result over an operand, so that there is one array less in the cache.
+    is_free = 0 in converted and program.dtype == SINGLE and wide[0].shape == out.shape
+    result = wide[0] if is_free else scratch("wide result", out.shape, program.dtype)
+    narrowed(_evaluate(program, wide, result), out.dtype, out)

@@ -1,0 +1,117 @@
+"""What NumPy has for each primitive of `irc.ops.algebra`: a ufunc, or a function ``(*operands, out=None)``.
+
+``out`` has the result's shape and type, and may be one of the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ops import algebra
+from irc.ops.algebra import PRIMITIVES, Primitive
+from irc.runtime.kernels.half_ufuncs import MANY, of_halves
+from irc.runtime.kernels.halves import HALF
+from irc.runtime.kernels.numerics import at_least, at_most, negative
+from irc.runtime.kernels.pointwise import of_one, of_two
+from irc.runtime.kernels.support import AnyDType, Array, c_order, chosen
+from irc.runtime.values import describe
+
+Implementation = Callable[..., Any]
+
+_NAMES = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atanh": "arctanh",
+    "bitwise_not": "invert",
+    "is_infinite": "isinf",
+    "is_nan": "isnan",
+    "shift_left": "left_shift",
+    "shift_right": "right_shift",
+    "truncated_remainder": "fmod",
+}
+"""Where NumPy calls a primitive otherwise."""
+
+_OF_TRUTH_VALUES = ("logical_and", "logical_or", "logical_xor", "logical_not")
+
+
+def _of_truth_values(ufunc: Implementation) -> Implementation:
+    """NumPy takes anything for true or false, and of strings gives Python objects."""
+
+    def run(*operands: Array, out: Array | None = None) -> Array:
+        for x in operands:
+            if x.dtype.char != "?":
+                raise Error("IRC421", f"truth values are computed of truth values, not of {describe(x)}")
+        return np.asarray(ufunc(*operands, out=out, order="C"))
+
+    return run
+
+
+def bound_of_halves(ufunc: np.ufunc, compute: Implementation) -> Implementation:
+    """``compute``, `numerics.bounded` by ``ufunc``, or of many float16 numbers what is quicker."""
+    halves = of_halves(ufunc)
+    assert halves is not None
+
+    def run(x: Array, bound: Array, out: Array | None = None) -> Array:
+        return halves(x, bound, out=out) if x.size >= MANY and bound.dtype == HALF else compute(x, bound, out)
+
+    return run
+
+
+_floor_divide, _true_divide, _rest = of_two(np.floor_divide), of_two(np.divide), of_two(np.fmod)
+_neg = of_one(np.negative)
+
+
+def divide(x: Array, y: Array, out: Array | None = None) -> Array:
+    if x.dtype.kind == "i":
+        x = x - _rest(x, y)  # now a multiple of y, so that floor and truncation agree
+    return (_floor_divide if x.dtype.kind in "iu" else _true_divide)(x, y, out)
+
+
+def neg(x: Array, out: Array | None = None) -> Array:
+    return _neg(x) if out is None else negative(x, out)
+
+
+def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
+    if x.dtype != y.dtype:
+        raise Error("IRC421", f"what to select from differs in type: {describe(x)} and {describe(y)}")
+    try:
+        result = chosen(condition, x, y, out)
+    except ValueError as error:
+        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
+        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None
+    return c_order(result) if out is None else out
+
+
+_UFUNCS: dict[str, Implementation] = {
+    name: getattr(np, _NAMES.get(name, name)) for name in PRIMITIVES if hasattr(np, _NAMES.get(name, name))
+}
+
+IMPLEMENTATIONS: dict[Primitive, Implementation] = {
+    **{PRIMITIVES[name]: ufunc for name, ufunc in _UFUNCS.items()},
+    **{PRIMITIVES[name]: _of_truth_values(_UFUNCS[name]) for name in _OF_TRUTH_VALUES},
+    algebra.at_least: bound_of_halves(np.maximum, at_least),
+    algebra.at_most: bound_of_halves(np.minimum, at_most),
+    algebra.divide: divide,
+    algebra.negative: neg,
+    algebra.select: where,
+}
+"""Those that are not here have an expansion."""
+
+
+def conversion_to(dtype: AnyDType) -> Implementation:
+    """The implementation of `algebra.CAST` to ``dtype``."""
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        if out is None:
+            return x.astype(dtype)
+        np.copyto(out, x, casting="unsafe")
+        return out
+
+    return run
