@@ -48,6 +48,9 @@ ROTATE_HALF = "irc::rotate_half"
 MASKED_SOFTMAX = "irc::masked_softmax"
 """What exporters of attention with masks spell out."""
 
+ATTENTION = "irc::attention"
+"""Scaled dot-product attention: what exporters spell out, and what operators called attention compute."""
+
 MATMUL = "onnx::MatMul"
 """A product of matrices, or of a batch of them."""
 

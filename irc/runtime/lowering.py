@@ -27,7 +27,6 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.fused.heads import heads_step
 from irc.runtime.fused.rows import rows_step
 from irc.runtime.fused.split import split
 from irc.runtime.kernels.registry import takes_out
@@ -324,7 +323,7 @@ class Lowering:
             return lambda dead: onward_step(kernel, ins, at, outs[0], dead, _directly(node))
         may_repeat = node.kind in READS_FIRST
         step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat), self._in_order)
-        step = step or rows_step(node, kernel, ins, outs) or heads_step(node, kernel, ins, outs)
+        step = step or rows_step(node, kernel, ins, outs)
         return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
 
     def dead(self, slots: Iterable[int]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.kinds import MASKED_SOFTMAX
+from irc.ir.kinds import ATTENTION, MASKED_SOFTMAX
 
 CONTRACTING = frozenset(
     f"onnx::{name}"
@@ -10,7 +10,7 @@ CONTRACTING = frozenset(
         "Attention Conv ConvInteger ConvTranspose DFT DeformConv Einsum GRU Gemm LSTM MatMul MatMulInteger QLinearConv "
         "QLinearMatMul RNN STFT"
     ).split()
-)
+) | {ATTENTION}
 """They sum products: each element of a result takes many multiplications."""
 
 HEAVY = CONTRACTING | {

@@ -12,6 +12,12 @@ ROWS = (
     irc::slice_scatter_(Tensor(a!) self, Tensor src) -> Tensor(a!)
     # Softmax along the attribute axis, and 0 where that is not a number.
     irc::masked_softmax(Tensor self) -> Tensor
+    # softmax(query key^T scale + bias) value: (..., H, L, E), (..., H, S, E), (..., H, S, V) to (..., H, L, V).
+    # Attributes: scale, by default 1 / sqrt(E); softcap, below which scores stay; causal, "first" or "last": query i
+    # sees keys up to i, or up to S - L + i; fill, by default -inf: the score where mask is false; zero_rows: results
+    # are 0 where the softmax is no number ("nan"), or is none because bias, mask and causal exclude all keys
+    # ("masked"); grouped = 1: key and value may have fewer heads, each of which several neighbours share.
+    irc::attention(Tensor query, Tensor key, Tensor value, Tensor? bias=None, Tensor? mask=None) -> Tensor
     # The second half of the last axis, which has an even size, with the other sign, before the first; with the
     # attribute interleaved = 1, likewise of each two neighbours.
     irc::rotate_half(Tensor self) -> Tensor
@@ -29,6 +35,18 @@ ATTRIBUTES: dict[str, dict[str, bool]] = {
     "irc::slice_scatter_": {"starts": True, "steps": True},
 }
 """The attributes that they need: whether each is a list of whole numbers, or one."""
+
+OPTIONAL_ATTRIBUTES: dict[str, dict[str, tuple[object, ...] | None]] = {
+    "irc::attention": {
+        "scale": None,
+        "softcap": None,
+        "fill": None,
+        "causal": ("first", "last"),
+        "zero_rows": ("nan", "masked"),
+        "grouped": (0, 1),
+    },
+}
+"""The attributes that they may have: what each may be; None: any number."""
 
 RANDOM: tuple[str, ...] = ()
 RANDOM_UNLESS_FALSE: dict[str, str] = {}

@@ -7,7 +7,7 @@ and results whose size depends on the data (NonZero, Unique).
 
 from __future__ import annotations
 
-from irc.ir.kinds import MASKED_SOFTMAX, ROTATE_HALF
+from irc.ir.kinds import ATTENTION, MASKED_SOFTMAX, ROTATE_HALF
 from irc.ir.ops.pointwise import POINTWISE
 
 _BY_SHAPES_ALONE = """
@@ -46,7 +46,9 @@ _BY_CONTENTS: dict[str, tuple[int, ...]] = {
 SHAPE_OPERANDS: dict[str, tuple[int, ...]] = (
     dict.fromkeys([f"onnx::{name}" for name in _BY_SHAPES_ALONE.split()], ())
     | dict.fromkeys([f"{kind}_" for kind in POINTWISE], ())
-    | dict.fromkeys(["irc::append_", "irc::overwrite", "irc::slice_scatter", MASKED_SOFTMAX, ROTATE_HALF], ())
+    | dict.fromkeys(
+        ["irc::append_", "irc::overwrite", "irc::slice_scatter", ATTENTION, MASKED_SOFTMAX, ROTATE_HALF], ()
+    )
     | {f"onnx::{name}": operands for name, operands in _BY_CONTENTS.items()}
 )
 """Kind -> indexes of those operands. Pointwise operators are missing (see `shape_operands`), their twins are not."""

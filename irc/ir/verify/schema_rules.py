@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from irc.ir.node import Node
-from irc.ir.ops.irc import ATTRIBUTES
+from irc.ir.ops.irc import ATTRIBUTES, OPTIONAL_ATTRIBUTES
 from irc.ir.ops.registry import schemas
 from irc.ir.ops.resolution import resolve
 from irc.ir.schema import Schema
@@ -70,3 +70,10 @@ def _check_own(node: Node, schema: Schema | None) -> None:
         if not all(type(number) is int for number in numbers):
             what = "a list of whole numbers" if is_list else "a whole number"
             raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)
+    for key, allowed in OPTIONAL_ATTRIBUTES.get(node.kind, {}).items():
+        value = node.attributes.get(key)
+        is_number = type(value) in (int, float)
+        if value is None or (is_number if allowed is None else type(value) is type(allowed[0]) and value in allowed):
+            continue
+        what = "a number" if allowed is None else f"one of {', '.join(map(repr, allowed))}"
+        raise node_error("IRC215", f"the attribute {key} of {node.kind} is {value!r}, but must be {what}", node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from irc.ir.kinds import ATTENTION
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.ir.polynomials import plus, times
@@ -200,6 +201,25 @@ def matmul(c: NodeTypes) -> Type:
     rows = () if len(a) == 1 else (left[-2],)
     columns = () if len(b) == 1 else (right[-1],)
     return TensorType(dtype, (*batch, *rows, *columns))
+
+
+@shape_rule(ATTENTION)
+def attention(c: NodeTypes) -> Type:
+    query, key, value = (c.shape(i) for i in range(3))
+    dtype = c.dtype(0) or c.dtype(1) or c.dtype(2)
+    if query is None or key is None or value is None:
+        return TensorType(dtype)
+    if min(map(len, (query, key, value))) < 2:
+        c.fail("attention takes matrices, or batches of them")
+    c.same_dim([query[-1], key[-1]], "the widths of queries and keys")
+    lead = [shape[:-2] for shape in (query, key, value)]
+    if c.attr("grouped", 0) and all(lead) and key[-3] != query[-3]:
+        lead = [lead[0], *((*others[:-1], 1) for others in lead[1:])]  # whether they can be shared, the run tells
+    scores = (*(c.broadcast(lead) or ()), query[-2], key[-2])
+    whole = c.broadcast([scores, *(c.shape(i) for i in (3, 4) if c.has(i))])
+    if whole is None:
+        return TensorType(dtype)
+    return TensorType(dtype, (*whole[:-1], value[-1]))
 
 
 @shape_rule("Einsum")

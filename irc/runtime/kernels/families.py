@@ -64,6 +64,7 @@ NAMESPACES = {
 """Namespace -> the modules with kernels for its operators, for those that have few modules."""
 
 _IRC = {
+    "attention": "attention",
     "masked_softmax": "softmax",
     "overwrite": "aten",
     "rotate_half": "sequence_models",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten.dropout import factors
-from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32, wide
+from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32
 from irc.runtime.kernels.aten.matmul import linear
 from irc.runtime.kernels.aten.normalization import layer_norm
 from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.attention import Form, attend, broadcasts_into
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.pointwise import of_function
 from irc.runtime.kernels.softmax import softmax
-from irc.runtime.kernels.support import Array, counting
+from irc.runtime.kernels.support import Array, broadcast_shape
 
 _GELU = of_function(numerics.gelu)
 
@@ -32,68 +34,58 @@ def attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-    first: int = 0,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """``softmax(Q K^T * scale + mask) V``: (..., L, E), (..., S, E), (..., S, V) to (..., L, V).
 
     A mask of bools selects the elements that take part; other masks are added. Rows in which
-    no element takes part are zeros. ``first`` is the number of the query's first row, where it has some of all rows.
+    no element takes part are zeros.
     """
-    if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(query.shape)}")
     if not query.dtype == key.dtype == value.dtype:
         raise Error("IRC423", "query, key and value must have one element type; convert them")
     if mask is not None and mask.dtype not in (BOOL, FLOAT32, query.dtype):
         raise Error("IRC423", f"a mask of {mask.dtype.name} for {query.dtype.name}; convert it to that, or to bools")
     if is_causal and mask is not None:
         raise Error("IRC423", "attention is causal or has a mask, not both")
-    dtype = wide(query.dtype)
-    q, k, v = (x.astype(dtype, copy=False) for x in (query, key, value))
-    if enable_gqa:
-        k, v = (_for_heads_of(q, x) for x in (k, v))
-    factor = 1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale
-    scores = np.asarray(matrix_product(q * dtype.type(factor), np.swapaxes(k, -1, -2)))
-    if is_causal:
-        rows, columns = scores.shape[-2:]
-        np.copyto(scores, -np.inf, where=np.greater(counting(columns), counting(first + rows)[first:, None]))
     if mask is not None:
-        added: Array = np.where(mask, 0, -np.inf).astype(dtype) if mask.dtype.kind == "b" else mask.astype(dtype)
-        try:
-            scores += added
-        except ValueError:
-            raise Error("IRC421", f"a mask of shape {list(mask.shape)} for scores of {list(scores.shape)}") from None
-    weights: Array = softmax(scores, -1)
-    if np.isnan(weights[..., :1]).any():  # so are all of the row, whether nothing takes part or a score is NaN
-        np.copyto(weights, 0, where=np.isneginf(np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)))
-    if dropout_p:
-        weights *= factors(weights, dropout_p)
-    return matrix_product(weights, v).astype(query.dtype, copy=False)
+        _check_mask(mask, query, key, enable_gqa)
+    form = Form(
+        scale=scale,
+        causal="first" if is_causal else "",
+        zero_rows="lowest",
+        grouped=enable_gqa,
+        dropout=partial(factors, p=dropout_p) if dropout_p else None,
+    )
+    if mask is not None and mask.dtype.kind == "b":
+        mask = np.where(mask, FLOAT32.type(0), FLOAT32.type(-np.inf))  # scores that are not numbers stay that
+    return attend(query, key, value, mask, None, form, out)
 
 
-def _for_heads_of(query: Array, x: Array) -> Array:
-    """``x`` with each of its heads repeated for the query's that share it."""
-    heads, shared = query.shape[-3:-2], x.shape[-3:-2]
-    if not heads or not shared or (heads[0] % shared[0] if shared[0] else heads[0]):
-        raise Error("IRC421", f"heads of a query {list(query.shape)} cannot share those of {list(x.shape)}")
-    return x if heads == shared else np.repeat(x, heads[0] // shared[0], -3)
+def _check_mask(mask: Array, query: Array, key: Array, is_shared: bool) -> None:
+    """Raise IRC421 if ``mask`` does not broadcast to the scores; if other shapes are wrong, they may be anything."""
+    try:
+        lead = query.shape[:-2] if is_shared else broadcast_shape(query.shape[:-2], key.shape[:-2])
+    except ValueError:
+        return
+    scores = (*lead, *query.shape[-2:-1], *key.shape[-2:-1])
+    if not broadcasts_into(mask.shape, scores):
+        raise Error("IRC421", f"a mask of shape {list(mask.shape)} for scores of {list(scores)}")
 
 
-def _masked_softmax(scores: Array, mask: Array | None, mask_type: int | None) -> Array:
-    """Softmax without the elements for which the mask is True.
+def _excluded(mask: Array, mask_type: int | None, scores: tuple[int, ...]) -> Array:
+    """The elements of ``scores`` for which the mask is True, as what broadcasts to them.
 
     ``mask_type``: 0, the mask is (queries, keys); 1, it is (batch, keys); 2, it has the shape of ``scores``.
     """
-    if mask is None:
-        return softmax(scores, -1)
     excluded = mask.astype(bool)
     if mask_type == 1:
-        excluded = excluded.reshape(mask.shape[0], 1, 1, math.prod(mask.shape[1:]))
-    elif mask_type == 0:
-        excluded = excluded.reshape(1, 1, *mask.shape)
-    elif mask_type != 2 or mask.shape != scores.shape:
+        return excluded.reshape(mask.shape[0], 1, 1, math.prod(mask.shape[1:]))
+    if mask_type == 0:
+        return excluded.reshape(1, 1, *mask.shape)
+    if mask_type != 2 or mask.shape != scores:
         raise Error("IRC424", f"a mask of shape {list(mask.shape)} and type {mask_type} is not supported")
-    weights: Array = softmax(np.where(excluded, scores.dtype.type(-np.inf), scores), -1)
-    return weights
+    return excluded
 
 
 @aten("_native_multi_head_attention")
@@ -123,11 +115,16 @@ def multi_head_attention(
         for i, x in enumerate((query, key, value))
     )
     q, k, v = (x.reshape(*x.shape[:2], heads, embed_dim // heads).swapaxes(1, 2) for x in projected)
-    scores = matrix_product(q * q.dtype.type(1 / math.sqrt(embed_dim // heads)), np.swapaxes(k, -1, -2))
-    weights = _masked_softmax(np.asarray(scores), mask, mask_type)
-    found = matrix_product(weights, v).swapaxes(1, 2).reshape(query.shape)
-    kept = None if not need_weights else weights.sum(1) / heads if average else weights
-    return linear(found, proj_weight, proj_bias), kept
+    excluded = None if mask is None else _excluded(mask, mask_type, (*q.shape[:3], k.shape[2]))
+    kept: Array | None = None
+    if need_weights:
+        scores = np.asarray(matrix_product(q * q.dtype.type(1 / math.sqrt(embed_dim // heads)), np.swapaxes(k, -1, -2)))
+        weights = softmax(scores if excluded is None else np.where(excluded, scores.dtype.type(-np.inf), scores), -1)
+        found = matrix_product(weights, v)
+        kept = weights.sum(1) / heads if average else weights
+    else:
+        found = attend(q, k, v, mask=None if excluded is None else np.logical_not(excluded))
+    return linear(found.swapaxes(1, 2).reshape(query.shape), proj_weight, proj_bias), kept
 
 
 @aten("_transformer_encoder_layer_fwd")

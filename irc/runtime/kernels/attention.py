@@ -1,0 +1,391 @@
+"""Scaled dot-product attention (Vaswani et al., 2017), block by block of the rows of its scores.
+
+``softmax(q @ k^T * scale + bias) @ v`` of 32 heads and 4,096 positions has 2 GiB of scores. No array of them is ever
+made: each block of at most `BLOCK_BYTES` is computed, turned into weights and multiplied with the values in scratch
+memory that stays in the cache. Small attention is one block.
+
+Heads that share keys and values are an axis of their own within a block, so that keys are neither repeated nor read
+once a head. Small floats are computed in float32; their scores are rounded once, as those of a product of small floats
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.errors import Error
+from irc.runtime.bounds import pace
+from irc.runtime.kernels.halves import narrowed, rounded, widened
+from irc.runtime.kernels.last_axes import add_reduce, are_short
+from irc.runtime.kernels.matmul import matrix_product
+from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.softmax import softmax
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, is_half
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+Shape = tuple[int, ...]
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of a block of scores, if it has more than `ROWS` rows of a head."""
+
+ROWS = 64
+"""A block has at least so many rows of each head that it has, if there are as many: a block reads all keys and values
+of its heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long."""
+
+
+class Form(NamedTuple):
+    """What is done to scores.
+
+    Attributes:
+        scale: what they are multiplied with; None: ``1 / sqrt(E)``.
+        softcap: they stay below it, ``softcap * tanh(scores / softcap)``; 0: no cap.
+        causal: whether query ``i`` sees keys up to ``i`` only ("first"), or up to ``S - L + i`` ("last", which aligns
+            the last query with the last key); "": it sees all keys.
+        fill: the score of keys that the mask excludes.
+        zero_rows: of which rows the result is zeros: "" none; "nan" those whose softmax is not a number; "masked" those
+            of which bias and masks exclude every key; "lowest" those in which all scores are -inf.
+        grouped: whether heads may share keys and values.
+        dropout: gives what weights are multiplied with; None: nothing.
+    """
+
+    scale: float | None = None
+    softcap: float = 0.0
+    causal: str = ""
+    fill: float = -math.inf
+    zero_rows: str = ""
+    grouped: bool = False
+    dropout: Callable[[Array], Array] | None = None
+
+
+def attend(
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    form: Form | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The result of attention, (..., H, L, V), in ``out`` if given (which must share with no operand).
+
+    Args:
+        query: (..., H, L, E).
+        key: (..., H, S, E); (..., K, S, E) if ``form.grouped``, K a divisor of H: H / K neighbours share one.
+        value: (..., H, S, V), or K heads likewise.
+        bias: numbers that are added to scores, (..., H, L, S); all of these broadcast, as in NumPy.
+        mask: bools: which keys take part, likewise.
+        form: what else is done to scores; None: nothing.
+
+    Raises:
+        Error: IRC421 if shapes do not fit together, IRC422 if the result is too large, IRC423 if element types do not.
+    """
+    form = form or _PLAIN
+    if not query.dtype == key.dtype == value.dtype or query.dtype.kind not in "fV":
+        raise Error("IRC423", "query, key and value must have one element type, of floats; convert them")
+    if mask is not None and mask.dtype.kind != "b":
+        raise Error("IRC423", f"a mask of {mask.dtype.name}; convert it to bools")
+    attention = _Attention(_operands(query, key, value, bias, mask, form), form)
+    shape = attention.shape
+    if out is None:
+        check_size(shape, query.dtype)
+        out = np.empty(shape, query.dtype)
+    if not attention.keys:
+        out.fill(0)
+    elif out.size:
+        attention.run(out)
+    return out
+
+
+_PLAIN = Form()
+
+
+class _Operands(NamedTuple):
+    """Operands with an axis for heads that share keys: K heads of these, G that share each.
+
+    Attributes:
+        query: (..., K, G, L, E).
+        key: (..., K, S, E).
+        value: (..., K, S, V).
+        bias: what broadcasts to (..., K, G, L, S).
+        mask: likewise.
+        heads: the axes of the result but for the last two, as the caller knows them.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    bias: Array | None
+    mask: Array | None
+    heads: Shape
+
+
+def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, form: Form) -> _Operands:
+    """The operands, with an axis for heads that share keys. Raises IRC421."""
+    own, others, rows = query.shape, key.shape, query.shape[-2:-1]
+    if min(len(own), len(others), value.ndim) < 2:
+        raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(own)}")
+    if own[-1] != others[-1]:
+        raise Error("IRC421", f"a query of shape {list(own)} and a key of shape {list(others)} have other widths")
+    lead, group = own[:-2], 1
+    if len(own) > 2 < len(others) and lead[-1] != others[-3]:
+        shared, is_same = others[-3], value.shape[-3:-2] == others[-3:-2]
+        if form.grouped and not (is_same and shared and lead[-1] % shared == 0):
+            raise Error("IRC421", f"heads of a query {list(own)} cannot share those of {list(others)}")
+        if form.grouped or (is_same and shared == 1):
+            lead, group = (*lead[:-1], shared), lead[-1] // shared
+    if lead != others[:-2] or lead != value.shape[:-2]:
+        lead = _broadcast(lead, others[:-2], value.shape[:-2])
+    heads = (*lead[:-1], lead[-1] * group) if lead else lead
+    scores = (*heads, *rows, others[-2])
+    for x in (bias, mask):
+        if x is not None and not broadcasts_into(x.shape, scores):
+            whole = _broadcast(scores, x.shape)
+            query = np.broadcast_to(query, (*whole[:-1], own[-1]))
+            key = np.broadcast_to(key, (*others[:-2], whole[-1], own[-1]))
+            return _operands(query, key, value, bias, mask, form)
+    if others[-2] != value.shape[-2]:
+        raise Error("IRC421", f"keys of shape {list(others)} are not as many as values of shape {list(value.shape)}")
+    if own[:-2] != heads:
+        query = np.broadcast_to(query, (*heads, *own[-2:]))
+    if lead != others[:-2]:
+        key = np.broadcast_to(key, (*lead, *others[-2:]))
+    if lead != value.shape[:-2]:
+        value = np.broadcast_to(value, (*lead, *value.shape[-2:]))
+    query = query.reshape(*lead, group, *own[-2:])
+    if bias is not None:
+        bias = _apart(bias, group)
+    if mask is not None:
+        mask = _apart(mask, group)
+    return _Operands(query, key, value, bias, mask, heads)
+
+
+def _broadcast(*shapes: Shape) -> Shape:
+    try:
+        return broadcast_shape(*shapes)
+    except ValueError:
+        raise Error("IRC421", f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast") from None
+
+
+def broadcasts_into(shape: Shape, space: Shape) -> bool:
+    """Whether an array of ``shape`` broadcasts to one of the shape ``space``."""
+    return len(shape) <= len(space) and all(n in (1, size) for n, size in zip(reversed(shape), reversed(space)))
+
+
+def _apart(x: Array, group: int) -> Array:
+    """``x``, which broadcasts to scores (..., H, L, S), as what broadcasts to (..., K, G, L, S)."""
+    if x.ndim < 3:
+        return x
+    *lead, heads, rows, keys = x.shape
+    apart = (1, 1) if heads == 1 else (heads // group, group)
+    return x.reshape(*lead, *apart, rows, keys)
+
+
+class _Attention:
+    """Computes blocks of attention.
+
+    Attributes:
+        shape: that of the result.
+        keys: how many there are.
+    """
+
+    def __init__(self, operands: _Operands, form: Form) -> None:
+        self._query, self._key, self._value, self._bias, self._mask, heads = operands
+        self._form = form
+        self._dtype = self._query.dtype
+        self._rows, self.keys = self._query.shape[-2], self._key.shape[-2]
+        self.shape = (*heads, self._rows, self._value.shape[-1])
+        if is_half(self._dtype):
+            self._key, self._value = widened(self._key), widened(self._value)
+        self._wide: AnyDType = self._key.dtype
+        scale = 1 / math.sqrt(self._query.shape[-1] or 1) if form.scale is None else form.scale
+        self._scale = self._wide.type(scale)
+        self._last = self.keys - self._rows if form.causal == "last" else 0  # the last key that the first query sees
+
+    def run(self, out: Array) -> None:
+        """Compute all blocks into ``out``, of `shape`."""
+        lead = self._query.shape[:-2]
+        row = self.keys * self._wide.itemsize
+        out = out.reshape(*lead, *out.shape[-2:])
+        if math.prod(lead) * self._rows * row <= BLOCK_BYTES:
+            self._block(out, self._query, self._key, self._value, self._bias, self._mask, 0, self.keys)
+            return
+        scores = (*lead, self._rows, self.keys)
+        bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (self._bias, self._mask))
+        for heads, start, stop in _blocks(lead, self._rows, row):
+            part = (*heads, ..., slice(start, stop), slice(None))
+            keys = self.keys
+            if self._form.causal and keys:
+                keys = min(keys, max(1, stop + self._last))
+            seen = (*heads, ..., slice(keys), slice(None))
+            visible = (*part[:-1], slice(keys))
+            self._block(
+                out[part],
+                self._query[part],
+                self._key[seen],
+                self._value[seen],
+                None if bias is None else bias[visible],
+                None if mask is None else mask[visible],
+                start,
+                keys,
+            )
+            pace()
+
+    def _block(
+        self,
+        out: Array,
+        query: Array,
+        key: Array,
+        value: Array,
+        bias: Array | None,
+        mask: Array | None,
+        start: int,
+        keys: int,
+    ) -> None:
+        """Compute the result ``out`` of some rows of some heads, of which the first row has the number ``start``."""
+        form = self._form
+        *lead, group, rows, width = query.shape
+        ready = np.multiply(widened(query), self._scale, order="C", dtype=self._wide)
+        products = (*lead, group * rows)
+        flat = scratch("attention", (*products, keys), self._wide)
+        matrix_product(ready.reshape(*products, width), key.swapaxes(-1, -2), flat)
+        scores = flat.reshape(*lead, group, rows, keys)
+        if form.softcap:
+            cap = self._wide.type(form.softcap)
+            np.divide(flat, cap, flat)
+            np.tanh(flat, flat)
+            np.multiply(flat, cap, flat)
+        if bias is not None:
+            np.add(scores, bias, scores, casting="same_kind")
+        if mask is not None:
+            np.copyto(scores, form.fill, where=np.logical_not(mask))
+        if form.causal:
+            self._hide_later(scores, start)
+        if self._wide is not self._dtype and is_half(self._dtype):
+            np.copyto(flat, rounded(flat, self._dtype))
+        sums = self._weigh(flat, lambda: self._excluded(scores.shape, bias, mask, start))
+        if form.dropout is not None:
+            np.multiply(flat, form.dropout(flat), flat)
+        target = self._target(out)
+        made = matrix_product(flat, value, target)
+        if sums is not None:
+            np.divide(made, sums, made)
+        if target is None:
+            narrowed(made.reshape(out.shape), self._dtype, out)
+
+    def _target(self, out: Array) -> Array | None:
+        """``out`` (..., G, L, V) as (..., G L, V), if the product can be written there."""
+        if out.dtype != self._wide:
+            return None
+        *lead, group, rows, width = out.shape
+        if group == 1:
+            return out[..., 0, :, :]
+        return out.reshape(*lead, group * rows, width) if out.flags.c_contiguous else None
+
+    def _hide_later(self, scores: Array, start: int) -> None:
+        """Exclude the keys that come later than rows from number ``start`` on see."""
+        rows, keys = scores.shape[-2:]
+        last = start + self._last
+        first = max(0, last + 1)
+        if first < keys:
+            later = counting(keys)[first:] > (counting(rows) + last)[:, None]
+            np.copyto(scores[..., first:], -np.inf, where=later)
+
+    def _weigh(self, scores: Array, excluded: Callable[[], Array]) -> Array | None:
+        """Make ``scores`` their softmax; or, if the sums of its rows are returned, what divided by these is that.
+
+        ``excluded`` gives what scores would be if products were 0.
+        """
+        zero_rows, last = self._form.zero_rows, scores.ndim - 1
+        none: Array | None = None  # rows that become zeros
+        sums: Array | None = None
+        if are_short(scores, last):
+            if zero_rows == "lowest":
+                none = np.isneginf(_highest(scores))
+            softmax(scores, last, scores)
+        else:
+            highest = _highest(scores)
+            if zero_rows == "lowest":
+                none = np.isneginf(highest)
+            np.subtract(scores, highest, scores)
+            np.exp(scores, scores)
+            sums = np.asarray(add_reduce(scores, (last,), True))
+        if zero_rows and none is None:
+            none = np.asarray(np.isnan(scores[..., :1] if sums is None else sums))
+            if zero_rows == "masked" and none.any():
+                none &= np.isneginf(_highest(excluded())).reshape(none.shape)
+        if none is not None and none.any():
+            np.copyto(scores, 0, where=none)
+            if sums is not None:
+                np.copyto(sums, 1, where=none)
+        return sums
+
+    def _excluded(self, shape: Shape, bias: Array | None, mask: Array | None, start: int) -> Array:
+        """Scores of ``shape`` if products were 0: -inf where a key is excluded."""
+        found = np.zeros(shape, self._wide)
+        if bias is not None:
+            np.add(found, bias, found, casting="same_kind")
+        if mask is not None:
+            np.copyto(found, self._form.fill, where=np.logical_not(mask))
+        if self._form.causal:
+            self._hide_later(found, start)
+        return found
+
+
+def _highest(scores: Array) -> Array:
+    """The largest score of each row."""
+    return np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)
+
+
+def _blocks(lead: Shape, rows: int, row: int) -> Iterator[tuple[tuple[Any, ...], int, int]]:
+    """Blocks of scores: the index of heads (but for those that share keys), the first row, and the row after the last.
+
+    ``row``: bytes of a row.
+    """
+    *outer, group = lead
+    axis, inner = len(outer), group * rows * row
+    while axis and inner * outer[axis - 1] <= BLOCK_BYTES:  # whole axes
+        axis -= 1
+        inner *= outer[axis]
+    if inner <= BLOCK_BYTES and axis:
+        some = max(1, BLOCK_BYTES // inner)
+        for index in np.ndindex(*outer[: axis - 1]):
+            for start in range(0, outer[axis - 1], some):
+                yield (*index, slice(start, start + some)), 0, rows
+        return
+    most = max(1, BLOCK_BYTES // (group * row), -(-ROWS // group))
+    some = -(-rows // -(-rows // most))  # of about one size
+    for index in np.ndindex(*outer):
+        for start in range(0, rows, some):
+            yield index, start, min(start + some, rows)
+
+
+@kernel("irc::attention")
+def attention(node: Node) -> Kernel:
+    given = node.attributes
+    form = Form(
+        scale=None if given.get("scale") is None else float(given["scale"]),
+        softcap=float(given.get("softcap", 0)),
+        causal=given.get("causal", ""),
+        fill=float(given.get("fill", -math.inf)),
+        zero_rows=given.get("zero_rows", ""),
+        grouped=bool(given.get("grouped", 0)),
+    )
+
+    def run(
+        query: Array,
+        key: Array,
+        value: Array,
+        bias: Array | None = None,
+        mask: Array | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        return attend(query, key, value, bias, mask, form, out)
+
+    return run
