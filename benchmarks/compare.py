@@ -1,5 +1,7 @@
 """``python -m benchmarks.compare``: the last results against the baseline. Exit status 1 if anything is worse.
 
+Rows that have a limit of their own are held to that, whatever the baseline says.
+
 Ratios, exponents, counts and bytes a node are compared on every machine,
 absolute times only where the machine is like that of the baseline.
 """
@@ -35,9 +37,14 @@ def main() -> None:
 
 
 def report(baseline: Mapping[str, Any], measured: Mapping[str, Any]) -> int:
-    """Print what is worse, better or not comparable; returns how many rows are worse."""
+    """Print what is worse, beyond its limit or not comparable; returns how many rows are worse or beyond."""
     worse = 0
     for name, after in measured.items():
+        beyond = [row for row in (results.Row(**kept) for kept in after["rows"]) if row.exceeds]
+        worse += len(beyond)
+        for row in beyond:
+            value = row.value if row.ratio is None else row.ratio
+            print(f"{name}: {row.name}: {value:.4g}{results.limit_of(row)}")
         if name not in baseline:
             print(f"{name}: not in the baseline")
             continue

@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks import facts
 from benchmarks.race import IRC
 
@@ -44,6 +46,8 @@ class Row(NamedTuple):
         unit: of what.
         ratio: for a peer: irc's value divided by this one.
         noise: how far apart what was measured lies, as a share of it; of a ratio, that of both together.
+        limit: how much the ratio, or without one the value, may be on any machine; None: no more than in the baseline.
+        low: the lower end of its confidence interval: the row exceeds its limit if this does. None: it is exact.
     """
 
     name: str
@@ -51,6 +55,14 @@ class Row(NamedTuple):
     unit: str
     ratio: float | None = None
     noise: float = 0.0
+    limit: float | None = None
+    low: float | None = None
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether it is beyond its limit, and not by chance."""
+        value = self.value if self.ratio is None else self.ratio
+        return self.limit is not None and (value if self.low is None else self.low) > self.limit
 
 
 class Change(NamedTuple):
@@ -85,6 +97,20 @@ def against_peers(subject: str, samples: Samples, unit: str, own: str = IRC, sca
     return rows
 
 
+def limited(name: str, own: Sequence[float], other: Sequence[float], limit: float) -> Row:
+    """A row of how much of another's time ``own`` takes, pair by pair, with its limit."""
+    ratios = [a / b for a, b in zip(own, other, strict=True)]
+    low, _ = interval(ratios)
+    return Row(name, median(ratios), "times", noise=spread(ratios), limit=limit, low=low)
+
+
+def interval(samples: Sequence[float], resamples: int = 2000) -> tuple[float, float]:
+    """The 95 % confidence interval of the median, by the bootstrap (Efron, 1979)."""
+    taken = np.random.default_rng(0).choice(np.asarray(samples), (resamples, len(samples)))
+    low, high = np.quantile(np.median(taken, 1), (0.025, 0.975))
+    return float(low), float(high)
+
+
 def spread(samples: Sequence[float]) -> float:
     """Half of the distance between the quartiles, as a share of the median."""
     if len(samples) < 2:
@@ -100,7 +126,15 @@ def show(rows: Iterable[Row]) -> None:
         if abs(row.value) >= 1000:
             value = f"{row.value:,.0f}"
         against = "" if row.ratio is None else f"   irc: {row.ratio:.3g} of it"
-        print(f"{row.name:44} {value:>14} {row.unit}{against}")
+        print(f"{row.name:44} {value:>14} {row.unit}{against}{limit_of(row)}")
+
+
+def limit_of(row: Row) -> str:
+    """What to print of a row's limit, if it has one."""
+    if row.limit is None:
+        return ""
+    surely = "" if row.low is None else f", surely {row.low:.3g}"
+    return f"   at most {row.limit:g}{surely}{': EXCEEDED' if row.exceeds else ''}"
 
 
 def save(name: str, rows: Iterable[Row], **details: Any) -> Path:

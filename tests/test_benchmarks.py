@@ -133,6 +133,27 @@ def test_a_regression_is_what_exceeds_the_tolerance(before: Row, after: Row, reg
     assert change.is_regression == regression
 
 
+def test_a_row_exceeds_its_limit_unless_that_may_be_chance(capsys: pytest.CaptureFixture[str]) -> None:
+    twice = results.limited("r/slow", [2.0, 2.1, 1.9, 2.0, 2.0], [1.0] * 5, limit=1.05)
+    unsure = results.limited("r/unsure", [2.0, 0.5, 1.9, 0.6, 2.0], [1.0] * 5, limit=1.05)
+    counted, fewer = Row("r/copies", 1, "copies", limit=0), Row("r/kernels", -1, "kernels", limit=0)
+    assert (twice.value, unsure.value) == (2.0, 1.9)
+    assert [row.exceeds for row in (twice, unsure, counted, fewer)] == [True, False, True, False]
+    assert not Row("r", 9.0, "times").exceeds
+    rows = of(twice, unsure, counted, fewer)
+    assert compare.report({"runtime": rows}, {"runtime": rows}) == 2, "whatever the baseline says"
+    said = capsys.readouterr().out
+    assert "r/slow: 2   at most 1.05, surely 1.9: EXCEEDED" in said and "r/copies: 1   at most 0: EXCEEDED" in said
+
+
+def test_the_interval_of_a_median_holds_it_and_shrinks_with_more_samples() -> None:
+    few, many = ([1 + 0.1 * (i % 5) for i in range(n)] for n in (5, 500))
+    for samples in (few, many):
+        low, high = results.interval(samples)
+        assert 1 <= low <= 1.2 <= high <= 1.4
+    assert results.interval(many)[1] - results.interval(many)[0] < 0.11 < 0.3 < results.interval(few)[1] - 1
+
+
 def test_times_are_compared_only_where_the_machines_agree() -> None:
     rows = Row("t/1", 1.0, "s"), Row("u/1", 1.0, "us/node"), Row("p/1", 1.0, "s", 0.5), Row("n", 1, "nodes")
     rows = (*rows, Row("e", 1.0, "exponent"), Row("m", 1.0, "bytes/node"))

@@ -1,1 +1,1 @@
-"""Benchmarks of runs: what an operator, a chain, a cache, a decoder, branches and whole models take."""
+"""Benchmarks of runs: what an operator, a chain, a cache, a decoder, branches, whole models and passes take."""

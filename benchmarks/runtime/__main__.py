@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from benchmarks import peers, results
 from benchmarks.results import Row
-from benchmarks.runtime import attention, branches, caches, chain, decoder, kernels, memory, models
+from benchmarks.runtime import attention, branches, caches, chain, decoder, kernels, memory, models, passes
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.measure,
@@ -23,10 +23,11 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "branches": branches.measure,
     "memory": memory.measure,
     "models": models.measure,
+    "passes": passes.measure,
 }
 """Name -> what measures it."""
 
-TABLES = ("memory", "models")
+TABLES = ("memory", "models", "passes")
 """Those that print tables of their own."""
 
 
