@@ -114,7 +114,7 @@ class PlannedRuns:
         self._branches = Branches(lowerer)
         self._lock = RLock()
 
-    def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), *, again: bool = True) -> list[Any]:
+    def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), again: bool = True) -> list[Any]:
         """The graph's outputs, in order; as `irc.runtime.plan.Plan.run`.
 
         Args:

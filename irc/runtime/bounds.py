@@ -1,4 +1,4 @@
-"""The scope of a run on its thread: its guard, its scratch memory, and NumPy's silence about floating-point errors.
+"""The scope of a run on its thread: guard, work memory, other threads that help, no warnings of NumPy's.
 
 Kernels ask the *guard* of a run with limits before they allocate much or work for long (`check_bytes`, `check_work`,
 `pace`). Without a guard, only absurd sizes are refused (`irc.runtime.kernels.support.check_size`).
@@ -19,6 +19,9 @@ import numpy as np
 from irc.ir.tensor import Array
 
 T = TypeVar("T")
+
+Share = Callable[[int, Callable[[int], None]], None]
+"""Does as many pieces of work as the number says, each by calling the function with its number."""
 
 
 class Guard(Protocol):
@@ -43,16 +46,24 @@ class Guard(Protocol):
         ...
 
 
+def in_turn(pieces: int, piece: Callable[[int], None]) -> None:
+    """Do all pieces on this thread, one after the other."""
+    for number in range(pieces):
+        piece(number)
+
+
 class _Current(threading.local):
     """What belongs to the run on this thread.
 
     Attributes:
         guard: its guard, or None.
+        share: does pieces of work that may run at once, on as many threads as the run may use.
         scratch: its work memory (`irc.runtime.kernels.scratch`).
         idle: the work memory that the next run takes over; None while one is going on.
     """
 
     guard: Guard | None = None
+    share: Share = staticmethod(in_turn)
 
     def __init__(self) -> None:
         self.scratch: dict[str, Array] = {}
@@ -79,20 +90,21 @@ def float_errors() -> tuple[ContextVar[Any], Any]:
 _ERRORS, _IGNORED = float_errors()
 
 
-def in_own_scope(guard: Guard | None, function: Callable[..., T], *arguments: Any) -> T:
-    """The result of ``function``, called as a run of its own on this thread; kernels in it ask ``guard``, if any.
+def in_own_scope(guard: Guard | None, share: Share, function: Callable[..., T], *arguments: Any) -> T:
+    """The result of ``function``, called as a run of its own on this thread, with these ``guard`` and ``share``.
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
     current = CURRENT
-    errors, guard_around, scratch_around, idle = _ERRORS.get(), current.guard, current.scratch, current.idle
+    around, errors, idle = (current.guard, current.share, current.scratch), _ERRORS.get(), current.idle
     # From here to `try` nothing is called, so no signal handler can raise in between.
-    current.guard, current.scratch, current.idle = guard, {} if idle is None else idle, None
+    current.guard, current.share, current.scratch, current.idle = guard, share, {} if idle is None else idle, None
     try:
         _ERRORS.set(_IGNORED)
         return function(*arguments)
     finally:
-        current.guard, current.idle, current.scratch = guard_around, current.scratch, scratch_around
+        current.idle = current.scratch
+        current.guard, current.share, current.scratch = around
         _ERRORS.set(errors)  # last: once a call has returned, a handler may raise
 
 

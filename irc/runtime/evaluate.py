@@ -10,7 +10,7 @@ from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION
-from irc.runtime.bounds import CURRENT, in_own_scope
+from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.execution import Code, Counters, Run, execute
 from irc.runtime.lowering import Bound
 from irc.runtime.plan import SPECIAL, lower
@@ -45,7 +45,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     code.steps = [kernel_step(Bound().kernel(node), ins, outs, ())]
     code.nodes = [(node, ins, outs)]
     frame = [Run(Counters()), *arrays, *[None] * len(outs)]
-    in_own_scope(CURRENT.guard, execute, code, frame)
+    in_own_scope(CURRENT.guard, in_turn, execute, code, frame)
     return [frame[s] for s in outs]
 
 

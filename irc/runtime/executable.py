@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from irc.errors import Error, suggestion
 from irc.ir.bulk import no_collection
 from irc.ir.fixed_sizes import sizes_text
+from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir.ops.movers import MOVERS
+from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime.arena import PlannedRuns
-from irc.runtime.binding import unsupported
-from irc.runtime.bounds import in_own_scope
+from irc.runtime.binding import reachable_nodes, unsupported
+from irc.runtime.bounds import Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import Limits, Warden, check_limits
 from irc.runtime.inputs import NOTHING, Binding, Held, Inputs
@@ -25,8 +28,8 @@ from irc.runtime.outputs import detach, read_only_view
 from irc.runtime.parts import has_unknown, part_for, unknown_nodes
 from irc.runtime.plan import Lowerer
 from irc.runtime.results import Path, results_of
-from irc.runtime.threads import blas
-from irc.runtime.threads.processors import share_of_time
+from irc.runtime.threads import blas, workers
+from irc.runtime.threads.processors import usable_processors
 from irc.runtime.values import Array, describe, is_mapping
 
 if TYPE_CHECKING:
@@ -36,6 +39,10 @@ if TYPE_CHECKING:
 
 MAX_SIGNATURES = 16
 """Signatures of calls that are kept; a decoder has one for all its steps."""
+
+
+_NEVER_MULTIPLYING = POINTWISE | MOVERS | {CONSTANT, GROUP}
+"""Operators, members of groups among them, whose kernels never call the BLAS: small graphs need not set its threads."""
 
 
 class _Signature(NamedTuple):
@@ -106,6 +113,8 @@ class Executable:
         order = [v.name for v in graph.inputs]
         self._inputs = Inputs(order, inputs, defaults, self.state.objects, self.writes.inputs)
         self._sizes = sizes
+        self._share = _sharing(options.threads)
+        self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(graph))
         self._signatures: dict[Any, _Signature] = {}
 
     def run(
@@ -167,11 +176,12 @@ class Executable:
         if held.loan is not None:
             donated = self._inputs.places(held.lent)
         run = Run(counters, guard or profiler, threads)
+        share = in_turn if guard is not None else self._share if threads is self.options.threads else _sharing(threads)
+        work = guard, share, self._compute, values, run, donated, wanted, held, keep, again
         if self.state.changes:
-            turn = partial(in_own_scope, guard, self._compute, values, run, donated, wanted, held, keep, again)
-            results, kept = self.state.turn(turn)
+            results, kept = self.state.turn(partial(in_own_scope, *work))
         else:
-            results, kept = in_own_scope(guard, self._compute, values, run, donated, wanted, held, keep, again)
+            results, kept = in_own_scope(*work)
         self.counters = counters
         return results, kept, counters
 
@@ -188,12 +198,10 @@ class Executable:
         """The results that are wanted, and those to keep; to be called in a scope of its own."""
         if held.loan is not None:
             held.loan.take()
-        most = run.threads or share_of_time()
-        if most is None:
-            results = self.runs.run(values, run, donated, again=again)
+        if self._may_multiply:
+            results = blas.one_thread().call(self.runs.run, values, run, donated, again)
         else:
-            with blas.threads().at_most(most):
-                results = self.runs.run(values, run, donated, again=again)
+            results = self.runs.run(values, run, donated, again)
         for i in self._known:
             results[i] = read_only_view(results[i])
         state = self.state
@@ -244,6 +252,14 @@ class Executable:
         if output not in self._results:
             raise Error("IRC411", f"the model has no output {output!r}; {suggestion(output, self._results)}")
         return self._results[output].path
+
+
+def _sharing(threads: int | None) -> Share:
+    """What does work on so many threads; None: on as many as pay."""
+    number = usable_processors() if threads is None else threads
+    if number == 1:
+        return in_turn
+    return lambda pieces, piece: workers.share(lambda: piece, pieces, number)
 
 
 def _names(names: Iterable[str], what: str, code: str) -> tuple[str, ...]:

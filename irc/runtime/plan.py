@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir.attributes import tensors_of
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.runtime.binding import may_stay_out, missing, reachable_nodes, unsupported
-from irc.runtime.bounds import CURRENT, in_own_scope
+from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
@@ -94,7 +94,7 @@ class Plan:
             counters: where to count what was done.
             watch: who follows the run, step by step.
         """
-        return in_own_scope(CURRENT.guard, self.call, inputs, Run(counters or Counters(), watch))
+        return in_own_scope(CURRENT.guard, in_turn, self.call, inputs, Run(counters or Counters(), watch))
 
     def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:
         """As `run`, for callers that have silenced NumPy's floating-point warnings.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.bounds import in_own_scope
+from irc.runtime.bounds import in_own_scope, in_turn
 from irc.runtime.kernels import detection
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, run_ort
 
@@ -218,7 +218,7 @@ def test_very_many_bins(op, mode, size):
         rois, attributes = [np.insert(regions(2, 9), 0, [1, 0], axis=1)], {"pooled_shape": list(size)}
     guard = Recorder()
     since = 16 if op == "RoiAlign" else 1
-    (found,) = in_own_scope(guard, run_kernel, op, [X, *rois], attributes, since)
+    (found,) = in_own_scope(guard, in_turn, run_kernel, op, [X, *rois], attributes, since)
     if op == "MaxRoiPool":  # in float32, as ONNX Runtime computes them, some of so many bins reach beyond the region
         np.testing.assert_array_equal(found, exact_max_roi_pool(X, rois[0], size))
     else:
@@ -266,7 +266,7 @@ def test_bins_of_very_many_samples():
         run_kernel("RoiAlign", [X, far, np.array([0])], {}, 16)
     attributes = {"mode": "max", "sampling_ratio": 1 << 20}
     with pytest.raises(Error, match="would take more than"):
-        in_own_scope(Recorder(), run_kernel, "RoiAlign", [X, far, np.array([0])], attributes, 16)
+        in_own_scope(Recorder(), in_turn, run_kernel, "RoiAlign", [X, far, np.array([0])], attributes, 16)
 
 
 def test_samples_at_the_edge_of_the_image():

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from irc.errors import Error
-from irc.runtime.bounds import in_own_scope
+from irc.runtime.bounds import in_own_scope, in_turn
 from irc.runtime.guards.limits import Limits, Warden
 from tests.kernels.helpers import run_kernel
 
@@ -70,7 +70,7 @@ def test_images_larger_than_a_run_may_use_are_not_decoded() -> None:
     data = encoded(Image.new("L", (4000, 4000)))
     assert data.size < 40_000
     with pytest.raises(Error) as caught:
-        in_own_scope(Warden(Limits(bytes=1 << 20)), decode, data)
+        in_own_scope(Warden(Limits(bytes=1 << 20)), in_turn, decode, data)
     assert caught.value.code == "IRC442"
 
 

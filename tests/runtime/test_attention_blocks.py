@@ -509,21 +509,22 @@ def test_two_threads_take_blocks_with_a_blas_of_one_thread_each(threads, monkeyp
     plan = group(PLAIN)
     inputs = numbers(*QKV[1])
     expected = run_plan(plan, *inputs, threads=2)[0][0]
-    barrier, met, all_threads = Barrier(2, timeout=WAIT), set[int](), blas.threads()._get()
+    blas_threads = blas.one_thread()._get
+    barrier, met, all_threads = Barrier(2, timeout=WAIT), set[int](), blas_threads()
     kernel, seen = the_only(Attention, plan).operations[1].kernel, list[int]()
 
     def meeting(x: Any, **out: Any) -> Any:
         if get_ident() not in met and out:
             met.add(get_ident())
             barrier.wait()
-        seen.append(blas.threads()._get())
+        seen.append(blas_threads())
         return kernel(x, **out)
 
     replace(monkeypatch, plan, 1, meeting)
     monkeypatch.setattr(processors, "usable_processors", lambda: 2)
     (found,), _ = run_plan(plan, *inputs, threads=threads)
     close(found, expected)
-    assert len(met) == 2 and set(seen) == {1} and blas.threads()._get() == all_threads
+    assert len(met) == 2 and set(seen) == {1} and blas_threads() == all_threads
 
 
 def test_a_failure_of_none_of_the_operators_is_the_groups(monkeypatch):

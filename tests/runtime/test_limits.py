@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.ir.ops.made_bytes import ENTRY_BYTES
-from irc.runtime.bounds import CURRENT, in_own_scope
+from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.guards.limits import Limits, Warden
 from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
 from tests.kernels.helpers import bind
@@ -380,7 +380,7 @@ def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.M
     monkeypatch.setattr(cast, "PACE_ELEMENTS", 1)
     monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)
     clock = Clock()
-    found = in_own_scope(clock, kernel, *inputs)
+    found = in_own_scope(clock, in_turn, kernel, *inputs)
     assert clock.looks >= least
     np.testing.assert_array_equal(found, wanted)
     assert found.dtype == wanted.dtype

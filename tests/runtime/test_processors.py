@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irc.runtime.threads import blas, processors
+from irc.runtime.threads import processors
 
 CASES = {
     "none of Linux": ("", {}, None),
@@ -66,14 +66,3 @@ def test_the_time_that_a_process_gets(case, tmp_path, monkeypatch):
 def test_more_time_than_processors(tmp_path, monkeypatch):
     limited(tmp_path, monkeypatch, "0::/", {"cpu.max": "1600000 100000"})
     assert processors.usable_processors() == 8
-
-
-def test_products_have_no_more_threads(tmp_path, monkeypatch):
-    every = blas.threads()._get()
-    for number in (1, 64):
-        limited(tmp_path, monkeypatch, "0::/", {"cpu.max": f"{number}00000 100000"})
-        with blas.at_most(None):
-            assert blas.threads()._get() == min(number, every)
-        with blas.at_most(1):
-            assert blas.threads()._get() == 1
-        assert blas.threads()._get() == every

@@ -31,7 +31,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import Options
 from irc.runtime.plan import Lowerer, lower
-from irc.runtime.threads import blas, dispatch, units
+from irc.runtime.threads import dispatch, units
 from irc.runtime.threads.needs import find_needs
 from tests.programs.generator import Program, dense
 from tests.programs.groups import Cut, cuts, regroup
@@ -723,110 +723,6 @@ def test_options_are_taken_by_compile_and_load(tmp_path):
     model.save(path)
     assert irc.load(path).options == Options()
     assert irc.load(path, options).options is options
-
-
-# -- the threads of the BLAS ------------------------------------------------------
-
-
-def test_blas_threads_are_shared_out_and_given_back():
-    now = [8]
-    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
-    seen: list[int] = []
-    for step, user in [
-        ("enter", 1),
-        ("enter", 2),
-        ("enter", 3),
-        ("leave", 2),
-        ("leave", 1),
-        ("leave", 1),
-        ("leave", 3),
-    ]:
-        getattr(threads, step)(user)
-        seen.append(now[0])
-    assert seen == [8, 4, 2, 4, 8, 8, 8]
-
-
-def test_a_run_of_so_many_threads_has_no_more_of_the_blas():
-    now = [8]
-    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
-    with threads.at_most(6):
-        assert now == [6]
-        with threads.at_most(3):
-            assert now == [3]
-        threads.enter(1)
-        threads.enter(2)
-        assert now == [3]  # six for two
-    assert now == [4]
-    threads.leave(1)
-    threads.leave(2)
-    assert now == [8]
-
-
-@pytest.mark.parametrize(("options", "asked", "seen"), [(1, None, 1), (None, 1, 1), (None, None, 8), (1, 3, 3)])
-def test_the_threads_of_a_run_are_those_of_the_blas_too(monkeypatch, options, asked, seen):
-    now = [8]
-    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
-    monkeypatch.setattr(blas, "threads", lambda: threads)
-    found: list[int] = []
-    multiply = np.matmul
-    monkeypatch.setattr(np, "matmul", lambda *args, **given: (found.append(now[0]), multiply(*args, **given))[1])
-    product = graph_of("graph(%x : Float(4, 4)):\n  %y : Float(4, 4) = onnx::MatMul(%x, %x)\n  return (%y)")
-    model = CompiledModel(product, options=Options(threads=options))
-    feeds = {"x": np.ones((4, 4), np.float32)}
-    model.run(feeds, threads=asked)
-    model.profile(feeds, threads=asked)
-    irc.Session(model, {"x": "y"}).run(feeds, threads=asked)
-    assert found == [seen] * 3
-    assert now == [8]
-
-
-def test_the_blas_of_numpy_is_as_before_after_a_run():
-    threads = blas.threads()
-    before = threads._get()
-    run_units(graph_of(BRANCHES), [np.ones((4, 4), np.float32)] * 2, 2)
-    assert threads._get() == before
-
-
-def test_units_share_the_threads_of_the_blas_while_they_run_and_then_give_them_back(monkeypatch):
-    now = [8]
-    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
-    monkeypatch.setattr(blas, "threads", lambda: threads)
-    barrier = threading.Barrier(2, timeout=WAIT)
-    seen: list[int] = []
-    plain = dispatch.execute
-
-    def both_at_once(code: Any, frame: Any) -> None:
-        if any(node.kind == "onnx::MatMul" for node, _, _ in code.nodes):
-            barrier.wait()
-            seen.append(now[0])
-            barrier.wait()
-        plain(code, frame)
-
-    x = np.ones((4, 4), np.float32)
-    with monkeypatch.context() as patch:
-        patch.setattr(dispatch, "execute", both_at_once)
-        run_units(graph_of(BRANCHES), [x, x], 2)
-    assert seen == [4, 4] and now == [8]
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_units_that_fail_give_the_blas_its_threads_back_too(monkeypatch, count):
-    now = [8]
-    threads = blas.Threads(lambda: now[0], lambda number: now.__setitem__(0, number))
-    monkeypatch.setattr(blas, "threads", lambda: threads)
-    seen: list[int] = []
-    plain = dispatch.execute
-
-    def looking(code: Any, frame: Any) -> None:
-        seen.append(now[0])
-        plain(code, frame)
-
-    monkeypatch.setattr(dispatch, "execute", looking)
-    x = np.ones((4, 4), np.float32)
-    with pytest.raises(Error, match="MatMul"):
-        run_units(graph_of(BRANCHES), [x, np.ones((3, 2), np.float32)], count)
-    run_units(graph_of(BRANCHES), [x, x], 1)
-    assert seen[-4:] == [8] * 4 and now == [8]
 
 
 # -- interrupts and callbacks ------------------------------------------------------

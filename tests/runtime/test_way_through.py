@@ -12,7 +12,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Module, Tensor
-from irc.runtime.bounds import CURRENT, float_errors, in_own_scope
+from irc.runtime.bounds import CURRENT, float_errors, in_own_scope, in_turn
 from irc.runtime.executable import MAX_SIGNATURES
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.model import CompiledModel
@@ -207,7 +207,7 @@ def test_a_run_in_the_middle_of_another_has_a_scope_of_its_own() -> None:
     def outer(fails: bool) -> None:
         mine = scratch("test", (4,), np.dtype(np.int64))
         mine[:] = 1
-        guard, address = in_own_scope(guards[1], inner)
+        guard, address = in_own_scope(guards[1], in_turn, inner)
         assert guard is guards[1] and address != mine.ctypes.data and mine.tolist() == [1] * 4
         assert CURRENT.guard is guards[0]
         assert scratch("test", (4,), np.dtype(np.int64)).ctypes.data == mine.ctypes.data
@@ -217,7 +217,7 @@ def test_a_run_in_the_middle_of_another_has_a_scope_of_its_own() -> None:
     def both() -> None:
         for fails in (False, True, False):
             try:
-                in_own_scope(guards[0], outer, fails)
+                in_own_scope(guards[0], in_turn, outer, fails)
             except KeyError:
                 assert fails
             assert CURRENT.guard is None
@@ -232,4 +232,4 @@ def test_work_memory_is_kept_from_run_to_run() -> None:
     def address() -> int:
         return scratch("test of runs", (1000,), np.dtype(np.float32)).ctypes.data
 
-    assert in_own_scope(None, address) == in_own_scope(None, address)
+    assert in_own_scope(None, in_turn, address) == in_own_scope(None, in_turn, address)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -72,8 +71,7 @@ def share(run: Run, start: Callable[[], workers.Piece], blocks: int) -> None:
     """Compute so many ``blocks``, with matrix products in them, on the threads of ``run``, as `workers.share` does."""
     run.counters.tiles += blocks
     threads = min(run.threads or min(processors.usable_processors(), THREADS), blocks)
-    with blas.at_most(1) if threads > 1 else nullcontext():
-        workers.share(start, blocks, threads)
+    blas.one_thread().call(workers.share, start, blocks, threads)
 
 
 class Attention:

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.halves import narrowed, widened
-from irc.runtime.kernels.products import FEW_ROWS, product
+from irc.runtime.kernels.products import FEW_ROWS, LARGE, product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
@@ -78,7 +78,7 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
     if not shape or b.ndim < 2:
         return None
     if b.ndim == 2:
-        if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc:
+        if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc or b.size >= LARGE:
             return None  # of what is in no order, np.dot makes a copy
         row = np.dot(a.ravel(), b)
         if out is None:

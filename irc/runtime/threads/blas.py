@@ -1,86 +1,70 @@
-"""How many threads NumPy's matrix products use, so that simultaneous products do not slow each other down.
+"""One thread for NumPy's matrix products while models run.
 
-NumPy's wheels include OpenBLAS, which starts as many threads as there are
-processors and shares them among all callers. While two units run side by side,
-each gets half of the threads; a run with a limit on its threads uses no more of
-them than that. Another BLAS is left as it is.
+NumPy's wheels include OpenBLAS, which shares each product from some 250,000 multiplications on among as many threads
+as there are processors. They wait for each other: on a busy machine, until the operating system has given the last of
+them a processor, which takes longer than most products. So a run uses one, and large products are cut into parts that
+whichever thread is free makes (`irc.runtime.kernels.products`). The number is one of the whole process: it is as before
+when no run is going on. Another BLAS is left as it is.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import RLock
+from typing import Any, TypeVar
 
 import numpy as np
 
-from irc.runtime.threads.processors import share_of_time
+T = TypeVar("T")
 
 _FOLDERS = ("../numpy.libs", ".dylibs")
 _SUFFIXES = ("64_", "")
 
 
-class Threads:
-    """Shares the threads of the BLAS among its present users.
+class OneThread:
+    """Holds the BLAS to one thread while any of its users is at work.
 
     Args:
-        get: returns how many there are.
+        get: returns how many threads there are.
         put: sets how many there are.
     """
 
     def __init__(self, get: Callable[[], int], put: Callable[[int], object]) -> None:
         self._get = get
         self._put = put
-        self._lock = RLock()
-        self._users: dict[object, int | None] = {}  # with the limits of those that set one
-        self._all = 1
+        self._lock = RLock()  # which a signal handler that runs a model may find taken by its own thread
+        self._users: set[object] = set()
+        self._before: int | None = None  # how many there were before the first user
 
-    def enter(self, user: object, limit: int | None = None) -> None:
-        """``user`` is about to use some of the threads, or limits them for all users; call `leave` afterwards."""
-        with self._lock:
-            if not self._users:
-                self._all = self._get()
-            self._users[user] = limit
-            self._share()
-
-    def leave(self, user: object) -> None:
-        """``user`` needs no threads any more; after the last user, the number is as before the first."""
-        with self._lock:
-            if user in self._users:
-                del self._users[user]
-                self._share()
-
-    @contextmanager
-    def at_most(self, number: int) -> Generator[None]:
-        """While this is open, there are no more than ``number`` for all users together."""
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The result of ``function``, during which the BLAS has one thread."""
         user = object()
         try:
-            self.enter(user, number)
-            yield
+            with self._lock:
+                self._users.add(user)
+                threads = self._get()
+                if self._before is None:  # asked last: a handler may have come until here
+                    self._before = threads
+                if threads > 1:
+                    self._put(1)
+            return function(*arguments)
         finally:
-            self.leave(user)
-
-    def _share(self) -> None:
-        if self._all > 1:
-            limits = [limit for limit in self._users.values() if limit is not None]
-            sharing = len(self._users) - len(limits)
-            self._put(max(1, min([self._all, *limits]) // max(1, sharing)))
+            with self._lock:
+                self._users.discard(user)
+                if not self._users and self._before is not None:
+                    before, self._before = self._before, None
+                    if before > 1:
+                        self._put(before)
 
 
 @cache
-def threads() -> Threads:
-    """The threads of NumPy's BLAS; if that BLAS is not known, setting their number has no effect."""
+def one_thread() -> OneThread:
+    """What holds NumPy's BLAS to one thread; if that BLAS is not known, it has no effect."""
     found = _functions()
-    return Threads(*found) if found else Threads(lambda: 1, lambda number: None)
-
-
-def at_most(number: int | None) -> AbstractContextManager[None]:
-    """While this is open, the BLAS has no more than ``number`` threads; None: than this process can keep busy."""
-    number = number or share_of_time()
-    return nullcontext() if number is None else threads().at_most(number)
+    return OneThread(*found) if found else OneThread(lambda: 1, lambda number: None)
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:

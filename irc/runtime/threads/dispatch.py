@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Code, Counters, Frame, Run, Slots, execute
-from irc.runtime.threads import blas, workers
+from irc.runtime.threads import workers
 
 if TYPE_CHECKING:
     from irc.runtime.threads.units import Schedule
@@ -131,7 +131,6 @@ class _Dispatch:
         self._readers = dict(plan.readers)
         self._left = len(plan.units)
         self._running = 0
-        self._blas = blas.threads()
 
     def run(self, threads: int) -> None:
         """Run all units; raise what the first that fails has raised."""
@@ -140,16 +139,14 @@ class _Dispatch:
     def _work(self) -> None:
         """Run units as they become ready, until none is left or one has failed."""
         while (number := self._next()) is not None:
-            user, counters = object(), Counters()
+            counters = Counters()
             try:
-                self._blas.enter(user)
                 local = self._begin(number, counters)
                 execute(self._plan.units[number].code, local)
                 self._end(number, local, counters)
             except BaseException as error:  # an interrupt too; known before any thread looks for the next unit
                 self._crew.fail(error)
             finally:
-                self._blas.leave(user)
                 with self._crew.lock:
                     self._running -= 1
                     self._crew.wake()
