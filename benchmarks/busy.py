@@ -24,6 +24,12 @@ from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 MOST = 1.5
 """How many times as much as in ONNX Runtime a model may slow down."""
 
+RUNS = 3
+"""Timed one after the other; another one before them is not."""
+
+PAUSE = 0.05
+"""Seconds before these: until then, threads of the other look for more work and keep a processor busy."""
+
 PEER = "onnxruntime"
 
 Runners = Mapping[str, Callable[[Any], Any]]
@@ -46,13 +52,16 @@ def busy(processes: int) -> Generator[None]:
 
 
 def times(runners: Runners, feeds: Any, turns: int) -> dict[str, float]:
-    """The median of the seconds that each takes, in turns."""
+    """The median of the seconds that each takes, in turns of `RUNS` runs each."""
     found: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(turns):
         for name, run in runners.items():
-            begin = time.perf_counter()
+            time.sleep(PAUSE)
             run(feeds)
-            found[name].append(time.perf_counter() - begin)
+            for _ in range(RUNS):
+                begin = time.perf_counter()
+                run(feeds)
+                found[name].append(time.perf_counter() - begin)
     return {name: median(seconds) for name, seconds in found.items()}
 
 
@@ -61,7 +70,6 @@ def slowdown(name: str, turns: int, processes: int) -> float:
     model = randomize_weights(bundled_model(name), seed=0)
     feeds = seeded_inputs(model, seed=1)
     runners = {IRC: irc.compile(model).run, PEER: peers.runners(model)[PEER]}
-    times(runners, feeds, 3)
     quiet = times(runners, feeds, turns)
     with busy(processes):
         loaded = times(runners, feeds, turns)
@@ -74,7 +82,7 @@ def slowdown(name: str, turns: int, processes: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.busy", description=__doc__)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"only these, of {', '.join(BUNDLED)}")
-    parser.add_argument("--turns", type=int, default=15, help="how often each is timed (default 15)")
+    parser.add_argument("--turns", type=int, default=7, help=f"turns of {RUNS} runs each (default 7)")
     parser.add_argument("--processes", type=int, default=4, help="how many other processes compute (default 4)")
     options = parser.parse_args()
     unknown = set(options.models) - set(BUNDLED)

@@ -12,13 +12,12 @@ from irc.runtime.values import integer
 
 @dataclass(frozen=True)
 class Options:
-    """How a compiled model runs. Results are the same whatever they are, but for the last digits of products.
+    """How a compiled model runs. Results are the same whatever they are.
 
     Args:
-        threads: how many threads may work at one run, that of the caller included. Fusion groups on large arrays use
-            them for blocks; with two or more given here, branches of the graph that do not need each other also run
-            side by side, and the threads of NumPy's matrix products, no more than given here, are shared out among
-            those that do so at a time. None: as many as pay, for blocks and matrix products alone.
+        threads: how many threads may work at one run, that of the caller included. Large matrix products, and fusion
+            groups on large arrays, are shared among them; with two or more given here, branches of the graph that do
+            not need each other also run side by side. None: as many as pay, without branches.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Raises:
