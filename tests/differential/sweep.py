@@ -305,8 +305,8 @@ def _widened(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     if value.is_floating_point():
-        return value.to(torch.float64)
-    return value.to(torch.complex128) if value.is_complex() else value.clone()
+        return value.to(torch.float64, copy=True)
+    return value.to(torch.complex128, copy=True) if value.is_complex() else value.clone()
 
 
 def _wide(x: Array) -> Array:

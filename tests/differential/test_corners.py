@@ -11,6 +11,7 @@ import irc
 from irc.frontend.torchscript.live import graph_of
 from tests.differential.helpers import Typed, compare
 from tests.runtime.test_aten_corners import CALLS, EXACT, REFUSALS
+from tests.runtime.test_aten_edges import REFUSED, STRIDES, VALUES
 
 torch: Any = pytest.importorskip("torch")
 
@@ -24,6 +25,14 @@ def _given(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_torch_agrees(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
     outputs = len(expected) if isinstance(expected, tuple) else 1
     compare(kind if "::" in kind else f"aten::{kind}", *_given(arguments), outputs=outputs)
+
+
+RESULTS = {"embedding_bag": 4, "linalg_cholesky_ex": 2, "native_dropout": 2}
+
+
+@pytest.mark.parametrize(("kind", "arguments", "expected"), [*VALUES, *REFUSED, *STRIDES])
+def test_torch_agrees_at_the_edges(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
+    compare(f"aten::{kind}", *_given(arguments), outputs=RESULTS.get(kind, 1))
 
 
 @pytest.mark.filterwarnings("ignore")  # TorchScript is deprecated

@@ -54,10 +54,10 @@ def _random_slopes(
     lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Function:
     """One slope for all negative numbers, the mean; in training one for each, drawn evenly between the bounds."""
-    if not training:
-        return _leaky_relu((lower + upper) / 2)
     if not lower <= upper:
         raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
+    if not training:
+        return _leaky_relu((lower + upper) / 2)
 
     def function(x: Array, out: Array) -> None:
         slopes = (lower + (upper - lower) * uniform(x.shape)).astype(x.dtype)
@@ -70,7 +70,7 @@ def _elu(alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Function
     def function(x: Array, out: Array) -> None:
         real = x.dtype.type
         negative: Array = np.expm1(numerics.at_most(x, np.zeros((), x.dtype)) * real(input_scale)) * real(alpha * scale)
-        np.copyto(out, np.where(x > 0, x * real(scale), negative))
+        np.copyto(out, np.where(x >= 0, x * real(scale), negative))
 
     return function
 

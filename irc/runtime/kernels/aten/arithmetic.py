@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.types import INT
+from irc.ir.types import INT, SCALAR
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
-from irc.runtime.kernels.aten.element_types import BOOL, element_of, is_floating, is_integral, result_type, tensor
+from irc.runtime.kernels.aten.element_types import (
+    BOOL,
+    as_float,
+    element_of,
+    is_floating,
+    is_integral,
+    result_type,
+    tensor,
+)
 from irc.runtime.kernels.aten.pointwise import (
     Computation,
     Compute,
@@ -353,7 +361,18 @@ def _float_power_in_place(x: Array, y: Operand) -> Computation:
 
 
 def _with_exponent(x: Array, y: Array) -> Computation:
-    return _times(x, pointwise.run(_power(2.0, y)))
+    """``x * 2 ** y``; by integers without the power, which may not fit into the element type of the result."""
+    if not is_integral(y.dtype) or x.dtype.kind == "c":
+        return _times(x, pointwise.run(_power(2.0, y)))
+
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        return np.ldexp(a, np.clip(b, -_FARTHEST, _FARTHEST).astype(np.int32), out=out)
+
+    return Computation(compute, (x, y), as_float(result_type(x, y)))
+
+
+_FARTHEST = 1 << 13
+"""Exponents beyond which no float of 64 bits is left."""
 
 
 _times = of_two(np.multiply)
@@ -381,14 +400,17 @@ register("ldexp", _with_exponent, python=two(math.ldexp))
 table({"floordiv": _floor_of_quotient})
 
 
-def _power_python(result: Any) -> Kernel:
-    """Two integers give an integer or a float, as declared; complex numbers a complex one, others a float."""
+def _power_python(result: Any, operands: tuple[Any, ...]) -> Kernel:
+    """Two integers give an integer or a float, as declared; complex numbers a complex one, others a float.
+
+    Negative powers of 0 are refused, but not of what is declared as any number: these have the arithmetic of tensors.
+    """
     floats = on_numbers(np.float_power)  # np.power takes the square root of -inf for its power
 
     def run(x: Any, y: Any) -> Any:
         if isinstance(x, complex) or isinstance(y, complex):
             return floats(x, y)
-        if x == 0 and y < 0:
+        if x == 0 and y < 0 and SCALAR not in operands:
             raise Error("IRC424", f"0 cannot be raised to the power {y}, which is negative")
         if result != INT or y < 0:
             return floats(x, y)
@@ -399,10 +421,14 @@ def _power_python(result: Any) -> Kernel:
 
 @by_node("pow")
 def power(node: Node) -> Kernel:
-    python = _power_python(getattr(next(iter(node.outputs), None), "type", None))
+    result = getattr(next(iter(node.outputs), None), "type", None)
+    python = _power_python(result, tuple(value.type for value in node.inputs))
 
     def run(x: Operand, y: Operand, *, out: Array | None = None) -> Any:
-        return pointwise.run(_power(x, y), into=out) if is_array(x) or is_array(y) else python(x, y)
+        if not is_array(x) and not is_array(y):
+            return python(x, y)
+        found = pointwise.run(_power(x, y), into=out)
+        return found if is_array(x) or out is not None else np.asarray(found, order="C")
 
     return run
 

@@ -45,7 +45,7 @@ def embedding_bag(
         ends = np.cumsum(sizes)
         for bag in np.flatnonzero(sizes):
             its = slice(ends[bag] - sizes[bag], ends[bag])
-            largest = rows[its].argmax(0)
+            largest = _first_largest(rows[its])
             out[bag] = np.take_along_axis(rows[its], largest[None], 0)[0]
             chosen[bag] = indices[used][its][largest]
     else:
@@ -56,6 +56,12 @@ def embedding_bag(
         sizes = chosen = np.zeros(offsets.size, number)
         bags = bags[:0] if padding_idx is None and _is_fast(weight, factors) else bags
     return out.astype(weight.dtype, copy=False), bags, sizes, chosen.copy()
+
+
+def _first_largest(rows: Array) -> Array:
+    """Row of the largest element in each column: the first if that is NaN; other NaNs are passed over."""
+    known = np.where(np.isnan(rows), -np.inf, rows)
+    return np.where(np.isnan(rows[0]), 0, known.argmax(0))
 
 
 def _check(weight: Array, indices: Array, offsets: Array, mode: int, factors: Array | None) -> None:

@@ -89,9 +89,18 @@ def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed:
 
 
 def _formatted(y: Array, x: Array, weight: Array) -> Array:
-    """Channels last if the input or the weights lie so."""
+    """Channels last if the input or the weights lie so. Of one spatial axis, the input is made contiguous before."""
+    if y.ndim == 3:
+        is_last = layout.format_of(_as_images(weight)) or (x.flags.c_contiguous and layout.format_of(_as_images(x)))
+        return np.swapaxes(np.ascontiguousarray(np.swapaxes(y, 1, 2)), 1, 2) if is_last else y
     memory_format = layout.format_of(x) or layout.format_of(weight)
     return layout.in_format(y, memory_format) if memory_format else y
+
+
+def _as_images(x: Array) -> Array:
+    """(N, C, L) as (N, C, 1, L), with the strides that torch gives the new axis."""
+    n, c, length = x.strides
+    return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], 1, x.shape[2]), (n, c, length * x.shape[2], length))
 
 
 def conv_transpose(

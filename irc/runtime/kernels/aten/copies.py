@@ -18,7 +18,6 @@ from irc.runtime.kernels.aten.element_types import (
     element_of,
     overwrite,
     promote,
-    tensor,
 )
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
@@ -94,7 +93,7 @@ def _type_as(x: Array, other: Array) -> Array:
 
 def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
     check_writable(x)
-    array: Array = source if is_array(source) else tensor(source, x.dtype)
+    array: Array = source if is_array(source) else element_of(source, x.dtype)
     if array.ndim > x.ndim:
         raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into one of {list(x.shape)}")
     try:
@@ -248,6 +247,12 @@ def _flipped(x: Array, dims: Any) -> Array:
     return out
 
 
+def _turned(x: Array, dim: int) -> Array:
+    if x.ndim <= dim:
+        raise Error("IRC421", f"there is no dimension {dim} to flip in the shape {list(x.shape)}")
+    return _flipped(x, (dim,))
+
+
 def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
     by, along = sizes_of(shifts), sizes_of(dims)
     if not along:
@@ -266,6 +271,10 @@ def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
 
 def _rotate(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     first, second = axes_in(dims, x.ndim)
+    if k % 4 == 0:
+        return np.array(x, order="C")
+    if k % 2 == 0:
+        return _flipped(x, (first, second))
     return np.array(np.rot90(x, k, (first, second)))
 
 
@@ -376,8 +385,8 @@ table(
         "tile": _tile,
         "repeat_interleave": _repeat_interleave,
         "flip": _flipped,
-        "fliplr": one(lambda x: _flipped(x, 1)),
-        "flipud": one(lambda x: _flipped(x, 0)),
+        "fliplr": one(lambda x: _turned(x, 1)),
+        "flipud": one(lambda x: _turned(x, 0)),
         "roll": _roll,
         "rot90": _rotate,
         "tril": _triangle(False),

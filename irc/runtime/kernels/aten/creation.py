@@ -12,6 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
+    COMPLEX64,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -25,6 +26,8 @@ from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.support import AnyDType, Array, check_size, counting
 from irc.runtime.values import is_array
+
+COMPLEX128 = np.dtype(np.complex128)
 
 # Arguments that say where and how: (dtype, layout, device, pin_memory), for `like` memory_format too. All but the
 # first and the last are the same to irc.
@@ -114,28 +117,39 @@ def arange(*arguments: Any) -> Array:
     return (np.float64(start) + steps * np.float64(step)).astype(dtype)
 
 
+def _type_between(start: Any, end: Any) -> AnyDType:
+    """Element type of numbers between two, where none is asked for."""
+    is_complex = any(v.dtype.kind == "c" if is_array(v) else isinstance(v, complex) for v in (start, end))
+    return COMPLEX64 if is_complex else FLOAT32
+
+
 def _linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *options: Any) -> Array:
-    element = dtype_of(dtype, FLOAT32)
+    element = dtype_of(dtype, _type_between(start, end))
     return _evenly(start, end, steps, element).astype(element)
 
 
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
-    element = dtype_of(dtype, FLOAT32)
-    exponents = _evenly(start, end, steps, FLOAT64 if element == FLOAT32 else element).astype(np.float64)
-    return np.power(float(base), exponents).astype(element)
+    element = dtype_of(dtype, _type_between(start, end))
+    exponents = _evenly(start, end, steps, FLOAT64 if element == FLOAT32 else element)
+    if element.kind == "c":
+        return np.power(complex(base), exponents).astype(element)
+    return np.power(float(base), exponents.astype(np.float64)).astype(element)
 
 
 def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
     """Numbers from ``start`` to ``end``, which are elements of type ``element``; between integers there are floats."""
-    if element == BOOL:
-        raise Error("IRC423", "there are no steps between bools")
     if np.ndim(start) or np.ndim(end):
         raise Error("IRC421", f"steps go from one number to another, not from {np.shape(start)} to {np.shape(end)}")
     check_size((steps,), FLOAT64)
-    low, high = (v.astype(np.float64).item() for v in (element_of(start, element), element_of(end, element)))
-    within = wide(element) if element.kind in "fV" else FLOAT64
+    within = wide(element) if element.kind in "fV" else COMPLEX128 if element.kind == "c" else FLOAT64
+    if not steps:
+        return np.empty(0, within)
+    low: Any = element_of(start, element).astype(within).item()
     if steps == 1:
         return np.full(1, low, within)
+    if element == BOOL:
+        raise Error("IRC423", "there are no steps between bools")
+    high: Any = element_of(end, element).astype(within).item()
     step = within.type((high - low) / (steps - 1))
     places: Array = counting(steps)
     # From both ends, so that both are exact.
@@ -177,7 +191,8 @@ def from_python(data: Any, dtype: int | None = None, *options: Any) -> Array:
             raise Error("IRC423", f"a tensor cannot be made of {kind.__name__}")
     own = number_dtype(max(kinds, key=_RANK.__getitem__)()) if kinds else FLOAT32
     element = dtype_of(dtype, own)
-    return np.array(numbers, None if numbers else element).astype(element).reshape(shape)
+    # Numbers become elements of the default type first: 0.1 as float64 has the digits of a float32, as in TorchScript.
+    return np.array(numbers, None if numbers else element).astype(own).astype(element).reshape(shape)
 
 
 def _shape(data: Any, numbers: list[Any]) -> tuple[int, ...]:

@@ -32,7 +32,13 @@ def _dropped_together(x: Array) -> tuple[int, ...]:
 
 
 def factors(x: Array, p: float, features: bool = False) -> Array:
-    """What to multiply ``x`` by: 0 where something is dropped, 1 / (1 - p) elsewhere; Error unless ``0 <= p <= 1``."""
+    """What to multiply ``x`` by: 0 where something is dropped, 1 / (1 - p) elsewhere; Error unless ``0 <= p <= 1``.
+
+    Integers are dropped all or none.
+    """
+    if p == 1:
+        return np.zeros((), x.dtype)
+    check_result(x, FLOAT32)
     return np.asarray(_kept(_dropped_together(x) if features else x.shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
 
 
@@ -49,7 +55,6 @@ def _dropout_in_place(features: bool) -> Callable[..., Array]:
         _check_probability(p)
         if train and p:
             check_writable(x)
-            check_result(x, FLOAT32)
             np.multiply(x, factors(x, p, features), out=x)
         return x
 
@@ -61,6 +66,7 @@ def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Arra
         return x, np.empty_like(x)
     if train is False or p == 0:  # None means training, too
         return x.copy(), np.ones(x.shape, bool)
+    check_result(x, FLOAT32)
     kept = _kept(x.shape, p)
     return np.asarray(x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
 
@@ -72,9 +78,12 @@ def _alpha_dropout(features: bool) -> Callable[..., Array]:
         _check_probability(p)
         if not train or p == 0 or not x.size:
             return x
+        if p == 1:
+            return np.asarray(x * x.dtype.type(0))
+        check_result(x, FLOAT32)
         saturation = -1.7580993408473766
         kept = _kept(_dropped_together(x) if features else x.shape, p)
-        scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p)) if p < 1 else 0.0
+        scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p))
         return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
 
     return run

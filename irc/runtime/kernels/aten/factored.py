@@ -25,6 +25,14 @@ def _telling(compute: Callable[..., Array]) -> Callable[..., tuple[Array, Array]
     return run
 
 
+def _cholesky_telling(x: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+    """The factor, and 1 plus the place of the first pivot that is not a number, 0 without one."""
+    factor = cholesky(x, upper)
+    is_nan = np.isnan(np.diagonal(factor, axis1=-2, axis2=-1))
+    place = np.argmax(is_nan, -1) + 1 if is_nan.shape[-1] else np.zeros(is_nan.shape[:-1])
+    return factor, np.where(is_nan.any(-1), place, 0).astype(np.int32)
+
+
 # -- by Cholesky's factors -------------------------------------------------------
 
 
@@ -76,7 +84,7 @@ def _along(x: Array, y: Array, dim: int = -1) -> Array:
 
 table(
     {
-        "linalg_cholesky_ex": _telling(cholesky),
+        "linalg_cholesky_ex": _cholesky_telling,
         "linalg_inv_ex": _telling(inverse),
         "linalg_solve_ex": _telling(solve),
         "cholesky_solve": _solve_by_factor,

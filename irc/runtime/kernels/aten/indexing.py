@@ -272,7 +272,7 @@ def _renormalise(x: Array, indices: Array, max_norm: float, norm_type: float) ->
     if x.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() < len(x)):
         raise Error("IRC420", f"indices name no rows of a tensor of shape {list(x.shape)}")
     rows = np.unique(indices)
-    lengths = np.linalg.norm(x[rows].astype(np.float64), norm_type, 1)
+    lengths = np.linalg.norm(np.abs(x[rows]).astype(np.float64), norm_type, 1)
     is_long = lengths > max_norm
     x[rows[is_long]] *= (max_norm / (lengths[is_long, None] + 1e-7)).astype(x.dtype)
     return x
@@ -359,6 +359,8 @@ def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
 def _one_hot(x: Array, num_classes: int = -1) -> Array:
     if x.dtype != INT64:
         raise Error("IRC423", f"class numbers are of int64, not of {x.dtype.name}; convert them")
+    if not x.size and num_classes == -1:
+        raise Error("IRC424", "without class numbers, the number of classes must be given")
     if x.size and x.min() < 0:
         raise Error("IRC424", "class numbers must not be negative")
     count = (int(x.max()) + 1 if x.size else 0) if num_classes == -1 else num_classes
@@ -389,6 +391,8 @@ def _select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
 def _slice_scatter(
     x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
+    if step < 1:
+        raise Error("IRC424", f"a slice has a positive step, not {step}")
     out = layout.copy(x)
     return _replace(out, source, part(out, axis_in(dim, x.ndim), start, end, step))
 

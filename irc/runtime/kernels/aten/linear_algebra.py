@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import pointwise
-from irc.runtime.kernels.aten.element_types import dtype_of, real_type, result_type, tensor
+from irc.runtime.kernels.aten.element_types import FLOAT32, dtype_of, real_type, result_type, tensor
 from irc.runtime.kernels.aten.matmul import product
 from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
@@ -185,6 +185,8 @@ def _log_of_determinant(x: Array) -> Array:
 
 def _matrix_power(x: Array, n: int) -> Array:
     what = "a power of a matrix"
+    if is_half(x.dtype) and n >= 0:
+        return _matrix_power(x.astype(FLOAT32), n).astype(x.dtype)
     if n < 0 or x.dtype.kind not in "iu":
         square(x, what)
     _check_square(x, what)

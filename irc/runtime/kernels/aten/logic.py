@@ -80,7 +80,10 @@ def equal(x: Array, y: Array) -> bool:
 def is_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     if not (rtol >= 0 and atol >= 0):
         raise Error("IRC424", f"tolerances are {rtol} and {atol}; they must not be negative")
-    return np.asarray(np.isclose(x, y, rtol, atol, equal_nan))
+    found = np.isclose(x, y, rtol, atol, equal_nan)
+    out = layout.empty(np.shape(found), BOOL, (x, y))
+    np.copyto(out, found)
+    return out
 
 
 @aten("allclose")

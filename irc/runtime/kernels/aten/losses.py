@@ -17,6 +17,7 @@ from irc.runtime.kernels.aten.element_types import (
     element_of,
     is_floating,
     is_integral,
+    promote,
     real_type,
     result_type,
     wide,
@@ -41,7 +42,7 @@ def reduced(loss: Array, reduction: int, dtype: Any) -> Array:
         if reduction == MEAN:
             raise Error("IRC423", f"a loss of {dtype.name} has no mean; convert what it is of")
         return np.asarray(np.sum(loss, dtype=INT64))
-    total = np.sum(loss, dtype=np.float64)
+    total = np.sum(loss, dtype=np.complex128 if dtype.kind == "c" else np.float64)
     if reduction == MEAN:
         total = total / loss.size if loss.size else np.float64(np.nan)
     return np.asarray(total).astype(dtype)
@@ -64,9 +65,15 @@ def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
     return d if beta == 0 else np.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
 
 
-def _huber(a: Array, b: Array, delta: float = 1.0) -> Any:
-    d = np.abs(a - b)
-    return np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+def _huber(x: Array, target: Array, reduction: int = MEAN, delta: float = 1.0) -> Array:
+    """Of the element type of ``x``, whatever that of the target is."""
+    if delta <= 0:
+        raise Error("IRC424", f"huber_loss is quadratic up to a distance above 0, not up to {delta}")
+    both = result_type(x, target)
+    if is_integral(both):
+        raise Error("IRC423", f"huber_loss is not defined on {both.name}; convert to floats first")
+    d = np.abs(x.astype(wide(both), copy=False) - target.astype(wide(both), copy=False))
+    return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction, x.dtype)
 
 
 def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
@@ -156,7 +163,10 @@ def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> A
     dtype = as_float(result_type(x, y))
     shape = broadcast_shape(x.shape, y.shape)
     a, b = (np.broadcast_to(v.astype(wide(dtype)), shape) for v in (x, y))
-    sizes = [np.maximum(np.sqrt(np.sum(v * v, dim, keepdims=True)), eps) for v in (a, b)]
+    if not eps >= 0:
+        raise Error("IRC424", f"the least length is {eps}; it must not be negative")
+    double = np.dtype(np.complex128) if dtype.kind == "c" else FLOAT64  # in which squares do not overflow
+    sizes = [np.maximum(np.sqrt(np.sum(np.square(v.astype(double)), dim, keepdims=True)), eps) for v in (a, b)]
     return np.asarray(np.sum(a / sizes[0] * (b / sizes[1]), dim)).astype(dtype)
 
 
@@ -201,7 +211,7 @@ table(
         "mse_loss": _elementwise(two(lambda a, b: np.square(a - b))),
         "l1_loss": _elementwise(two(lambda a, b: np.abs(a - b))),
         "smooth_l1_loss": _elementwise(_smooth_l1),
-        "huber_loss": _elementwise(_huber),
+        "huber_loss": _huber,
         "kl_div": _elementwise(_kl_div),
         "binary_cross_entropy": _cross_entropy_of_chances,
         "binary_cross_entropy_with_logits": _cross_entropy_of_logits,
@@ -248,7 +258,9 @@ def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: in
 def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
     if is_integral(x.dtype):
         raise Error("IRC423", "soft_margin_loss is not defined on integers; convert them first")
-    _, (a, t) = _floats(x, target)
+    dtype, (a, t) = _floats(x, target)
+    if dtype.kind == "c":
+        return reduced(np.log(1 + np.exp(-t * a)), reduction, dtype)
     return reduced(np.logaddexp(0, -t * a), reduction, x.dtype)
 
 
@@ -281,12 +293,19 @@ def _triplet_margin(
 
 
 def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
-    dtype, (a, b) = _floats(x, y)
     if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
         shapes = f"{list(x.shape)}, {list(y.shape)} and {list(target.shape)}"
         raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes}")
-    sizes = (np.sum(a * a, -1) + 1e-12) * (np.sum(b * b, -1) + 1e-12)
-    cosine = np.sum(a * b, -1) / np.sqrt(sizes)
+    dtype = promote(as_float(x.dtype), as_float(y.dtype))
+
+    def summed(a: Array, b: Array) -> Array:
+        """Products of integers are integers, which wrap around."""
+        own = result_type(a, b)
+        a, b = a.astype(wide(own), copy=False), b.astype(wide(own), copy=False)
+        return np.sum(a * b, -1).astype(wide(dtype), copy=False)
+
+    sizes = (summed(x, x) + 1e-12) * (summed(y, y) + 1e-12)
+    cosine = summed(x, y) / np.sqrt(sizes)
     loss = np.where(target == 1, 1 - cosine, 0) + np.where(target == -1, np.maximum(cosine - margin, 0), 0)
     return reduced(loss, reduction, dtype)
 

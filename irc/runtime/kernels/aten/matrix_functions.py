@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import INT64, real_type
+from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, real_type
 from irc.runtime.kernels.aten.linear_algebra import column_major, matrices, solved, square
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.solving import of_many
@@ -26,6 +26,8 @@ _REACH = 5.371920351148152
 
 def _exponential(x: Array) -> Array:
     """Scaled down until the quotient is exact, then squared as often as it was halved."""
+    if x.dtype.kind == "V":
+        return _exponential(x.astype(FLOAT32)).astype(x.dtype)
     square(x, "an exponential of a matrix")
     if not x.size:
         return x.copy()

@@ -10,14 +10,14 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, wide
+from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
-from irc.runtime.kernels.support import Array, axis_in
+from irc.runtime.kernels.support import Array, axis_in, broadcast_shape
 
 
 def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
@@ -55,7 +55,13 @@ def batch_norm(
     else:
         mean = _by_channel(running_mean, x, double, 0)
         variance = _by_channel(running_var, x, double, 1)
-    factor = _by_channel(weight, x, double, 1) / np.sqrt(variance + eps)
+    spread = np.sqrt(variance + eps)
+    if training and eps == 0:
+        spread[spread == 0] = np.inf  # elements that are all the same are at their mean
+    factor = _by_channel(weight, x, double, 1) / spread
+    if not np.isfinite(factor).all():  # x * factor + shift would subtract infinities
+        centred = (x - mean) * factor + _by_channel(bias, x, double, 0)
+        return layout.in_format(centred.astype(x.dtype), layout.format_of(x))
     shift = _by_channel(bias, x, double, 0) - mean * factor
     out = layout.empty_in_format(x.shape, x.dtype, layout.format_of(x))
     within = wide(x.dtype)
@@ -177,15 +183,20 @@ def _native_group_norm(
 
 
 def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
-    """``g`` times the direction of ``v``: along all axes but ``dim`` it has norm 1; along all if that is -1."""
-    if g.dtype != v.dtype:
-        raise Error("IRC423", f"the length is of {g.dtype.name}, the direction of {v.dtype.name}; convert one")
+    """``g`` times the direction of ``v``, which has norm 1 along all axes but ``dim``, or along all if that is -1.
+
+    ``g`` has one length for each index along ``dim`` if that is the first or the last; else it broadcasts.
+    """
     axis = None if dim == -1 else axis_in(dim, v.ndim)
+    dtype = result_type(v, g)
     within = v.astype(wide(v.dtype), copy=False)
     norm = vector_norm(within, 2, [i for i in range(v.ndim) if i != axis], True)
-    if g.size != norm.size:
-        raise Error("IRC421", f"{norm.size} lengths are needed, not those of shape {list(g.shape)}")
-    return (within * (g.reshape(norm.shape) / norm)).astype(v.dtype, copy=False)
+    if axis in (0, v.ndim - 1) and g.size == norm.size:
+        g = g.reshape(norm.shape)
+    elif broadcast_shape(v.shape, g.shape) != v.shape:
+        raise Error("IRC421", f"lengths of shape {list(g.shape)} do not fit directions of {list(v.shape)}")
+    lengths = g.astype(wide(dtype), copy=False) / norm.astype(wide(dtype), copy=False)
+    return (within * lengths).astype(dtype, copy=False)
 
 
 def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:

@@ -17,6 +17,7 @@ from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.pool import argmax_windows, count_taps, lowest, reduce_windows
 from irc.runtime.kernels.support import Array, check_size, counting, is_half
 from irc.runtime.kernels.windows import Axes
+from irc.runtime.values import is_sequence
 
 
 def _batched(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,10 +91,14 @@ def _average(
     axes = _axes(x, rank, kernel_size, stride, padding, 1, ceil_mode)
     wide = x.astype(np.float32) if is_half(x.dtype) else x
     sums = reduce_windows(wide, axes, np.add, 0)
+    if divisor_override == 0:
+        raise Error("IRC424", "an average is not divided by 0")
     counts: Any = np.array(1, wide.dtype)
     for axis in axes:
         counts = np.multiply.outer(counts, count_taps(axis, count_include_pad).astype(wide.dtype))
     divisor = counts if divisor_override is None else wide.dtype.type(divisor_override)
+    if x.dtype.kind in "iu":  # exactly, towards zero
+        return np.asarray((sums - np.fmod(sums, divisor)) // divisor)
     return (sums / divisor).astype(x.dtype, copy=False)
 
 
@@ -106,6 +111,8 @@ def _parts(size: int, count: int) -> list[tuple[int, int]]:
 
 
 def _targets(x: Array, rank: int, output_size: Any) -> tuple[int, ...]:
+    if is_sequence(output_size) and len(output_size) != rank:
+        raise Error("IRC424", f"the result has {rank} sizes, not {len(output_size)}")
     given = spread(output_size, rank, "output_size") if None not in sizes_of(output_size) else tuple(output_size)
     targets = tuple(n if t is None else t for t, n in zip(given, x.shape[2:], strict=True))
     if 0 in x.shape[1:]:

@@ -149,8 +149,13 @@ def _warn(message: str, stacklevel: int = 2) -> None:
 
 
 def part_of(value: str, start: int, end: int) -> str:
-    """A slice of a string; -1 as its end is the string's."""
-    return value[start : len(value) + 1 + end if end < 0 else end]
+    """The characters from ``start`` to before ``end``; of negative numbers, -1 as the end is the string's."""
+    return value[start : max(len(value) + 1 + end, 0) if end < 0 else end]
+
+
+def start_in(value: str, start: int) -> int:
+    """Position that ``start`` names: negative numbers count from the end of the string, and stop at its first one."""
+    return start if start >= 0 else max(start + len(value), 0)
 
 
 def _starts_with(value: str, part: str, start: int = 0, end: int = -1) -> bool:
@@ -165,7 +170,7 @@ def _find(value: str, part: str, start: int = 0, end: int = -1) -> int:
     found = part_of(value, start, end).find(part)
     if found < 0:
         raise Error("IRC420", f"{part!r} is not in the string")
-    return found + start
+    return found + start_in(value, start)
 
 
 @aten("index")

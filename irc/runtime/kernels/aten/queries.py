@@ -27,11 +27,11 @@ def _size(x: Array, dim: int | None = None) -> Any:
 
 
 def strides_of(x: Array) -> list[int]:
-    """Strides in elements; of empty tensors, and where a dimension has one position, as if the tensor were dense."""
+    """Strides in elements; of empty tensors, and where NumPy has none for a size of 1, as if the tensor were dense."""
     found: list[int] = []
     inner = 1
     for n, s in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        found.append(s // x.itemsize if n > 1 and x.size else inner)
+        found.append(s // x.itemsize if x.size and (s or n > 1) else inner)
         inner = found[-1] * max(n, 1)
     return found[::-1]
 

@@ -90,6 +90,8 @@ def _randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
 
 def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     """Of tensors of means and deviations, or of numbers and a size."""
+    if is_array(std) and std.dtype.kind == "c":
+        raise Error("IRC423", "a deviation is a real number; take the real part")
     if not np.all(np.asarray(std) >= 0):
         raise Error("IRC424", "a deviation is negative")
     if not is_array(mean) and not is_array(std):
@@ -109,6 +111,8 @@ def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
 
 def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
     """Indices drawn by weights, which the rows hold."""
+    if x.ndim not in (1, 2):
+        raise Error("IRC421", f"weights to draw by are a vector or rows of a matrix, not of shape {list(x.shape)}")
     rows = in_rows(x).astype(np.float64)
     totals = rows.sum(axis=1, keepdims=True)
     if not len(rows):
@@ -141,10 +145,14 @@ def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
+    if not std >= 0:
+        raise Error("IRC424", f"the deviation {std} is negative or not a number")
     return mean + std * _gaussian(x.shape)
 
 
 def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
+    if not low <= high:
+        raise Error("IRC424", f"there is no number from {low} to {high}")
     return low + (high - low) * uniform(x.shape)
 
 

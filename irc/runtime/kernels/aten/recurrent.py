@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels import numerics, recurrent
 from irc.runtime.kernels.aten.dropout import factors
+from irc.runtime.kernels.aten.element_types import result_type
 from irc.runtime.kernels.aten.packed import alive
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.registry import Kernel
@@ -65,6 +66,10 @@ def _run(
 
     If the sizes of an LSTM's two states differ, its output is projected to that of the first.
     """
+    operands = [x, *states, *params]
+    if len({v.dtype for v in operands}) > 1:
+        dtype = result_type(*operands)
+        x, states, params = x.astype(dtype), [s.astype(dtype) for s in states], [p.astype(dtype) for p in params]
     projects = len({s.shape[-1] for s in states}) > 1
     directions, each = 2 if both else 1, (4 if biased else 2) + projects
     layers, rest = divmod(len(params), directions * each)

@@ -125,7 +125,7 @@ def _spread(correction: float, root: bool) -> Reduce:
         count = math.prod(x.shape[a] for a in axes)
         middle = add_reduce(double, axes, True) / count
         squares = add_reduce(np.square(np.abs(double - middle)), axes, True)
-        variance = squares / np.float64(max(count - correction, 0))
+        variance = squares / np.float64(max(count - correction, 0) if count else 0)
         return np.sqrt(variance) if root else variance
 
     return reduce

@@ -62,8 +62,15 @@ def _centres(size: int, out: int, scale: float | None, corners: bool) -> Array:
     return (places + 0.5) * _step(size, out, scale) - 0.5
 
 
+def _same(size: int) -> Taps:
+    """Each input for its own output, which axes that keep their size have whatever the factor says."""
+    return counting(size)[None], np.ones((1, size))
+
+
 def _linear(corners: bool) -> Places:
     def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
+        if out == size:
+            return _same(size)
         at = np.maximum(_centres(size, out, scale, corners), 0)
         low = np.minimum(np.floor(at).astype(np.int64), size - 1)
         rest = np.clip(at - low, 0, 1)
@@ -101,6 +108,8 @@ def _antialiased(mode: str) -> Callable[[bool], Places]:
 
     def make(corners: bool) -> Places:
         def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
+            if out == size:
+                return _same(size)
             step = ((size - 1) / (out - 1) if out > 1 else 0.0) if corners else _step(size, out, scale)
             stretch = max(step, 1.0)
             centres = (counting(out) + 0.5) * step
@@ -182,23 +191,25 @@ def _fixed_one(largest: float) -> float:
     return one
 
 
-def _scales(arguments: tuple[Any, ...]) -> Any:
-    """One list of factors, or each by itself."""
+def _scales(size: Any, arguments: tuple[Any, ...]) -> Any:
+    """One list of factors, in place of sizes, or each factor by itself."""
     if len(arguments) == 1 and is_sequence(arguments[0]):
+        if size is not None:
+            raise Error("IRC424", "exactly one of the sizes and the factors must be given")
         return arguments[0]
     return None if all(a is None for a in arguments) else arguments
 
 
 def _upsample_nearest(rank: int, nearest: Nearest) -> Callable[..., Array]:
     def run(x: Array, size: Any, *scales: Any) -> Array:
-        return _resized_nearest(x, rank, size, _scales(scales), nearest)
+        return _resized_nearest(x, rank, size, _scales(size, scales), nearest)
 
     return run
 
 
 def _upsample(rank: int, make: Callable[[bool], Places]) -> Callable[..., Array]:
     def run(x: Array, size: Any, corners: bool, *scales: Any) -> Array:
-        return _resized(x, rank, size, _scales(scales), make(corners))
+        return _resized(x, rank, size, _scales(size, scales), make(corners))
 
     return run
 
@@ -234,6 +245,8 @@ def interpolate(
     scales = None if scale_factor is None else spread(scale_factor, rank, "scale_factor")
     if (size is None) == (scales is None):
         raise Error("IRC424", "exactly one of size and scale_factor must be given")
+    if align_corners is not None and mode in ("nearest", "area"):
+        raise Error("IRC424", f"align_corners means nothing to interpolation {mode!r}: leave it out")
     if recompute_scale_factor is not False or mode == "area":
         size, scales = _target(x, rank, size, scales)[0], None
     if mode == "nearest":
@@ -312,9 +325,13 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
     grown = [(max(a, 0), max(b, 0)) for a, b in sides]
     if mode == "constant":
         filling: Array = element_of(0 if value is None else value, x.dtype)
-        found = np.pad(cut, grown, constant_values=filling) if x.ndim else x.copy()  # NumPy pads no scalars
+        if not any(map(any, grown)):
+            return layout.copy(cut)
+        found = np.pad(cut, grown, constant_values=filling)
+    elif any(n == 0 and max(ends) > 0 for n, ends in zip(cut.shape, grown)):
+        raise Error("IRC424", f"padding {list(widths)} leaves nothing of {list(x.shape)} to repeat, mode {mode!r}")
     else:
-        found = np.pad(cut, grown, mode="wrap")
+        return c_order(np.pad(cut, grown, mode="wrap"))
     return layout.in_format(c_order(found), layout.format_of(x))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.element_types import real_type
+from irc.runtime.kernels.aten.element_types import real_type, result_type
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.support import AnyDType, Array, check_size
 
@@ -39,6 +39,7 @@ def _stft(
         raise Error("IRC424", "one side of a spectrum is enough of real numbers only")
     check_size((*x.shape[:-1], (size - n_fft) // hop + 1, n_fft), np.dtype(np.complex128))
     frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[..., ::hop, :] * factors
+    frames = frames.astype(x.dtype if window is None else result_type(x, window), copy=False)
     transform = np.fft.rfft if onesided else np.fft.fft
     single = frames.dtype.char in "fF"
     found: Array = transform(frames, norm="ortho" if normalized else None).astype(

@@ -49,6 +49,9 @@ def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     pairs = part(y, axis, 1, None) + part(y, axis, 0, -1)
     if not is_array(x):
         dtype = as_float(result_type(y, x))
+        if is_integral(y.dtype) and y.shape[axis]:  # whose sum is of int64; only the two ends may wrap around
+            ends = part(y, axis, 0, 1) + part(y, axis, -1, None)
+            return np.asarray((y.sum(axis) - ends.squeeze(axis) * 0.5) * x).astype(dtype, "C")
         return np.asarray(pairs.sum(axis) * dtype.type(x) / dtype.type(2)).astype(dtype, "C")
     if x.ndim == 1 and x.size != y.shape[axis]:
         raise Error("IRC421", f"{x.size} places are given for {y.shape[axis]} values")

@@ -9,7 +9,7 @@ from typing import Any
 
 from irc.errors import Error
 from irc.runtime.kernels.aten.arithmetic import wrapped
-from irc.runtime.kernels.aten.python import part_of
+from irc.runtime.kernels.aten.python import part_of, start_in
 from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import MAX_BYTES
@@ -26,7 +26,7 @@ def _sought(find: Callable[[str, str], int], must: bool = False) -> Kernel:
         found = find(part_of(x, start, end), part)
         if found < 0 and must:
             raise Error("IRC420", f"{part!r} is not in the string")
-        return found + start if found >= 0 else -1
+        return found + start_in(x, start) if found >= 0 else -1
 
     return run
 

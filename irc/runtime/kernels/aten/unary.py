@@ -136,6 +136,19 @@ def _by_factor(factor: float) -> Setup:
     return of_one(compute)
 
 
+def _log_of_successor(x: Array, out: Array | None = None) -> Any:
+    """log(1 + x); of complex numbers near 0 without the digits that 1 + x loses."""
+    if x.dtype.kind != "c":
+        return np.log1p(x, out=out)
+    real, imaginary = x.real, x.imag
+    near = np.log1p(real * (2 + real) + imaginary * imaginary) / 2
+    length = np.where(np.abs(x) < 0.5, near, np.log(np.hypot(1 + real, imaginary)))
+    found = np.empty(x.shape, x.dtype) if out is None else out
+    angle = np.arctan2(imaginary, 1 + real)
+    found.real, found.imag = length, angle
+    return found
+
+
 _UFUNCS: dict[str, np.ufunc] = {
     "exp": np.exp,
     "exp2": np.exp2,
@@ -143,7 +156,6 @@ _UFUNCS: dict[str, np.ufunc] = {
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
-    "log1p": np.log1p,
     "sqrt": np.sqrt,
     "sin": np.sin,
     "cos": np.cos,
@@ -160,6 +172,7 @@ _UFUNCS: dict[str, np.ufunc] = {
 }
 for _name, _ufunc in _UFUNCS.items():
     register(_name, _ufunc, python=_log_python if _name == "log" else on_numbers(_ufunc))
+register("log1p", of_one(_log_of_successor), python=on_numbers(np.log1p))
 for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", np.reciprocal)):
     register(_name, of_one(_compute))
 
