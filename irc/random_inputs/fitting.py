@@ -26,6 +26,7 @@ from irc.random_inputs.sizes import assumed_sizes, assumption, free_names, with_
 from irc.runtime.arguments import Argument
 from irc.runtime.execution import Counters, Watch
 from irc.runtime.guards.limits import LIMIT_CODES
+from irc.runtime.inputs import Held
 from irc.runtime.model import CompiledModel
 from irc.runtime.profiles.profile import Profiler
 
@@ -244,7 +245,7 @@ class Fitting:
             return 0
         steps = _Steps(self.model.graph)
         with suppress(Error):
-            self.model.executable.run({**feeds, **self.given}, profiler=steps, again=False)
+            self.model.executable.run({**feeds, **self.given}, profiler=steps, held=Held(again=False))
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:

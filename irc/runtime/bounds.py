@@ -52,8 +52,8 @@ def in_turn(pieces: int, piece: Callable[[int], None]) -> None:
         piece(number)
 
 
-class _Current(threading.local):
-    """What belongs to the run on this thread.
+class Scope:
+    """What belongs to the run on one thread.
 
     Attributes:
         guard: its guard, or None.
@@ -62,12 +62,18 @@ class _Current(threading.local):
         idle: the work memory that the next run takes over; None while one is going on.
     """
 
-    guard: Guard | None = None
-    share: Share = staticmethod(in_turn)
+    __slots__ = ("guard", "idle", "scratch", "share")
 
     def __init__(self) -> None:
+        self.guard: Guard | None = None
+        self.share: Share = in_turn
         self.scratch: dict[str, Array] = {}
         self.idle: dict[str, Array] | None = {}
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.scope = Scope()
 
 
 CURRENT = _Current()
@@ -95,32 +101,32 @@ def in_own_scope(guard: Guard | None, share: Share, function: Callable[..., T], 
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
-    current = CURRENT
-    around, errors, idle = (current.guard, current.share, current.scratch), _ERRORS.get(), current.idle
+    scope, errors = CURRENT.scope, _ERRORS.get()
+    around, idle = (scope.guard, scope.share, scope.scratch), scope.idle
     # From here to `try` nothing is called, so no signal handler can raise in between.
-    current.guard, current.share, current.scratch, current.idle = guard, share, {} if idle is None else idle, None
+    scope.guard, scope.share, scope.scratch, scope.idle = guard, share, {} if idle is None else idle, None
     try:
         _ERRORS.set(_IGNORED)
         return function(*arguments)
     finally:
-        current.idle = current.scratch
-        current.guard, current.share, current.scratch = around
+        scope.idle = scope.scratch
+        scope.guard, scope.share, scope.scratch = around
         _ERRORS.set(errors)  # last: once a call has returned, a handler may raise
 
 
 def check_bytes(size: int) -> None:
     """To be called before ``size`` bytes are allocated that are no array; Error if that is too much for the run."""
-    if CURRENT.guard is not None:
-        CURRENT.guard.allocate(size)
+    if CURRENT.scope.guard is not None:
+        CURRENT.scope.guard.allocate(size)
 
 
 def pace() -> None:
     """To be called between the parts of a kernel's long work; Error if the run's time is over."""
-    if CURRENT.guard is not None:
-        CURRENT.guard.pace()
+    if CURRENT.scope.guard is not None:
+        CURRENT.scope.guard.pace()
 
 
 def check_work(products: int) -> None:
     """To be called before so many multiplications are made in one piece; Error if the run has no time for them."""
-    if CURRENT.guard is not None:
-        CURRENT.guard.work(products)
+    if CURRENT.scope.guard is not None:
+        CURRENT.scope.guard.work(products)

@@ -45,7 +45,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     code.steps = [kernel_step(Bound().kernel(node), ins, outs, ())]
     code.nodes = [(node, ins, outs)]
     frame = [Run(Counters()), *arrays, *[None] * len(outs)]
-    in_own_scope(CURRENT.guard, in_turn, execute, code, frame)
+    in_own_scope(CURRENT.scope.guard, in_turn, execute, code, frame)
     return [frame[s] for s in outs]
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.errors import Error, suggestion
 from irc.ir.bulk import no_collection
-from irc.ir.fixed_sizes import sizes_text
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime.arena import PlannedRuns
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.bounds import Share, in_own_scope, in_turn
+from irc.runtime.bounds import Guard, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import Limits, Warden, check_limits
 from irc.runtime.inputs import NOTHING, Binding, Held, Inputs
@@ -52,13 +51,11 @@ class _Signature(NamedTuple):
         binding: where its inputs go.
         wanted: the paths of the results that it wants, by name.
         donated: the positions of the inputs that may be overwritten.
-        part: what runs instead, if the graph has unknown operators that these results do not need.
     """
 
     binding: Binding
     wanted: Mapping[str, Path]
     donated: tuple[int, ...]
-    part: Executable | None
 
 
 Answer = tuple[dict[str, Any], list[Array], Counters]
@@ -111,8 +108,7 @@ class Executable:
         self._results = results_of(outputs)
         self._wholes = {output.name: self._results[output.name].path for output in outputs}
         order = [v.name for v in graph.inputs]
-        self._inputs = Inputs(order, inputs, defaults, self.state.objects, self.writes.inputs)
-        self._sizes = sizes
+        self._inputs = Inputs(order, inputs, defaults, self.state.objects, self.writes.inputs, sizes)
         self._share = _sharing(options.threads)
         self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(graph))
         self._signatures: dict[Any, _Signature] = {}
@@ -126,8 +122,6 @@ class Executable:
         threads: int | None = None,
         profiler: Profiler | None = None,
         held: Held = NOTHING,
-        keep: tuple[Path, ...] = (),
-        again: bool = True,
     ) -> Answer:
         """Run the graph. Several threads may run it at once.
 
@@ -138,10 +132,7 @@ class Executable:
             limits: of the run; None for none.
             threads: how many threads may work at it, instead of the number in the model's options.
             profiler: what follows the run, if anything does.
-            held: inputs that are not in ``feeds``: outputs of an earlier step that were kept. They are taken as they
-                are, and extended in place unless they have been extended already; those that are lent count as donated.
-            keep: paths of the results to return as arrays that nothing may change.
-            again: whether inputs of the same shapes may come again. (Caches that grow do not.)
+            held: what a session has kept of its last step, and is to keep of this one.
 
         Raises:
             Error: as `irc.CompiledModel.run`.
@@ -152,100 +143,89 @@ class Executable:
         given_up = () if isinstance(donate, tuple) and not donate else _names(donate, "donate", "IRC416")
         if limits is not None:
             check_limits(limits)
-        threads = self.options.threads if threads is None else check_threads(threads)
-        key = tuple(feeds), chosen, given_up, held.names, keep
+        share = self._share if threads is None else _sharing(check_threads(threads))
+        if self._parts is not None:
+            part = self._part_for(self._parts, chosen, held.keep)
+            answer = part.run(feeds, chosen, given_up, limits, threads, profiler, held)
+            self.counters = part.counters
+            return answer
+        key = tuple(feeds), chosen, given_up, held.names
         signature = self._signatures.get(key)
         if signature is None:
             signature = self._signature(*key)
-        binding, wanted, donated, part = signature
-        if part is not None:
-            answer = part.run(feeds, chosen, given_up, limits, threads, profiler, held, keep, again)
-            self.counters = part.counters
-            return answer
-        counters = Counters()
-        try:
-            values = self._inputs.bind(binding, feeds, held, counters)
-        except Error as error:
-            if error.code != "IRC413" or not self._sizes:
-                raise
-            message = f"{error.message}; the model was compiled for {sizes_text(self._sizes)}"
-            raise Error(error.code, message, error.where) from None
-        guard = None if limits is None else Warden(limits, values)
+        binding, wanted, donated = signature
+        counters, guard = Counters(), None
+        values = self._inputs.bind(binding, feeds, held, counters)
+        if limits is not None:
+            guard, share = Warden(limits, values), in_turn
         if profiler is not None:
             profiler.start(values, counters)
         if held.loan is not None:
             donated = self._inputs.places(held.lent)
-        run = Run(counters, guard or profiler, threads)
-        share = in_turn if guard is not None else self._share if threads is self.options.threads else _sharing(threads)
-        work = guard, share, self._compute, values, run, donated, wanted, held, keep, again
+        run = Run(counters, guard or profiler, threads or self.options.threads)
         if self.state.changes:
-            results, kept = self.state.turn(partial(in_own_scope, *work))
+            compute = partial(self._compute, guard, share, values, run, donated, wanted, held)
+            results, kept = self.state.turn(compute)
         else:
-            results, kept = in_own_scope(*work)
+            results, kept = self._compute(guard, share, values, run, donated, wanted, held)
         self.counters = counters
         return results, kept, counters
 
     def _compute(
         self,
+        guard: Guard | None,
+        share: Share,
         values: Sequence[Any],
         run: Run,
         donated: Sequence[int],
         wanted: Mapping[str, Path],
         held: Held,
-        keep: Sequence[Path],
-        again: bool,
     ) -> tuple[dict[str, Any], list[Array]]:
-        """The results that are wanted, and those to keep; to be called in a scope of its own."""
+        """The results that are wanted, and those to keep."""
         if held.loan is not None:
             held.loan.take()
         if self._may_multiply:
-            results = blas.one_thread().call(self.runs.run, values, run, donated, again)
+            call = blas.one_thread().call
+            results = in_own_scope(guard, share, call, self.runs.run, values, run, donated, held.again)
         else:
-            results = self.runs.run(values, run, donated, again)
+            results = in_own_scope(guard, share, self.runs.run, values, run, donated, held.again)
         for i in self._known:
             results[i] = read_only_view(results[i])
-        state = self.state
-        contents = state.settled() if state.changes else []
-        found = detach(
-            results,
-            wanted,
-            run.counters,
-            keep=keep,
-            of_model=state.arrays(contents) if state.changes else (),
-            of_session=held.not_lent if keep else (),
-            is_donated=bool(donated),
-        )
-        if state.changes:
-            state.keep(contents)
+        if guard is None and not self.state.changes:
+            return detach(results, wanted, run.counters, held, donated)
+        contents = self.state.settled() if self.state.changes else []
+        of_model = self.state.arrays(contents) if self.state.changes else []
+        found = in_own_scope(guard, share, detach, results, wanted, run.counters, held, donated, of_model)
+        if self.state.changes:
+            self.state.keep(contents)
         return found
 
+    def _part_for(
+        self, parts: dict[frozenset[int], Executable], outputs: tuple[str, ...] | None, keep: Iterable[Path]
+    ) -> Executable:
+        """What computes these results alone; Error IRC323 if they need unknown operators, or all are wanted."""
+        if outputs is None:
+            raise unsupported(unknown_nodes(self._graph))
+        positions = frozenset(path[0] for path in (*map(self._path, outputs), *keep))
+        part = parts.get(positions)
+        if part is None:
+            part = parts[positions] = self._part(part_for(self._graph, positions), options=self.options)
+        return part
+
     def _signature(
-        self,
-        given: tuple[str, ...],
-        outputs: tuple[str, ...] | None,
-        donate: tuple[str, ...],
-        held: tuple[str, ...],
-        keep: tuple[Path, ...],
+        self, given: tuple[str, ...], outputs: tuple[str, ...] | None, donate: tuple[str, ...], held: tuple[str, ...]
     ) -> _Signature:
         """What these names mean, from now on kept for other calls.
 
         Raises:
             Error: IRC410 an input is missing or unknown; IRC411 an unknown output; IRC416 one is donated that is not
-                given; IRC323 the results need unknown operators.
+                given.
         """
-        if outputs is None and self._parts is not None:
-            raise unsupported(unknown_nodes(self._graph))
         wanted = self._wholes if outputs is None else {name: self._path(name) for name in outputs}
-        part = None
-        if self._parts is not None:
-            positions = frozenset(path[0] for path in (*wanted.values(), *keep))
-            part = self._parts.get(positions)
-            if part is None:
-                part = self._parts[positions] = self._part(part_for(self._graph, positions), options=self.options)
-        found = _Signature(self._inputs.binding(given, donate, held), wanted, self._inputs.places(donate), part)
+        found = _Signature(self._inputs.binding(given, donate, held), wanted, self._inputs.places(donate))
         if len(self._signatures) >= MAX_SIGNATURES:
             self._signatures.clear()
-        self._signatures[given, outputs, donate, held, keep] = found
+        self._signatures[given, outputs, donate, held] = found
         return found
 
     def _path(self, output: str) -> Path:

@@ -28,7 +28,7 @@ Slots = tuple[int, ...]
 Step = Callable[[Frame], None]
 
 
-@dataclass
+@dataclass(init=False)  # zeros are of the class: a run makes one, and sets but a few
 class Counters:
     """What one run did.
 
@@ -65,6 +65,11 @@ class Counters:
     tiled_groups: int = 0
     tiles: int = 0
     tile_bytes: int = 0
+
+    def __init__(self, **counts: Any) -> None:
+        self.breaks = {}
+        if counts:
+            vars(self).update(counts)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -18,6 +18,7 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ir import Tensor
+from irc.ir.fixed_sizes import sizes_text
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.likeness import plain
@@ -26,6 +27,7 @@ from irc.runtime.values import Array, arrays_once, describe, is_array
 
 if TYPE_CHECKING:
     from irc.runtime.execution import Counters
+    from irc.runtime.results import Path
 
 
 @dataclass(slots=True)
@@ -47,17 +49,21 @@ class Loan:
 
 
 class Held(NamedTuple):
-    """Inputs that the caller does not pass: read-only arrays of a session, with their names.
+    """What a session has kept of its last step, and is to keep of the next one.
 
     Attributes:
-        names: the names of the inputs.
-        arrays: an array for each.
-        loan: the arrays among them that the run may overwrite.
+        names: the names of inputs that the caller does not pass.
+        arrays: a read-only array for each. It may be extended in place, unless it has been extended already.
+        loan: the arrays among them that the run may overwrite; they count as donated.
+        keep: paths of the results to return as arrays that nothing may change.
+        again: whether inputs of the same shapes may come again. (Caches that grow do not.)
     """
 
     names: tuple[str, ...] = ()
     arrays: Sequence[Array] = ()
     loan: Loan | None = None
+    keep: tuple[Path, ...] = ()
+    again: bool = True
 
     @property
     def by_name(self) -> dict[str, Array]:
@@ -85,24 +91,24 @@ class Binding:
 
     Attributes:
         values: one for each input of the graph: the objects, the defaults of those that are left out, else None.
-        passed: position, name and NumPy's element type of each input that the caller passes, in the model's order.
+        passed: position and name of each input that the caller passes, in the model's order.
         donated: the names among them whose arrays may be overwritten.
         defaults: the values of those that are left out, by name, and the sizes that these give to named dimensions.
         held: for each array that the session gives, its number there and its position here.
         alike: the numbers of arrays that the session gives, those of equal declared shapes together.
         copied: position and name of each input that is left out, or given by the session, and may be written to.
-        shapes: of the arrays of the last call, if all that it passed were arrays of the stated element types, and none
-            of them is donated or may be written to; else None.
+        last: position, name, NumPy's element type and shape of each array of the last call, if it passed nothing but
+            arrays of the stated element types, and none of them is donated or may be written to; else None.
     """
 
     values: list[Any]
-    passed: tuple[tuple[int, str, Any], ...]
+    passed: tuple[tuple[int, str], ...]
     donated: tuple[str, ...]
     defaults: tuple[dict[str, Any], Sizes]
     held: tuple[tuple[int, int], ...]
     alike: tuple[tuple[int, ...], ...]
     copied: tuple[tuple[int, str], ...]
-    shapes: tuple[tuple[int, ...], ...] | None = None
+    last: tuple[tuple[int, str, Any, tuple[int, ...]], ...] | None = None
 
 
 class Inputs:
@@ -114,6 +120,7 @@ class Inputs:
         defaults: of optional ones.
         objects: those that the model has itself.
         written: the names of those that a run may write to.
+        sizes: the sizes of named dimensions that the graph was compiled for.
     """
 
     def __init__(
@@ -123,12 +130,14 @@ class Inputs:
         defaults: Mapping[str, Any],
         objects: Mapping[str, Any],
         written: frozenset[str],
+        sizes: Mapping[str, int],
     ) -> None:
         self._place = {name: i for i, name in enumerate(order)}
         self._arguments = {a.name: a for a in arguments}
         self._defaults = defaults
         self._objects = objects
         self._written = written
+        self._sizes = sizes
 
     def places(self, names: Collection[str]) -> tuple[int, ...]:
         """The positions of the inputs called ``names``, in order."""
@@ -164,7 +173,7 @@ class Inputs:
             alike.setdefault(known[name].shape, []).append(k)
         return Binding(
             [values.get(name) for name in place],
-            tuple((place[name], name, _number_type(a)) for name, a in known.items() if name in fresh),
+            tuple((place[name], name) for name in known if name in fresh),
             donated,
             (defaults, sizes),
             tuple((k, place[name]) for name, k in taken.items()),
@@ -185,27 +194,34 @@ class Inputs:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
         values = binding.values.copy()
-        if binding.shapes is None:
+        if binding.last is not None:
+            for i, name, dtype, shape in binding.last:
+                value = feeds[name]
+                if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+                    break
+                values[i] = view = value.view()
+                view.setflags(write=False)
+            else:
+                return values
+        try:
             return self._bind_any(binding, values, feeds, held, counters)
-        for (i, name, dtype), shape in zip(binding.passed, binding.shapes):
-            value = feeds[name]
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                return self._bind_any(binding, values, feeds, held, counters)
-            values[i] = view = value.view()
-            view.setflags(write=False)
-        return values
+        except Error as error:
+            if error.code != "IRC413" or not self._sizes:
+                raise
+            message = f"{error.message}; the model was compiled for {sizes_text(self._sizes)}"
+            raise Error(error.code, message, error.where) from None
 
     def _bind_any(
         self, binding: Binding, values: list[Any], feeds: Mapping[str, Any], held: Held, counters: Counters
     ) -> list[Any]:
-        """As `bind`, for values of any kind; it sets ``binding.shapes``."""
+        """As `bind`, for values of any kind; it sets ``binding.last``."""
         written, donated = self._written, binding.donated
         if donated:
             feeds = {name: plain(value) for name, value in feeds.items()}
             _check_donation(feeds, donated)
         defaults, sizes = binding.defaults[0], dict(binding.defaults[1])
         accepted: dict[str, Any] = {}
-        for i, name, _ in binding.passed:
+        for i, name in binding.passed:
             value = accepted[name] = accept(feeds[name], self._arguments[name], sizes)
             if name not in donated:
                 value = copied(value, counters) if name in written else read_only_view(value)
@@ -225,17 +241,12 @@ class Inputs:
                     raise Error(
                         error.code, f"{error.message}; the last step has left it like that", error.where
                     ) from None
-        passed = [(accepted[name], dtype) for _, name, dtype in binding.passed]
-        can_be_bound = not (donated or held.names or binding.copied) and written.isdisjoint(accepted)
-        is_simple = can_be_bound and all(type(x) is np.ndarray and x.dtype is dtype for x, dtype in passed)
-        binding.shapes = tuple([x.shape for x, _ in passed]) if is_simple else None
+        binding.last = None
+        if not (donated or held.names or binding.copied) and written.isdisjoint(accepted):
+            found = [(i, name, self._arguments[name].dtype, accepted[name]) for i, name in binding.passed]
+            if all(type(x) is np.ndarray and x.dtype is dtype and not x.dtype.hasobject for _, _, dtype, x in found):
+                binding.last = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found])
         return values
-
-
-def _number_type(argument: Argument) -> np.dtype[Any] | None:
-    """NumPy's element type of a tensor of numbers, else None."""
-    dtype = argument.dtype
-    return None if dtype is None or dtype.hasobject else dtype
 
 
 def _value(default: Any) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from irc.runtime.layouts import copy_as_it_lies, overlaps_itself
 from irc.runtime.memory.room import Room, is_append_only, room_of
 from irc.runtime.results import Path, element
 from irc.runtime.values import Array, arrays_once, attributes, describe, holders, is_array, is_tuple, read_only, rebuild
+
+if TYPE_CHECKING:
+    from irc.runtime.inputs import Held
 
 SPARE = 4
 """Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is
@@ -55,11 +58,9 @@ def detach(
     results: Sequence[Any],
     wanted: Mapping[str, Path],
     counters: Counters,
-    *,
-    keep: Sequence[Path] = (),
+    held: Held,
+    donated: Sequence[int] = (),
     of_model: Sequence[Array] = (),
-    of_session: Iterable[Array] = (),
-    is_donated: bool = False,
 ) -> tuple[dict[str, Any], list[Array]]:
     """The results at the paths ``wanted``, by name, and those to ``keep``, with arrays copied where they share memory.
 
@@ -69,29 +70,30 @@ def detach(
         results: all that the run returns.
         wanted: the paths of the results that leave, by name.
         counters: where copies are counted.
-        keep: the paths of tensors to return as arrays that nothing may change. A wanted one is a view of them.
+        held: what a session has kept, in memory that nobody writes; and which tensors it is to keep: nothing may change
+            these arrays, and wanted ones are views of them.
+        donated: the positions of inputs whose memory results may have.
         of_model: writable arrays that the model keeps for its next run.
-        of_session: read-only arrays that a session holds, in memory that nobody writes.
-        is_donated: whether results may lie in memory that was donated.
 
     Raises:
         Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
             to be kept is no tensor.
     """
+    keep = held.keep
     if not keep and not of_model:  # most runs: each result is an array with memory of its own
         released: dict[str, Any] = {}
-        owners = set[int]()
         for name, path in wanted.items():
             value = released[name] = results[path[0]]  # of an element of a tuple, the tuple
             if type(value) is not np.ndarray or value.base is not None or not value.flags.carray:
                 break
-            owners.add(id(value))
-        if len(owners) == len(wanted):
-            return released, []
-    detacher = _Detacher(counters, of_model, of_session, (element(results, p) for p in chain(keep, wanted.values())))
+        else:
+            if len(released) == 1 or len(set(map(id, released.values()))) == len(released):
+                return released, []
+    leaving = (element(results, path) for path in chain(keep, wanted.values()))
+    detacher = _Detacher(counters, of_model, held.not_lent if keep else (), leaving)
     kept = detacher.keep(results, keep)
     # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
-    order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if is_donated else wanted
+    order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if donated else wanted
     released = dict.fromkeys(wanted)
     for name in order:
         path = wanted[name]
@@ -113,7 +115,7 @@ class _Detacher:
     Args:
         counters: where copies are counted.
         of_model: as for `detach`.
-        of_session: as for `detach`.
+        of_session: read-only arrays that a session holds.
         leaving: all that will be released or kept.
     """
 
@@ -140,7 +142,7 @@ class _Detacher:
                 return self._handed_on[path].view()
             if is_tuple(value) and path in _around(tuple(self._handed_on)):
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
-        if not is_array(value) and CURRENT.guard is not None:
+        if not is_array(value) and CURRENT.scope.guard is not None:
             found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
             self._count(sum(found[key] for key in self._holders & found.keys()))
             self._holders |= found.keys()

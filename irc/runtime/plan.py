@@ -94,7 +94,7 @@ class Plan:
             counters: where to count what was done.
             watch: who follows the run, step by step.
         """
-        return in_own_scope(CURRENT.guard, in_turn, self.call, inputs, Run(counters or Counters(), watch))
+        return in_own_scope(CURRENT.scope.guard, in_turn, self.call, inputs, Run(counters or Counters(), watch))
 
     def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:
         """As `run`, for callers that have silenced NumPy's floating-point warnings.

@@ -116,7 +116,7 @@ class Preparations:
 
     def admits(self, size: int) -> bool:
         """Whether ``size`` more bytes may be kept."""
-        guard = CURRENT.guard
+        guard = CURRENT.scope.guard
         most = MOST_BYTES if guard is None else min(MOST_BYTES, guard.most_bytes)
         return size + sum(kept.nbytes for kept in self._kept if kept.made is not None) <= most
 

@@ -225,7 +225,7 @@ class Session:
                 raise _lost(self._loan)
             others = {name: array for name, array in held.by_name.items() if name not in self._loan.arrays}
             return Held(tuple(others), [*others.values()])
-        names, arrays, _ = held
+        names, arrays, *_ = held
         lent = {
             name: arrays[i]
             for i, name in enumerate(names)
@@ -243,9 +243,8 @@ class Session:
     ) -> tuple[dict[str, Any], Held, Counters]:
         """The results of a step, the caches and what it did."""
         model, caches = self._model, self._caches
-        results, kept, counters = model.executable.run(
-            feeds, outputs, (), limits, threads, held=held, keep=caches.paths, again=not caches.grow
-        )
+        held = Held(*held[:3], keep=caches.paths, again=not caches.grow)
+        results, kept, counters = model.executable.run(feeds, outputs, (), limits, threads, held=held)
         caches.check(kept, feeds, held, counters)
         if self.capacity is not None and self._due:
             given = {**model.module.defaults, **held.by_name, **feeds}

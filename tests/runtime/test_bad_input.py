@@ -187,7 +187,7 @@ def test_interrupted_after_any_step_a_model_runs_again(name: str, monkeypatch: p
             else:
                 assert Interrupted.steps > 0
                 _assert_same(found, want)
-            assert CURRENT.guard is None
+            assert CURRENT.scope.guard is None
             _assert_same(feeds, before)
             _assert_same(compiled.run(feeds), want)  # without limits: in memory that it keeps from run to run
         if Interrupted.steps > 0:

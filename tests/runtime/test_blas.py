@@ -254,11 +254,11 @@ def test_parts_run_on_the_threads_of_the_run_and_no_others() -> None:
         if threading.get_ident() not in met:
             met.add(threading.get_ident())
             barrier.wait()
-        assert (CURRENT.share is in_turn) == (threading.get_ident() != main)
+        assert (CURRENT.scope.share is in_turn) == (threading.get_ident() != main)
 
     main = threading.get_ident()
     seen: list[Any] = []
-    model.executable.runs.run = lambda *_: (seen.append(CURRENT.share), CURRENT.share(8, part), [x])[2]  # type: ignore[method-assign]
+    model.executable.runs.run = lambda *_: (seen.append(CURRENT.scope.share), CURRENT.scope.share(8, part), [x])[2]  # type: ignore[method-assign]
     model.run({"x": x}, threads=2)
     assert len(met) == 2
     barrier.abort()

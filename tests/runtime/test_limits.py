@@ -66,7 +66,7 @@ def refused(compiled: Any, feeds: dict[str, Any], code: str, *words: str, **limi
     assert caught.value.code == code, caught.value
     for word in words:
         assert word in str(caught.value)
-    assert CURRENT.guard is None
+    assert CURRENT.scope.guard is None
 
 
 def test_what_an_operator_was_given_is_not_called_absent() -> None:
@@ -427,7 +427,7 @@ def test_results_are_the_same_under_limits_and_nothing_stays_behind() -> None:
     feeds = {"m": np.array(5), "x0": ONE}
     wide = Limits(steps=1000, bytes=MIB, seconds=60)
     np.testing.assert_array_equal(compiled.run(feeds, limits=wide)["z"], compiled.run(feeds)["z"])
-    assert CURRENT.guard is None
+    assert CURRENT.scope.guard is None
 
 
 def test_memory_that_is_given_back_is_free_again() -> None:

@@ -202,14 +202,14 @@ def test_a_run_in_the_middle_of_another_has_a_scope_of_its_own() -> None:
     def inner() -> tuple[Any, int]:
         mine = scratch("test", (4,), np.dtype(np.int64))
         mine[:] = 2
-        return CURRENT.guard, mine.ctypes.data
+        return CURRENT.scope.guard, mine.ctypes.data
 
     def outer(fails: bool) -> None:
         mine = scratch("test", (4,), np.dtype(np.int64))
         mine[:] = 1
         guard, address = in_own_scope(guards[1], in_turn, inner)
         assert guard is guards[1] and address != mine.ctypes.data and mine.tolist() == [1] * 4
-        assert CURRENT.guard is guards[0]
+        assert CURRENT.scope.guard is guards[0]
         assert scratch("test", (4,), np.dtype(np.int64)).ctypes.data == mine.ctypes.data
         if fails:
             raise KeyError
@@ -220,7 +220,7 @@ def test_a_run_in_the_middle_of_another_has_a_scope_of_its_own() -> None:
                 in_own_scope(guards[0], in_turn, outer, fails)
             except KeyError:
                 assert fails
-            assert CURRENT.guard is None
+            assert CURRENT.scope.guard is None
 
     both()
     thread = threading.Thread(target=both)

@@ -42,7 +42,7 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
 
     float16 and smaller floats are multiplied and summed in float32, as which ``b`` may be given, too.
     """
-    if a.dtype is b.dtype and a.dtype.char in "fd" and CURRENT.guard is None:
+    if a.dtype is b.dtype and a.dtype.char in "fd" and CURRENT.scope.guard is None:
         found = _of_rows(a, b, out)
         if found is not None:
             return found
@@ -53,9 +53,9 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
         tall = None if out is None else out.reshape(*rows, b.shape[-1])
         made = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
         return made.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
-    if CURRENT.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
+    if CURRENT.scope.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
         shape = check_size(_product_shape(a, b), a.dtype)
-        if CURRENT.guard is not None:
+        if CURRENT.scope.guard is not None:
             if a.dtype.kind in "iu" and a.dtype == b.dtype and a.ndim > 1 < b.ndim:
                 result = np.empty(shape, a.dtype) if out is None else out
                 _in_pieces(a, b, result)
@@ -237,7 +237,7 @@ def einsum(node: Node) -> Kernel:
         terms, axes, sizes = einsum_axes(equation, operands)
         check_size([sizes[axis] for axis in axes], dtype)
         wide = [widened(x) for x in operands] if is_half(dtype) else operands
-        if CURRENT.guard is not None:
+        if CURRENT.scope.guard is not None:
             _check_contraction(equation, wide, terms, axes)
         into = None if is_half(dtype) else out
         result = np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS), out=into)

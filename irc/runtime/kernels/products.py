@@ -56,7 +56,7 @@ def _in_parts(a: Array, b: Array, out: Array) -> Array:
         else:
             _whole(a, b[..., some], out[..., some])
 
-    CURRENT.share(-(-max(rows, columns) // step), part)
+    CURRENT.scope.share(-(-max(rows, columns) // step), part)
     return out
 
 

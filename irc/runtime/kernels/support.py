@@ -48,8 +48,8 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
     size = math.prod(s for s in sizes if s) * dtype.itemsize  # NumPy counts axes of an empty array, too
     if size > MAX_BYTES:
         raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
-    if CURRENT.guard is not None and 0 not in sizes:
-        CURRENT.guard.allocate(size)
+    if CURRENT.scope.guard is not None and 0 not in sizes:
+        CURRENT.scope.guard.allocate(size)
     return sizes
 
 
