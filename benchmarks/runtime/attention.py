@@ -1,10 +1,9 @@
 """``python -m benchmarks.runtime attention``: heads of width 64 with a mask, as BERT's and as those of larger models.
 
 Twelve heads of 512 positions, twelve of 2,048, and 32 heads that share the keys of eight, of 1,024. Operator by
-operator, scores are arrays of 12 to 200 MB; as a fusion group they only ever are blocks of up to 1 MiB, which several
-threads take.
+operator, scores are arrays of 12 to 200 MB; `irc::attention` makes blocks of up to 1 MiB of them.
 
-There is no aim but that blocks pay. Beside the times, the bytes of the arena with and without fusion.
+There is no aim but that blocks pay. Beside the times, the bytes of the arena with and without passes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import irc
 from benchmarks import peers
 from benchmarks.race import race
 from benchmarks.results import Row, against_peers
-from benchmarks.runtime.chain import without_fusion
+from irc.ir.kinds import ATTENTION
 
 TURNS = 7
 
@@ -92,7 +91,7 @@ def measure(turns: int = TURNS, sizes: tuple[Size, ...] = SIZES) -> list[Row]:
 
 def _measure(size: Size, turns: int) -> list[Row]:
     proto, given = model(size), feeds(size)
-    compiled = {"irc": irc.compile(proto), "irc unfused": irc.compile(proto, without_fusion())}
+    compiled = {"irc": irc.compile(proto), "irc without passes": irc.compile(proto, "none")}
     contenders: dict[str, Callable[[Any], Any]] = {
         name: lambda x, model=model: model.run(x)["y"] for name, model in compiled.items()
     }
@@ -103,7 +102,7 @@ def _measure(size: Size, turns: int) -> list[Row]:
     samples, results = race(contenders, lambda _: given, turns, warm=True)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-4, err_msg=name)
-    assert compiled["irc"].counters.tiled_groups == 1, "the group did not run in blocks"
+    assert any(node.kind == ATTENTION for node in compiled["irc"].graph.nodes), "it is not one operator"
     rows = against_peers(f"attention, {size}", samples, "ms", scale=1e3)
     arenas = [
         Row(f"attention, {size}/arena of {name}", model.counters.arena_bytes, "bytes")

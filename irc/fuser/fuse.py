@@ -21,7 +21,6 @@ from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.attention import PRODUCTS, SOFTMAX, VIEWS
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True)
 class Fuse:
-    """Fuse pointwise operators, pointwise epilogues onto a convolution or matrix product, and attention.
+    """Fuse pointwise operators, and pointwise epilogues onto a convolution or matrix product.
 
     Subclasses may have a policy of their own (docs/fusion.md).
 
@@ -102,7 +101,7 @@ class Fuser:
         self.refused[block] = []
         merged = False
         for node in reversed(block.nodes):
-            if self.fuses(node) and not is_private_view(node) and any(value.has_uses for value in node.outputs):
+            if self.fuses(node) and any(value.has_uses for value in node.outputs):
                 merged |= self.grow(node, block)
         return merged
 
@@ -122,15 +121,9 @@ class Fuser:
         return self.fuses(node) or (node.kind in ANCHORS and self.may_be_grouped(node))
 
     def may_be_grouped(self, node: Node) -> bool:
-        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory.
-
-        A view can be, too, where only one operator of the group knows it.
-        """
-        if is_private_view(node):
-            return True
+        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
-            known = is_elementwise(node) or node.kind in PRODUCTS or node.kind in SOFTMAX
-            return known and self.db_of(node.graph).is_functional(node)
+            return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:
@@ -220,11 +213,6 @@ class Fuser:
         """Note what the last scan of each block refused, and why."""
         for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
             self.ctx.note(producer, f"{NO_MERGER} %{consumer.outputs[0].name}: {reason}")
-
-
-def is_private_view(node: Node) -> bool:
-    """Whether ``node`` makes what may be a view, of which one operator alone knows: it is no result of a group."""
-    return node.kind in VIEWS and node.output.is_used_once and not any(u.is_return for u in node.output.iter_users())
 
 
 _ORDER = attrgetter("order")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT, MATMUL
-from irc.ir.ops.attention import attention
 from irc.ir.ops.torch_pointwise import is_elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
     from irc.fuser.cluster import Cluster
     from irc.ir import Graph, Node, Value
@@ -21,8 +20,7 @@ ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", MATMUL})
 
 
 class Policy:
-    """What may fuse: pointwise trees with broadcasting, pointwise epilogues of one convolution or matrix product, and
-    attention: two products, with a softmax and pointwise operators between them.
+    """What may fuse: pointwise trees with broadcasting, and pointwise epilogues of one convolution or matrix product.
 
     A policy is made for each graph. Subclasses decide otherwise (docs/fusion.md): their answers make groups larger,
     smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups and may be
@@ -35,8 +33,7 @@ class Policy:
 
     def __init__(self, graph: Graph, max_size: int = 64) -> None:
         self.max_size = max_size
-        self._attention = _attention(graph)
-        self._upstream = _UpstreamAnchors(graph, self._attention)
+        self._upstream = _UpstreamAnchors(graph)
 
     def fuses(self, node: Node) -> bool:
         """Whether ``node``, which is no group, is of a kind that groups grow from and take in.
@@ -44,7 +41,7 @@ class Policy:
         Operators that dominate the run time (`ANCHORS`) are taken in too. If the answer is False, no reason is
         reported.
         """
-        return is_elementwise(node) or node in self._attention
+        return is_elementwise(node)
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
         """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
@@ -54,11 +51,6 @@ class Policy:
         size = operator_count(producer) + cluster.size
         if size > self.max_size:
             return f"the group would hold {size} operators, more than max-size={self.max_size}"
-        mine, its = (self._attention_of(node) for node in (cluster.last, producer))
-        if mine is not its:
-            return f"attention is a group of its own, up to {_label(mine or its or producer)}"
-        if mine is not None:
-            return None  # the second product may join
         mine, its = cluster.anchor, anchor_of(producer)
         if mine is not None and its is not None:
             return f"the group has {_label(mine)} already, and {_label(its)} would be a second"
@@ -70,21 +62,6 @@ class Policy:
         if its is not None:
             return _shape_refusal(its, cluster)
         return None
-
-    def _attention_of(self, node: Node) -> Node | None:
-        """The last operator of the attention that ``node``, or an operator of it, belongs to."""
-        if not self._attention:
-            return None
-        return next((self._attention[op] for op in operators(node) if op in self._attention), None)
-
-
-def _attention(graph: Graph) -> dict[Node, Node]:
-    """The operators of attention in ``graph``, those in groups included, with the last one of each."""
-    found: dict[Node, Node] = {}
-    for members in (attention(op) for node in graph.walk() for op in operators(node)):
-        if members and found.keys().isdisjoint(members):  # the last product of one may be the first of another
-            found.update(dict.fromkeys(members, members[-1]))
-    return found
 
 
 def fault(policy: object) -> str:
@@ -101,18 +78,17 @@ def fault(policy: object) -> str:
 
 
 class _UpstreamAnchors:
-    """Which values come out of an anchor through pointwise operators alone, but for the anchors in ``without``.
+    """Which values come out of an anchor through pointwise operators alone.
 
     Computed once, in one forward pass. It stays right while groups form,
     because an output of a group is the same value as before.
     """
 
-    def __init__(self, graph: Graph, without: Container[Node]) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._values: set[Value] = set()
         for node in graph.walk():
             joins = is_elementwise(node) or is_group(node)
-            anchor = anchor_of(node)
-            if (joins and not self._values.isdisjoint(node.inputs)) or (anchor is not None and anchor not in without):
+            if (joins and not self._values.isdisjoint(node.inputs)) or anchor_of(node) is not None:
                 self._values.update(node.outputs)
 
     def reaches(self, node: Node) -> bool:

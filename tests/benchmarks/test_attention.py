@@ -1,4 +1,4 @@
-"""The benchmark's attention runs in blocks, and gives what it gives unfused."""
+"""The benchmark's attention is one operator, and gives what it gives without passes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def test_rows():
     rows = {row.name: row for row in attention.measure(turns=1, sizes=sizes)}
     assert rows["attention, 2 heads of 300/irc"].value > 0
     assert rows["attention, 2 heads of 300/arena of irc"].value == 0
-    assert rows["attention, 2 heads of 300/arena of irc unfused"].value >= 2 * 300 * 300 * 4
-    assert rows["attention, 8 heads of 128 on 2/irc unfused"].value > 0
+    assert rows["attention, 2 heads of 300/arena of irc without passes"].value >= 2 * 300 * 300 * 4
+    assert rows["attention, 8 heads of 128 on 2/irc without passes"].value > 0
 
 
 def test_keys_of_shared_heads_are_not_repeated():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import parse_graph
-from irc.runtime.bounds import in_own_scope
+from irc.runtime.bounds import in_own_scope, in_turn
 from irc.runtime.kernels import attention
 from irc.runtime.kernels.aten.attention import attention as of_torch
 from irc.runtime.kernels.attention import Form, attend
@@ -340,6 +340,19 @@ def test_the_operator():
     np.testing.assert_allclose(found, defined(q, k, v, None, mask, form), 2e-5, 2e-5)
 
 
+@pytest.mark.parametrize("mask", ["some", "none"])
+def test_threads_take_blocks_and_make_no_difference(mask: str) -> None:
+    q, k, v = numbers((2, 8, 50, 8), (2, 2, 70, 8), (2, 2, 70, 8))
+    seen = np.tri(50, 70, 1, dtype=bool)
+    seen[7] &= mask == "some"
+    plan = lower(parse_graph(TEXT.replace("fill=-100., ", "")))
+    (alone,), _ = run_plan(plan, q, k, v, seen, threads=1)
+    for threads in (2, 3):
+        (found,), _ = run_plan(plan, q, k, v, seen, threads=threads)
+        np.testing.assert_array_equal(found, alone)
+    assert alone[:, :, 7].any() == (mask == "some")
+
+
 @pytest.mark.parametrize(
     ("attribute", "wrong"),
     [
@@ -387,7 +400,7 @@ def test_runs_under_limits_may_stop_between_blocks(cut: str):
 
     guard = Guard()
     q, k, v = numbers((2, 3, 20, 8), (2, 3, 16, 8), (2, 3, 16, 4))
-    in_own_scope(guard, attend, q, k, v)
+    in_own_scope(guard, in_turn, attend, q, k, v)
     assert guard.products == 2 * 3 * 20 * 16 * (8 + 4)
     assert guard.allocated >= 2 * 3 * 20 * 4 * 4
     assert (guard.paces > 5) == (cut == "blocks")

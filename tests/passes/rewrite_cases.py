@@ -89,13 +89,19 @@ ALL_INDICES = """
 """Of all elements of a matrix, in order."""
 
 REPEATED = f"""
-%c2 = onnx::Concat[axis=0](%c, %c)
-%qs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 1])]()
-%left = onnx::Reshape(%c2, %qs)
+%x2 = onnx::Concat[axis=0](%p, %p)
+%qs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 3])]()
+%left = onnx::Reshape(%x2, %qs)
 {SHARED}
 %rs : Long(4) = prim::Constant[value=tensor([1, 4, 1, 3])]()
 %r = onnx::Reshape(%e, %rs)
 """
+
+KEYS = "%t = onnx::Transpose[perm=[1, 0]](%p)\n%s = onnx::MatMul(%x, %t)\n"
+
+HALF = "%h : Float() = prim::Constant[value=tensor([0.5])]()\n"
+
+ATTENTION = KEYS + "%w = onnx::Softmax[axis=-1](%s)\n%y = onnx::MatMul(%w, %p)"
 
 # (rule, body, what is left of it)
 APPLIES = [
@@ -307,19 +313,54 @@ APPLIES = [
            %y = onnx::MatMul(%b, %s)""",
         "Transpose Concat Abs Mul MatMul",
     ),
+    ("attention", ATTENTION, "attention"),
+    ("attention", ATTENTION.replace("[axis=-1]", "[axis=1, since_version=11]"), "attention"),
     (
-        "product_of_shared_heads",
-        REPEATED + "%y = onnx::MatMul(%left, %r)",
-        "Concat Reshape Reshape Reshape MatMul Reshape",
+        "attention",  # keys that lie transposed, and all that may be done to scores
+        HALF
+        + """%t = onnx::Transpose[perm=[1, 0]](%p)
+             %a = onnx::Abs(%t)
+             %f : Float(1, 1) = prim::Constant[value=splat(-inf)]()
+             %r = onnx::Neg(%c)
+             %v = onnx::Greater(%c, %r)
+             %m = onnx::MatMul(%x, %a)
+             %d = onnx::Mul(%h, %m)
+             %q1 = onnx::Div(%d, %h)
+             %e = onnx::Tanh(%q1)
+             %g = onnx::Mul(%h, %e)
+             %b = onnx::Add(%c, %g)
+             %u = onnx::Where(%v, %b, %f)
+             %w = irc::masked_softmax[axis=-1](%u)
+             %y = onnx::MatMul(%w, %p)""",
+        "Transpose Abs Neg Greater Transpose attention",
     ),
     (
-        "product_of_shared_heads",
-        REPEATED.replace("1, 3]", "3, 1]")
-        + """%h : Float() = prim::Constant[value=tensor([3.])]()
-             %t = onnx::Transpose[perm=[0, 1, 3, 2]](%r)
-             %s = onnx::Mul(%h, %t)
-             %y = onnx::MatMul(%left, %s)""",
-        "Concat Reshape Reshape Transpose Mul Reshape MatMul Reshape",
+        "attention",  # which scores do not count, two masks, and types that are wider
+        KEYS
+        + """%l : Float() = prim::Constant[value=tensor([-9.])]()
+             %r = onnx::Transpose[perm=[1, 0]](%c)
+             %v = onnx::Greater(%c, %r)
+             %m = onnx::Add(%s, %c)
+             %b = onnx::Add(%r, %m)
+             %g = onnx::Cast[to=11](%b)
+             %l1 : Double() = prim::Constant[value=tensor([-9.])]()
+             %u = onnx::Where(%v, %l1, %g)
+             %w = onnx::Softmax[axis=-1](%u)
+             %o = onnx::Cast[to=1](%w)
+             %y = onnx::MatMul(%o, %p)""",
+        "Transpose Greater Add Not attention",
+    ),
+    ("scale_of_attention", HALF + "%s = onnx::Mul(%x, %h)\n%y = irc::attention[scale=0.5](%s, %p, %p)", "attention"),
+    ("scale_of_attention", HALF + "%s = onnx::Mul(%h, %p)\n%y = irc::attention[scale=0.5](%x, %s, %p)", "attention"),
+    (
+        "scale_of_attention",  # by the width, too
+        HALF + "%s = onnx::Mul(%x, %h)\n%t = onnx::Flatten(%s)\n%y = irc::attention(%t, %p, %p)",
+        "attention",
+    ),
+    (
+        "attention_of_shared_heads",
+        REPEATED + "%y = irc::attention[scale=1.](%left, %r, %r)",
+        "Concat Reshape Reshape attention",
     ),
     (
         "shape_of_shared_heads",
@@ -538,15 +579,40 @@ REFUSES = [
            %a = onnx::Add(%u, %v)
            %y = onnx::Neg(%a)""",
     ),
-    (
-        "product_of_shared_heads",  # all heads, and then all once more
-        REPEATED.replace("tensor([2])", "tensor([1])") + "%y = onnx::MatMul(%left, %r)",
+    *(
+        ("attention", body)
+        for body in (
+            ATTENTION.replace("[axis=-1]", "[axis=0]"),
+            ATTENTION.replace("[axis=-1]", "[axis=0, since_version=11]"),
+            ATTENTION.replace("onnx::Softmax[axis=-1]", "onnx::Relu"),
+            KEYS + "%w = onnx::Softmax(%s)\n%a = onnx::Add(%w, %s)\n%y = onnx::MatMul(%a, %p)",
+            KEYS
+            + "%w = onnx::Softmax(%s)\n%a = onnx::MatMul(%w, %p)\n%b = onnx::MatMul(%s, %p)\n%y = onnx::Add(%a, %b)",
+            KEYS
+            + HALF
+            + "%a = onnx::Add(%s, %c)\n%b = onnx::Mul(%a, %h)\n%w = onnx::Softmax(%b)\n%y = onnx::MatMul(%w, %p)",
+            KEYS + "%a = onnx::Mul(%s, %c)\n%w = onnx::Softmax(%a)\n%y = onnx::MatMul(%w, %p)",
+            KEYS + HALF + "%a = onnx::Div(%h, %s)\n%w = onnx::Softmax(%a)\n%y = onnx::MatMul(%w, %p)",
+            KEYS + "%a = onnx::Tanh(%s)\n%w = onnx::Softmax(%a)\n%y = onnx::MatMul(%w, %p)",
+            KEYS + "%a = onnx::Transpose[perm=[1, 0]](%s)\n%w = onnx::Softmax(%a)\n%y = onnx::MatMul(%w, %p)",
+            KEYS
+            + "%w = onnx::Softmax(%s)\n%o : Float(2, 3) = prim::Constant[value=splat(2.)]()\n%y = onnx::MatMul(%w, %o)",
+        )
     ),
     (
-        "product_of_shared_heads",  # rows and columns change, too
-        REPEATED.replace("[1, 4, 1, 3]", "[1, 4, 3, 1]")
-        + """%t = onnx::Transpose[perm=[0, 1, 3, 2]](%r)
-             %y = onnx::MatMul(%left, %t)""",
+        "scale_of_attention",  # scores might overflow before
+        """%h : Float() = prim::Constant[value=splat(0.0001)]()
+           %s = onnx::Mul(%p, %h)
+           %y = irc::attention(%x, %s, %p)""",
+    ),
+    ("scale_of_attention", HALF + "%s = onnx::Mul(%x, %h)\n%a = irc::attention(%s, %p, %p)\n%y = onnx::Add(%a, %s)"),
+    (
+        "attention_of_shared_heads",  # all heads, and then all once more
+        REPEATED.replace("tensor([2])", "tensor([1])") + "%y = irc::attention(%left, %r, %r)",
+    ),
+    (
+        "attention_of_shared_heads",  # keys alone
+        REPEATED + "%v = onnx::Neg(%r)\n%y = irc::attention(%left, %r, %v)",
     ),
     (
         "shape_of_shared_heads",

@@ -16,7 +16,7 @@ from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
 from irc.runtime.plan import lower
 from tests.passes.helpers import assert_same_results, kinds, run_passes
-from tests.passes.rewrite_cases import APPLIES, REFUSES, REPEATED
+from tests.passes.rewrite_cases import APPLIES, ATTENTION, REFUSES, REPEATED
 
 INPUTS = "%x : Float(2, 3), %p : Float(2, 3), %q : Bool(2, 3), %n : Float(N, 3), %i : Long(2), %c : Float(2, 1)"
 RANDOM = np.random.default_rng(0)
@@ -40,7 +40,9 @@ def canonicalized(body: str, last: str = "%z = onnx::Abs(%y)") -> tuple[Graph, d
     before, graph = graph_of(body, last), graph_of(body, last)
     report = run_passes(graph, "canonicalize,dce")
     used = {k.removeprefix("canonicalize."): n for k, n in report.stats.items() if k.startswith("canon")}
-    rounded = {"activation", "normalization"}.intersection(used)  # sums in another order, a quotient for a product
+    rounded = {"activation", "attention", "normalization"}.intersection(
+        used
+    )  # sums in another order, a quotient for a product
     assert_same_results(before, graph, *FEEDS, rtol=1e-6 if rounded else 0)
     return graph, used
 
@@ -81,7 +83,9 @@ LOOK_AT_INPUTS = "%z1 = onnx::Add(%x, %n)\n%z = onnx::Concat[axis=1](%z1, %c)"
 FRESH = {
     "known_contents",
     "constant_of_known_shape",
-    "product_of_shared_heads",
+    "attention",
+    "attention_of_shared_heads",
+    "scale_of_attention",
     "shape_of_shared_heads",
     "scale_of_the_smaller_operand",
     "scatter_to_slice",
@@ -153,8 +157,14 @@ def test_what_is_written_after_it_was_scaled_is_not_read_later(write: str) -> No
 
 @pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%r)"])
 def test_heads_that_are_written_after_they_were_repeated_are_not_read_later(write: str) -> None:
-    _, used = canonicalized(f"{REPEATED}{write}\n%y = onnx::MatMul(%left, %r)")
-    assert "product_of_shared_heads" not in used
+    _, used = canonicalized(f"{REPEATED}{write}\n%y = irc::attention(%left, %r, %r)")
+    assert "attention_of_shared_heads" not in used
+
+
+@pytest.mark.parametrize("write", ["%z0 = onnx::Neg_(%x)", "%z0 = onnx::Neg_(%p)", "%z0 = onnx::Neg_(%s)"])
+def test_attention_on_what_is_written_between_its_products(write: str) -> None:
+    _, used = canonicalized(ATTENTION.replace("%w =", f"{write}\n%w ="))
+    assert "attention" not in used
 
 
 ROW = "%at : Long(1, 1) = prim::Constant[value=tensor([1])]()\n%row : Float(1, 3) = prim::Constant[value=splat(5.)]()\n"

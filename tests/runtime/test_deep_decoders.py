@@ -157,7 +157,7 @@ def test_all_layers_are_rewritten_in_linear_work(monkeypatch: pytest.MonkeyPatch
     for layers in (12, 24, 48):
         looks.clear()
         stats = PassManager("canonicalize").run(import_model(decoder(layers))).stats
-        assert stats["canonicalize.product_of_shared_heads"] == 2 * layers
+        assert stats["canonicalize.attention_of_shared_heads"] == layers
         counts[layers] = len(looks)
     assert counts[48] - counts[24] == 2 * (counts[24] - counts[12])
 
@@ -187,7 +187,7 @@ def steps(batch: int, padding: int) -> Iterator[dict[str, np.ndarray]]:
 def test_steps_are_as_elsewhere(batch: int, padding: int, window: int | None) -> None:
     model = decoder(3, window)
     compiled, other = irc.compile(model), onnxruntime_session(model)
-    assert compiled.report.stats["canonicalize.product_of_shared_heads"] == 6
+    assert compiled.report.stats["canonicalize.attention_of_shared_heads"] == 3
     session = irc.Session(compiled, capacity=16)
     names = [output.name for output in compiled.outputs]
     caches = {f"past.{i}": np.zeros((batch, SHARED, 0, SIZE), np.float32) for i in range(6)}

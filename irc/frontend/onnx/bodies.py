@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
-from irc.frontend.onnx.attention import cast_values, read_in_place
+from irc.frontend.onnx.attention import bind_own, cast_values, use_operator
 from irc.frontend.onnx.attributes import substitute
 from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.opsets import read_imports
@@ -81,18 +81,18 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     if not proto.node:
         return None
     _cast_inputs(proto, types, taken)
+    wanted = [name for name, own in zip(proto.output, raw.outputs) if own]
     if operator.kind == _ATTENTION:
-        given = substitute(raw.attributes, builder.environment, raw)
-        read_in_place(proto, types[0], next((a.f for a in given if a.name == "scale"), 1.0))
+        use_operator(proto, types, builder.attributes(raw, operator, plain=True), wanted)
         if types[2] != types[0]:
             cast_values(proto)
-    wanted = [name for name, own in zip(proto.output, raw.outputs) if own]
     del proto.output[:]
     proto.output.extend(wanted)
     attributes = {name: a.default_value if a.default_value.name else None for name, a in schema.attributes.items()}
     function = RawFunction(proto, (domain, raw.op_type, ""), RawGraph(f"the body of {raw}"), {}, attributes)
     scan_function(proto, function.graph)
     function.imports = {**builder.imports, **read_imports(proto.opset_import, function.graph.where)}
+    bind_own(function.graph)
     resolve(function.graph, function.imports, {}, builder.importer.refuse_unknown)  # it may have the node's graphs
     return function
 

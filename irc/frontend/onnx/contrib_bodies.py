@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
+from irc.frontend.onnx.attention import bind_own
 from irc.frontend.onnx.blocks import output_names
 from irc.frontend.onnx.contrib import ROWS
 from irc.frontend.onnx.contrib.body import SPELT_OUT, Body, TooOldError
@@ -102,6 +103,7 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
             if node.op_type in SPELT_OUT:
                 found = bind("", node.op_type, {"": max(body.opset, SPELT_OUT[node.op_type])})
                 node.target = None if isinstance(found, str) else found
+        bind_own(function.graph)
         resolve(function.graph, function.imports, {})
         known[key] = function
     return function

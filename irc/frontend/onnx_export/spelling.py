@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.frontend.onnx_export import attention
 from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
 from irc.ir.builder import Builder
-from irc.ir.kinds import CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
+from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
 from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, DType, TensorType, Type
@@ -28,6 +29,7 @@ FIRST_OPSET = {
     SWISH: 7,
     ROTATE_HALF: 7,
     MASKED_SOFTMAX: 13,
+    ATTENTION: 7,
 }
 """Operators that can be spelt out, and the first opset that has what they are spelt with."""
 
@@ -39,6 +41,8 @@ of, which it fuses."""
 
 def first_opset(node: Node) -> int:
     """The first opset that has all operators that ``node`` is written with; ``node`` can be spelt out."""
+    if node.kind == ATTENTION:
+        return attention.first_opset(node)
     if node.attributes.get("interleaved"):
         return 10  # slices with steps
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
@@ -66,7 +70,7 @@ def spell_out(graph: Graph, opset: int) -> None:
             spell = _axes_as_input
         if spell is None:
             continue
-        result, old = spell(node, _Emitter(node, opset)), node.output
+        result, old = spell(node, Emitter(node, opset)), node.output
         if result.node is not None:
             result.node.name = result.node.name or node.name
         old.replace_all_uses_with(result)
@@ -74,13 +78,13 @@ def spell_out(graph: Graph, opset: int) -> None:
         result.succeed(old)
 
 
-class _Emitter:
+class Emitter:
     """Inserts operators of ``opset`` before ``node``."""
 
     def __init__(self, node: Node, opset: int) -> None:
         self._builder = Builder.before(node)
         self._stem = node.output.name
-        self._opset = opset
+        self.opset = opset
         self._metadata = provenance([node])
 
     def op(self, name: str, inputs: Sequence[Value], shape: Sequence[Dim], **attributes: Any) -> Value:
@@ -91,7 +95,7 @@ class _Emitter:
         self, kind: str, inputs: Sequence[Value], type: Type, attributes: dict[str, Any], name: str = ""
     ) -> Value:
         """The result, of ``type``, of an operator; its node is called ``name``."""
-        version = max(v for v in versions(kind) if v <= self._opset)
+        version = max(v for v in versions(kind) if v <= self.opset)
         node = self._builder.node(
             kind, inputs, [type], names=[self._stem], attributes=attributes, version=version, name=name
         )
@@ -105,7 +109,7 @@ class _Emitter:
     def column(self, x: Value) -> Value:
         """``x``, whose rank is known, with another axis, of size 1, at its end."""
         shape = [*(x.type.shape or ()), 1]
-        if self._opset >= AXES_BECAME_INPUT["onnx::Unsqueeze"]:
+        if self.opset >= AXES_BECAME_INPUT["onnx::Unsqueeze"]:
             return self.op("Unsqueeze", [x, self.numbers([len(shape) - 1])], shape)
         return self.op("Unsqueeze", [x], shape, axes=[len(shape) - 1])
 
@@ -113,7 +117,7 @@ class _Emitter:
         """The mean of each row."""
         shape = x.type.shape
         means = TensorType(x.type.dtype, shape and (*shape[:-1], 1))
-        if self._opset >= AXES_BECAME_INPUT["onnx::ReduceMean"]:
+        if self.opset >= AXES_BECAME_INPUT["onnx::ReduceMean"]:
             return self.typed("onnx::ReduceMean", [x, self.numbers([-1])], means, {"keepdims": 1})
         last = -1 if shape is None else len(shape) - 1  # before opset 11, axes are not negative
         return self.typed("onnx::ReduceMean", [x], means, {"axes": [last], "keepdims": 1})
@@ -134,7 +138,7 @@ class _Emitter:
         if count == shape[axis]:
             return x
         part, end = [*shape[:axis], count, *shape[axis + 1 :]], start + (count - 1) * step + 1
-        if self._opset < 10 and step == 1:
+        if self.opset < 10 and step == 1:
             return self.op("Slice", [x], part, starts=[start], ends=[end], axes=[axis])
         return self.op("Slice", [x, *(self.numbers([n]) for n in (start, end, axis, step))], part)
 
@@ -145,14 +149,14 @@ def _has_old_axes(node: Node, opset: int) -> bool:
     return since is not None and node.version is not None and node.version < since <= opset
 
 
-def _axes_as_input(node: Node, emit: _Emitter) -> Value:
+def _axes_as_input(node: Node, emit: Emitter) -> Value:
     attributes = {key: value for key, value in node.attributes.items() if key != "axes"}
     axes = node.attributes.get("axes")
     inputs = [*node.inputs, emit.numbers(axes)] if axes else list(node.inputs)  # without: all of them
     return emit.typed(node.kind, inputs, node.output.type, attributes, node.name)
 
 
-def _slice_scatter(node: Node, emit: _Emitter) -> Value:
+def _slice_scatter(node: Node, emit: Emitter) -> Value:
     data, source = node.inputs
     shape, count = (v.type.static_shape for v in (data, source))
     starts, steps = node.attributes["starts"], node.attributes["steps"]
@@ -167,7 +171,7 @@ def _slice_scatter(node: Node, emit: _Emitter) -> Value:
 
 
 def _put(
-    emit: _Emitter,
+    emit: Emitter,
     data: Value,
     shape: list[int],
     source: Value,
@@ -194,7 +198,7 @@ def _put(
 
 
 def _interleave(
-    emit: _Emitter, data: Value, shape: list[int], source: Value, axis: int, positions: Sequence[int]
+    emit: Emitter, data: Value, shape: list[int], source: Value, axis: int, positions: Sequence[int]
 ) -> Value:
     """``data`` with the lines at ``positions`` of ``axis`` replaced by those of ``source``."""
     indices = emit.numbers([[p] for p in positions])
@@ -209,7 +213,7 @@ def _interleave(
     return swap(emit.op("ScatterND", [whole, indices, part], sizes), sizes)
 
 
-def _normalization(node: Node, emit: _Emitter) -> Value:
+def _normalization(node: Node, emit: Emitter) -> Value:
     x, scale, *bias = node.inputs
     given = x.type
 
@@ -232,7 +236,7 @@ def _normalization(node: Node, emit: _Emitter) -> Value:
     return op("Add", y, *bias) if bias else y
 
 
-def _activation(node: Node, emit: _Emitter) -> Value:
+def _activation(node: Node, emit: Emitter) -> Value:
     """The activation as exporters write it, in a form that other runtimes recognise."""
     x = node.inputs[0]
 
@@ -251,7 +255,7 @@ def _activation(node: Node, emit: _Emitter) -> Value:
     return op("Mul", op("Mul", x, op("Add", gate, 1.0)), 0.5)
 
 
-def _rotate_half(node: Node, emit: _Emitter) -> Value:
+def _rotate_half(node: Node, emit: Emitter) -> Value:
     x = node.inputs[0]
     shape = x.type.shape
     if not shape or not isinstance(width := shape[-1], int):
@@ -267,7 +271,7 @@ def _rotate_half(node: Node, emit: _Emitter) -> Value:
     return emit.op("Reshape", [pairs, emit.numbers([0] * axis + [width])], shape)
 
 
-def _masked_softmax(node: Node, emit: _Emitter) -> Value:
+def _masked_softmax(node: Node, emit: Emitter) -> Value:
     x = node.inputs[0]
     if x.type.dtype is None:
         raise Error("IRC350", f"{node.kind} can be spelt out for a known element type only", f"%{node.output.name}")
@@ -277,12 +281,13 @@ def _masked_softmax(node: Node, emit: _Emitter) -> Value:
     return emit.typed("onnx::Where", [test, zero, found], x.type, {})
 
 
-_SPELLINGS: dict[str, Callable[[Node, _Emitter], Value]] = {
+_SPELLINGS: dict[str, Callable[[Node, Emitter], Value]] = {
     "irc::slice_scatter": _slice_scatter,
     LAYER_NORM: _normalization,
     RMS_NORM: _normalization,
     ROTATE_HALF: _rotate_half,
     MASKED_SOFTMAX: _masked_softmax,
+    ATTENTION: attention.spell,
     GELU: _activation,
     SWISH: _activation,
 }

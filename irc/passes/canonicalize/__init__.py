@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from irc.passes.canonicalize import activations, heads, identities, masks, norms, products, rotary, scatter, shapes
+from irc.passes.canonicalize import (
+    activations,
+    attention,
+    heads,
+    identities,
+    masks,
+    norms,
+    products,
+    rotary,
+    scatter,
+    shapes,
+)
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
@@ -18,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Canonicalize"]
 
-FAMILIES = (activations, heads, identities, masks, norms, products, rotary, scatter, shapes)
+FAMILIES = (activations, attention, heads, identities, masks, norms, products, rotary, scatter, shapes)
 """Modules whose import has filled the table of rules."""
 
 

@@ -1,9 +1,8 @@
-"""Attention heads that share keys and values: one product for them all, instead of repeated keys and values.
+"""Keys and values that are repeated for the heads that share them, as exporters of grouped-query attention write it.
 
-Exporters of grouped-query attention repeat keys and values (``repeat_kv``), which copies
-the whole cache in each step. A target shape in which a 0 copies a size is assumed to
-be for at least one key and a batch of at least one; without elements, the
-shape would be another.
+That copies the whole cache in each step; `irc::attention` reads them where they are. A target shape in which a 0
+copies a size is assumed to be for at least one key and a batch of at least one; without elements, the shape would be
+another.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from irc.ir.constants import constant_tensor, is_constant
+from irc.ir.constants import is_constant
 from irc.ir.tensor import Tensor
-from irc.ir.types import Dim, DType, TensorType, Type
+from irc.ir.types import Dim, DType, TensorType
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
@@ -23,11 +22,8 @@ if TYPE_CHECKING:
 
 _ONE_SIZE = TensorType(DType.INT64, (1,))
 
-_LONGEST_CHAIN = 4
-"""How many operators are looked at between what is repeated and the product."""
 
-
-class _Repeated(NamedTuple):
+class Repeated(NamedTuple):
     """``Reshape(Expand(Unsqueeze(source)))``: ``shared`` heads become ``heads``, each repeated for its share."""
 
     source: Value
@@ -36,68 +32,7 @@ class _Repeated(NamedTuple):
     made_by: list[Node]
 
 
-@rewrite("MatMul")
-def product_of_shared_heads(m: Match) -> Value | None:
-    """The queries of all heads that share keys become rows of one product; likewise the weights of shared values."""
-    left, right, out = m.types.tensor(0), m.input(1), m.output.type
-    if left.shape is None or left.rank != 4:
-        return None
-    chain = _chain(m, right)
-    found = _repeated(m, chain[-1][1] if chain else right)
-    if found is None or m.size(m.input(0), 1) != found.heads:
-        return None
-    if not m.still_holds(*(node for node, _ in chain), *found.made_by):
-        return None
-    source = found.source
-    for node, operand in reversed(chain):
-        inputs = [source if value is operand else value for value in node.inputs]
-        type = _with(node.outputs[0].type, 1, found.shared)
-        source = m.new(node.kind, inputs, type, dict(node.attributes), node.version)
-    group, rows = found.heads // found.shared, left.shape[2]
-    rows = rows * group if isinstance(rows, int) else None
-    together = _heads(m, m.input(0), found.shared, _with(_with(left, 1, found.shared), 2, rows))
-    product = m.new("onnx::MatMul", [together, source], _with(_with(out, 1, found.shared), 2, rows), {}, m.node.version)
-    return _heads(m, product, found.heads, out)
-
-
-def _heads(m: Match, value: Value, heads: int, type: Type) -> Value:
-    """``value`` with ``heads`` heads: batch and width stay, even if they are 0."""
-    target = m.new_constant(Tensor.of(np.array([0, heads, -1, 0])))
-    return m.new("onnx::Reshape", [value, target], type)
-
-
-def _with(type: Type, axis: int, size: int | None) -> TensorType:
-    """``type``, of a tensor, with another size along ``axis``."""
-    shape = type.shape
-    return TensorType(type.dtype, shape and (*shape[:axis], size, *shape[axis + 1 :]))
-
-
-def _chain(m: Match, value: Value) -> list[tuple[Node, Value]]:
-    """The nodes, last first, that can as well run before heads are repeated, each with its operand."""
-    chain: list[tuple[Node, Value]] = []
-    for _ in range(_LONGEST_CHAIN):
-        node = value.node
-        if node is None or node.block is not m.node.block:
-            break
-        if node.kind == "onnx::Transpose" and node.attributes.get("perm") == [0, 1, 3, 2]:
-            value = node.inputs[0]
-        elif node.kind == "onnx::Mul" and value.is_used_once and (node.version or 7) >= 7:
-            operands = [v for v in node.inputs if not _is_number(v)]
-            if len(operands) != 1:
-                break
-            value = operands[0]
-        else:
-            break
-        chain.append((node, value))
-    return chain
-
-
-def _is_number(value: Value) -> bool:
-    tensor = constant_tensor(value)
-    return tensor is not None and tensor.numel == 1 and len(tensor.shape) <= 4
-
-
-def _repeated(m: Match, value: Value) -> _Repeated | None:
+def repeated(m: Match, value: Value) -> Repeated | None:
     """How ``value`` repeats heads; None if it does not, or does anything else."""
     nodes = _made_by(m, value, "onnx::Reshape", "onnx::Expand", "onnx::Unsqueeze")
     if nodes is None or not _is_between(m, nodes[2], nodes[1].output, value):
@@ -109,7 +44,7 @@ def _repeated(m: Match, value: Value) -> _Repeated | None:
         return None
     if not _repeats_only(m, source, expand) or not _joins_only(m, source, reshape, shared * group):
         return None
-    return _Repeated(source, shared, shared * group, nodes)
+    return Repeated(source, shared, shared * group, nodes)
 
 
 def _is_between(m: Match, unsqueeze: Node, expanded: Value, value: Value) -> bool:
@@ -172,7 +107,7 @@ def _is_asked_for(m: Match, reshape: Node, axis: int, *wanted: Dim) -> bool:
 @rewrite("Shape")
 def shape_of_shared_heads(m: Match) -> Value | None:
     """The shape of repeated heads, taken without repeating them."""
-    found = _repeated(m, m.input())
+    found = repeated(m, m.input())
     if found is None or not m.still_holds(*found.made_by):
         return None
     sizes = [

@@ -141,3 +141,26 @@ class Match:
     def new_constant(self, tensor: Tensor) -> Value:
         """Insert a constant before the matched node."""
         return self.new(CONSTANT, [], tensor.type, {"value": tensor})
+
+
+def is_needed_once(value: Value) -> bool:
+    """Whether ``value`` has exactly one use that is needed: others are left behind by rules, until `dce` removes them.
+
+    An operator that writes or draws at random may be taken for one of these: what the answer is used for must be right
+    for values of more uses, too.
+    """
+    if value.is_used_once:
+        return True
+    needed = [user for user in value.users if not _is_left_behind(user, _LONGEST_CHAIN)] if value.user_count < 8 else []
+    return len(needed) == 1 and value.uses_by(needed[0]) == 1
+
+
+_LONGEST_CHAIN = 20
+"""How many operators are looked at behind one that is left behind, if it is."""
+
+
+def _is_left_behind(node: Node, longest: int) -> bool:
+    """Whether no result of ``node`` is needed."""
+    if not node.outputs or node.blocks or not longest:
+        return False
+    return all(_is_left_behind(user, longest - 1) for value in node.outputs for user in value.iter_users())

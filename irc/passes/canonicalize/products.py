@@ -11,7 +11,7 @@ from irc.ir.ops.movers import MOVERS, ORDERED, PERMUTING
 from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
-from irc.passes.canonicalize.match import Match, rewrite
+from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import is_dequantised
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ _FOLLOWED = MOVERS | _EXTENDING
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""
 
-_LEAST = 2.0**-12
+LEAST = 2.0**-12
 """Smaller factors may take bits from small numbers, where they are moved to; scales of attention are not so small."""
 
 _WIDE = (DType.FLOAT, DType.DOUBLE)
 """Results in half precision depend too much on where they are rounded."""
 
 
-class _Scaled(NamedTuple):
+class Scaled(NamedTuple):
     """``moved(source * factor)``; no part of it has another use."""
 
     source: Value
@@ -51,34 +51,34 @@ def scale_of_the_smaller_operand(m: Match) -> Value | None:
     """Exported attention scales both queries and keys; the queries can take both factors, as the keys are a cache."""
     for side in (0, 1):
         large, small = m.input(side), m.input(1 - side)
-        scaled = _scaled(m, large)
+        found = scaled(m, large)
         # One of more than 1 might overflow where it is moved to.
-        if scaled is None or not _LEAST <= abs(scaled.factor) <= 1 or not _is_larger(scaled.source, small):
+        if found is None or not LEAST <= abs(found.factor) <= 1 or not _is_larger(found.source, small):
             continue
         if _is_weight(small):
             continue  # it would be scaled in each run, if nothing folds that
-        if is_dequantised(scaled.source) or is_dequantised(small):
+        if is_dequantised(found.source) or is_dequantised(small):
             continue  # a runtime may compute the product with integers
-        factor, other = scaled.factor, _scaled(m, small)
-        if other is not None and not other.moved and abs(factor * other.factor) >= _LEAST:
+        factor, other = found.factor, scaled(m, small)
+        if other is not None and not other.moved and abs(factor * other.factor) >= LEAST:
             small, factor = other.source, factor * other.factor
-        plain = scaled.source
-        for node in reversed(scaled.moved):
+        plain = found.source
+        for node in reversed(found.moved):
             type = node.outputs[0].type
             plain = m.new(node.kind, [plain, *node.inputs[1:]], type, dict(node.attributes), node.version)
-        constant = m.new_constant(Tensor.of(factor, dtype=scaled.dtype))
-        bearing = m.new("onnx::Mul", [small, constant], small.type, version=scaled.scaling.version)
+        constant = m.new_constant(Tensor.of(factor, dtype=found.dtype))
+        bearing = m.new("onnx::Mul", [small, constant], small.type, version=found.scaling.version)
         inputs = [plain, bearing] if side == 0 else [bearing, plain]
         return m.new("onnx::MatMul", inputs, m.output.type, version=m.node.version)
     return None
 
 
-def _scaled(m: Match, value: Value) -> _Scaled | None:
+def scaled(m: Match, value: Value) -> Scaled | None:
     """How ``value`` is a product with a single number; None if it is not."""
     moved: list[Node] = []
     for _ in range(_LONGEST_CHAIN):
         node = value.node
-        if node is None or not value.is_used_once or node.block is not m.node.block or not m.still_holds(node):
+        if node is None or not is_needed_once(value) or node.block is not m.node.block or not m.still_holds(node):
             return None
         if node.kind not in _MOVING:
             break
@@ -94,7 +94,7 @@ def _scaled(m: Match, value: Value) -> _Scaled | None:
             continue
         type = m.type_of(source)
         if type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
-            return _Scaled(source, float(tensor.scalar), type.dtype, node, moved)
+            return Scaled(source, float(tensor.scalar), type.dtype, node, moved)
     return None
 
 

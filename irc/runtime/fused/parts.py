@@ -1,14 +1,12 @@
-"""The steps of a fusion group by what may run block by block: attention, and the pointwise operators at its end."""
+"""The steps of a fusion group by what may run block by block: the pointwise operators at its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir.ops.attention import attention
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.runtime.execution import Code, Frame, Run, Slots, Step, Watch, execute, fail, is_located, put
 from irc.runtime.foreign import on_blocks
-from irc.runtime.fused.attention import Attention
 from irc.runtime.fused.blocks import Operation
 from irc.runtime.fused.tiles import Tail
 
@@ -30,7 +28,7 @@ class _Part(NamedTuple):
     """
 
     code: Code
-    blocks: Tail | Attention | None = None
+    blocks: Tail | None = None
     results: Slots = ()
     dead: Slots = ()
 
@@ -40,17 +38,10 @@ def spans_in_blocks(bound: Bound, nodes: Sequence[Node]) -> list[tuple[int, int]
 
     The operators of a span take one turn: one reads its operands while another writes results.
     """
-    spans: list[tuple[int, int]] = []
-    for end, node in enumerate(nodes, 1):
-        found = attention(node) or []
-        start, done = end - len(found), spans[-1][1] if spans else 0  # the last product may begin another attention
-        is_span = found and done <= start and [*nodes[start:end]] == found
-        if is_span and all(map(bound.takes_out, filter(is_elementwise, found))):
-            spans.append((start, end))
     start = len(nodes)
     while start and is_elementwise(nodes[start - 1]) and bound.takes_out(nodes[start - 1]):
         start -= 1
-    return [*spans, (start, len(nodes))] if start < len(nodes) else spans
+    return [(start, len(nodes))] if start < len(nodes) else []
 
 
 def parts_of(lowering: Lowering, code: Code) -> list[_Part]:
@@ -88,13 +79,9 @@ def _in_blocks(lowering: Lowering, code: Code, start: int, end: int) -> _Part:
     needed = {s for _, ins, _ in code.nodes[end:] for s in ins}.union(code.returns)
     results = tuple([s for s in made if s in needed])
     places = {register[s]: s for s in results if s in lowering.place_slots}
-    blocks: Tail | Attention
-    if is_elementwise(nodes[-1][0]):
-        kept = tuple([s for s in code.returns if s not in made])
-        spare = lowering.free(slots + kept, len(slots))
-        blocks = Tail(slots, operations, tuple([register[s] for s in results]), spare, places)
-    else:
-        blocks = Attention(slots, operations, places.get(operations[-1].out))
+    kept = tuple([s for s in code.returns if s not in made])
+    spare = lowering.free(slots + kept, len(slots))
+    blocks = Tail(slots, operations, tuple([register[s] for s in results]), spare, places)
     dead = tuple(set(lowering.dead(slots)).difference(needed))
     return _Part(_some(code, start, end, end - start), blocks, results, dead)
 

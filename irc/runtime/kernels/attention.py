@@ -6,7 +6,7 @@ memory that stays in the cache. Small attention is one block.
 
 Heads that share keys and values are an axis of their own within a block, so that keys are neither repeated nor read
 once a head. Small floats are computed in float32; their scores are rounded once, as those of a product of small floats
-are.
+are. Whichever thread of the run is free takes the next block; how scores are cut does not depend on the threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import pace
+from irc.runtime.bounds import CURRENT, in_turn, pace
 from irc.runtime.kernels.halves import narrowed, rounded, widened
 from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
@@ -38,6 +38,10 @@ BLOCK_BYTES = 1 << 20
 ROWS = 64
 """A block has at least so many rows of each head that it has, if there are as many: a block reads all keys and values
 of its heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long."""
+
+
+_LEAST = 2.0**-12
+"""Factors from here to 1 scale queries, not scores: by others, queries might overflow, or lose bits of small ones."""
 
 
 class Form(NamedTuple):
@@ -218,10 +222,13 @@ class _Attention:
             return
         scores = (*lead, self._rows, self.keys)
         bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (self._bias, self._mask))
-        for heads, start, stop in _blocks(lead, self._rows, row):
+        blocks = [*_blocks(lead, self._rows, row)]
+
+        def piece(number: int) -> None:
+            heads, start, stop = blocks[number]
             part = (*heads, ..., slice(start, stop), slice(None))
             keys = self.keys
-            if self._form.causal and keys:
+            if self._form.causal:
                 keys = min(keys, max(1, stop + self._last))
             seen = (*heads, ..., slice(keys), slice(None))
             visible = (*part[:-1], slice(keys))
@@ -237,6 +244,9 @@ class _Attention:
             )
             pace()
 
+        share = CURRENT.share if self._form.dropout is None else in_turn  # what is drawn depends on the order
+        share(len(blocks), piece)
+
     def _block(
         self,
         out: Array,
@@ -251,10 +261,13 @@ class _Attention:
         """Compute the result ``out`` of some rows of some heads, of which the first row has the number ``start``."""
         form = self._form
         *lead, group, rows, width = query.shape
-        ready = np.multiply(widened(query), self._scale, order="C", dtype=self._wide)
         products = (*lead, group * rows)
         flat = scratch("attention", (*products, keys), self._wide)
+        is_moved = _LEAST <= abs(self._scale) <= 1  # to the queries, which are fewer
+        ready = np.multiply(widened(query), self._scale if is_moved else self._wide.type(1), order="C")
         matrix_product(ready.reshape(*products, width), key.swapaxes(-1, -2), flat)
+        if not is_moved:
+            np.multiply(flat, self._scale, flat)
         scores = flat.reshape(*lead, group, rows, keys)
         if form.softcap:
             cap = self._wide.type(form.softcap)

@@ -24,13 +24,12 @@ def attend(
     like: str,
     scale: float,
     cap: float = 0,
+    causal: str = "",
     visible: str = "",
     bias: str = "",
     sink: str = "",
-) -> tuple[str, str]:
-    """The result of the heads, (batch, sequence, heads * size), and the weights, (batch, heads, sequence, length).
-
-    Keys and values are not copied: the heads that share them are the rows of one product.
+) -> str:
+    """The result of the heads, (batch, sequence, heads * size).
 
     Args:
         b: the body.
@@ -42,9 +41,36 @@ def attend(
         like: an input of their element type.
         scale: of the scores; 0: by the size of the heads.
         cap: the scores stay below it; 0: no cap.
-        visible: which keys each query sees, of the shape of weights or broadcast to it; "": all.
+        causal: "last" if the last query sees all keys, and each one before it a key less; "": all see all.
+        visible: which keys each query sees, (batch, count, sequence, length) or broadcast to it; "": all.
         bias: likewise, what is added to scores.
         sink: for each head, the score of a key that is not there.
+    """
+    if sink:
+        made = _with_sink(b, q, k, v, count, shared, like, scale, cap, visible, bias, sink)
+    else:
+        words = {"scale": scale, "softcap": cap, "causal": causal, "grouped": int(count != shared)}
+        made = b.attention(q, k, v, bias, visible, **{name: value for name, value in words.items() if value})
+    return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1])
+
+
+def _with_sink(
+    b: Body,
+    q: str,
+    k: str,
+    v: str,
+    count: int,
+    shared: int,
+    like: str,
+    scale: float,
+    cap: float,
+    visible: str,
+    bias: str,
+    sink: str,
+) -> str:
+    """As `attend`, by head: all scores at once, with a column for the key that is not there.
+
+    Keys and values are not copied: the heads that share them are the rows of one product.
     """
     if scale:
         factor = b.number(scale, like)
@@ -67,18 +93,13 @@ def attend(
         scores = b("Add", scores, bias)
     if visible:
         scores = b("Where", visible, scores, b.number(float("-inf"), like))
-    if sink:
-        column = b("Reshape", sink, [1, -1, 1, 1])
-        rows = b("Concat", b("Shape", scores, end=3), [1], axis=0)
-        scores = b("Concat", scores, b("Expand", column, rows), axis=3)
-    weights = b("Softmax", scores, axis=-1)
-    if sink:
-        weights = b("Slice", weights, [0], [-1], [3])
+    column = b("Reshape", sink, [1, -1, 1, 1])
+    ends = b("Concat", b("Shape", scores, end=3), [1], axis=0)
+    scores = b("Concat", scores, b("Expand", column, ends), axis=3)
+    weights = b("Slice", b("Softmax", scores, axis=-1), [0], [-1], [3])
     rows = b("Reshape", weights, [0, shared, -1, 0]) if count != shared else weights
     made = b("MatMul", rows, v)
-    if count != shared:
-        made = b("Reshape", made, b("Concat", apart, b("Shape", v, start=3), axis=0), allowzero=1)
-    return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1]), weights
+    return b("Reshape", made, b("Concat", apart, b("Shape", v, start=3), axis=0), allowzero=1) if apart else made
 
 
 def _multi_head(b: Body) -> tuple[str, ...]:
@@ -97,7 +118,7 @@ def _multi_head(b: Body) -> tuple[str, ...]:
     if b.has("past_key"):
         before = b("Shape", "past_key", start=2, end=3)
         k, v = b("Concat", "past_key", k, axis=2), b("Concat", "past_value", v, axis=2)
-    made, _ = attend(
+    made = attend(
         b,
         q,
         k,
@@ -223,14 +244,13 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
     else:
         parts = b.several(3, "Split", projected, axis=2, num_outputs=3)
     q, k, v = (heads(b, x, count) for x in parts)
-    present, before = "", ""
+    present = ""
     if b.has("past") or "present" in b.outputs:
         present = b("Concat", b("Unsqueeze", k, [0]), b("Unsqueeze", v, [0]), axis=0)
     if b.has("past"):
         present = b("Concat", "past", present, axis=3)
-        before = b("Shape", "past", start=3, end=4)
         k, v = (b("Squeeze", b("Slice", present, [i], [i + 1], [0]), [0]) for i in range(2))
-    made, _ = attend(
+    made = attend(
         b,
         q,
         k,
@@ -239,7 +259,7 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
         count,
         like=like,
         scale=b.attributes["scale"],
-        visible=_causal(b, q, k, before) if b.attributes["unidirectional"] else "",
+        causal="last" if b.attributes["unidirectional"] else "",
         bias=_added(b, "mask_index", k, like),
     )
     return made, present

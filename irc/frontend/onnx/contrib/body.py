@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.kinds import ATTENTION
 from irc.ir.ops.onnx_defs import find
 from irc.ir.types import NONE, DType, Type
 
@@ -90,6 +91,18 @@ class Body:
         node: NodeProto = helper.make_node(op_type, inputs, names, **attributes)
         self.nodes.append(node)
         return names
+
+    def attention(self, query: str, key: str, value: str, bias: str, mask: str, **attributes: Any) -> str:
+        """Append an `irc::attention`, with "" for a bias or mask that there is not; its output."""
+        from onnx import helper
+
+        inputs = [query, key, value, bias, mask]
+        while not inputs[-1]:
+            inputs.pop()
+        name = self._fresh()
+        domain, _, operator = ATTENTION.partition("::")
+        self.nodes.append(helper.make_node(operator, inputs, [name], domain=domain, **attributes))
+        return name
 
     def slice(self, x: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> str:
         """Append a Slice at constant places, in the form that the opset has; its output."""

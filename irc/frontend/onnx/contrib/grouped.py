@@ -69,7 +69,7 @@ def _grouped(b: Body) -> tuple[str, ...]:
     sink = b.optional("head_sink")
     if not sink and of_node["smooth_softmax"] == 1:
         sink = b("Reshape", b.number(0, "query"), [1])
-    made, _ = attend(
+    made = attend(
         b,
         q,
         keys[1],

@@ -1,0 +1,265 @@
+"""Attention that exporters spell out: ``softmax(q @ k^T * scale + mask) @ v`` becomes one `irc::attention`.
+
+Between the two products there may be, in this order: a factor, a cap (``c * tanh(scores / c)``), terms that are added,
+and a choice of which scores count. Nothing else may use any of these scores. What scales queries or keys, and what
+repeats keys and values for the heads that share them, becomes part of the operator, too, so that no cache is copied.
+When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.attention`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from irc.ir.constants import constant_tensor, is_constant
+from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL
+from irc.ir.types import NONE, DType, TensorType
+from irc.passes.canonicalize.heads import repeated
+from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
+from irc.passes.canonicalize.products import LEAST, scaled
+from irc.passes.quantised import is_dequantised
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+_FLOATS = (DType.FLOAT, DType.DOUBLE, DType.FLOAT16, DType.BFLOAT16)
+
+_FACTOR, _CAP, _TERM, _CHOICE = range(1, 5)
+"""What may be done to scores, in this order."""
+
+_BROADCASTING = 7
+"""The version from which on arithmetic broadcasts as in NumPy."""
+
+_ALONG_ONE_AXIS = 13
+"""The version from which on Softmax goes along one axis, not along all from there on."""
+
+
+class _Scores(NamedTuple):
+    """Scores, and what is done to them.
+
+    Attributes:
+        product: the product of queries and keys.
+        nodes: what follows, in order.
+        scale: what the scores are multiplied with.
+        softcap: their cap; 0: none.
+        terms: what is added.
+        mask: which of them count; None: all.
+        fill: what the others become.
+        excludes: whether the mask says which of them do not count.
+    """
+
+    product: Node
+    nodes: tuple[Node, ...] = ()
+    scale: float = 1.0
+    softcap: float = 0.0
+    terms: tuple[Value, ...] = ()
+    mask: Value | None = None
+    fill: float = 0.0
+    excludes: bool = False
+
+    def then(self, *nodes: Node, **changes: Any) -> _Scores:
+        """These scores after ``nodes``."""
+        return self._replace(nodes=(*self.nodes, *nodes), **changes)
+
+
+@rewrite("MatMul")
+def attention(m: Match) -> Value | None:
+    """The product of weights, which a softmax makes of scores, with values."""
+    weights, value = m.node.inputs
+    dtype, rank = m.type_of(value).dtype, m.type_of(value).rank
+    if dtype not in _FLOATS or not rank or rank < 2 or is_constant(value):
+        return None
+    nodes: list[Node] = []
+    softmax = _maker(m, weights)
+    if softmax is not None and softmax.kind == "onnx::Cast":
+        nodes.append(softmax)
+        softmax = _maker(m, softmax.inputs[0])
+    if softmax is None or not _goes_along_rows(m, softmax):
+        return None
+    nodes.append(softmax)
+    found = _scores(m, softmax.inputs[0], _CHOICE)
+    if found is None:
+        return None
+    query, key = found.product.inputs
+    ranks = [m.type_of(v).rank or 0 for v in (query, key)]
+    if min(ranks) < 2 or any(m.type_of(v).dtype is not dtype or is_constant(v) for v in (query, key)):
+        return None
+    if any(map(is_dequantised, (query, key, value))):
+        return None  # a runtime may compute the products with integers
+    if not m.still_holds_here([found.product, *found.nodes, *nodes]):
+        return None
+    attributes: dict[str, Any] = {"scale": found.scale}
+    if found.softcap:
+        attributes["softcap"] = found.softcap
+    if softmax.kind == MASKED_SOFTMAX:
+        attributes["zero_rows"] = "nan"
+    if found.mask is not None and found.fill != -math.inf:
+        attributes["fill"] = found.fill
+    inputs = [query, _transposed(m, key, ranks[1]), value, *_masks(m, found)]
+    return m.new(ATTENTION, inputs, m.output.type, attributes)
+
+
+def _maker(m: Match, value: Value) -> Node | None:
+    """What makes ``value`` in the block of the match; None if it has other uses, too."""
+    node = value.node
+    return node if node is not None and node.block is m.node.block and is_needed_once(value) else None
+
+
+def _goes_along_rows(m: Match, node: Node) -> bool:
+    """Whether ``node`` is a softmax along the last axis alone."""
+    if node.kind not in ("onnx::Softmax", MASKED_SOFTMAX):
+        return False
+    is_old = node.kind != MASKED_SOFTMAX and (node.version or _ALONG_ONE_AXIS) < _ALONG_ONE_AXIS
+    axis, rank = node.attributes.get("axis", 1 if is_old else -1), m.type_of(node.inputs[0]).rank
+    return axis == -1 or (rank is not None and axis == rank - 1)
+
+
+def _scores(m: Match, value: Value, stage: int) -> _Scores | None:
+    """How ``value`` is made of the product of two matrices by what may be done up to ``stage``; None if it is not."""
+    node = _maker(m, value)
+    if node is None:
+        return None
+    if node.kind == MATMUL:
+        return _Scores(node)
+    rule = _STEPS.get(node.kind)
+    is_old = node.kind != "onnx::Cast" and (node.version or _BROADCASTING) < _BROADCASTING
+    return None if rule is None or is_old else rule(m, node, stage)
+
+
+def _of_cast(m: Match, node: Node, stage: int) -> _Scores | None:
+    """To a type that is wide enough: all is computed in one."""
+    if m.type_of(node.output).dtype not in _FLOATS[:2] or m.type_of(node.inputs[0]).dtype not in _FLOATS:
+        return None
+    found = _scores(m, node.inputs[0], stage)
+    return found and found.then(node)
+
+
+def _of_choice(m: Match, node: Node, stage: int) -> _Scores | None:
+    condition, first, second = node.inputs
+    if stage < _CHOICE:
+        return None
+    for scores, other, excludes in ((first, second, False), (second, first, True)):
+        fill = _number(m, other, node)
+        found = None if fill is None or math.isnan(fill) else _scores(m, scores, _TERM)
+        if found is not None:
+            return found.then(node, mask=condition, fill=fill, excludes=excludes)
+    return None
+
+
+def _of_sum(m: Match, node: Node, stage: int) -> _Scores | None:
+    if stage < _TERM:
+        return None
+    for scores, other in (node.inputs, node.inputs[::-1]):
+        found = _scores(m, scores, _TERM)
+        if found is not None:
+            return found.then(node, terms=(*found.terms, other))
+    return None
+
+
+def _of_product(m: Match, node: Node, stage: int) -> _Scores | None:
+    for scores, other in (node.inputs, node.inputs[::-1]):
+        factor = _number(m, other, node)
+        if factor is None:
+            continue
+        tanh = _maker(m, scores)
+        if tanh is not None and tanh.kind == "onnx::Tanh":
+            return _capped(m, node, tanh, factor) if stage >= _CAP else None
+        found = _scores(m, scores, _FACTOR)
+        if found is not None:
+            return found.then(node, scale=found.scale * factor)
+    return None
+
+
+def _capped(m: Match, node: Node, tanh: Node, cap: float) -> _Scores | None:
+    """``cap * tanh(scores / cap)``."""
+    divided = _scores(m, tanh.inputs[0], _FACTOR)
+    if divided is None or not cap > 0:
+        return None
+    return divided.then(tanh, node, scale=divided.scale * cap, softcap=cap)
+
+
+def _of_quotient(m: Match, node: Node, stage: int) -> _Scores | None:
+    divisor = _number(m, node.inputs[1], node)
+    found = _scores(m, node.inputs[0], _FACTOR) if divisor else None
+    return found and found.then(node, scale=found.scale / (divisor or 1))
+
+
+_STEPS = {
+    "onnx::Add": _of_sum,
+    "onnx::Cast": _of_cast,
+    "onnx::Div": _of_quotient,
+    "onnx::Mul": _of_product,
+    "onnx::Where": _of_choice,
+}
+
+
+def _number(m: Match, value: Value, node: Node) -> float | None:
+    """``value`` if it is one number, and adds no axis to what ``node`` makes, which are matrices; else None."""
+    tensor = constant_tensor(value)
+    if tensor is None or tensor.numel != 1 or len(tensor.shape) > (m.type_of(node.output).rank or 2):
+        return None
+    return float(tensor.scalar)
+
+
+def _transposed(m: Match, value: Value, rank: int) -> Value:
+    """``value`` with its last two axes in the other order."""
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    transpose = value.made_by("onnx::Transpose")
+    if transpose is not None and transpose.attributes.get("perm") == perm and m.still_holds_here([transpose]):
+        return transpose.inputs[0]
+    shape = value.type.shape
+    type = TensorType(value.type.dtype, shape and (*shape[:-2], shape[-1], shape[-2]))
+    return m.new("onnx::Transpose", [value], type, {"perm": perm})
+
+
+def _masks(m: Match, found: _Scores) -> list[Value]:
+    """The operator's inputs for what is added to scores, and for which of them count."""
+    bias: Value | None = None
+    for term in found.terms:
+        bias = term if bias is None else m.new("onnx::Add", [bias, term], TensorType(term.type.dtype))
+    if found.mask is None:
+        return [] if bias is None else [bias]
+    mask = found.mask
+    if found.excludes:
+        mask = m.new("onnx::Not", [mask], TensorType(DType.BOOL, mask.type.shape))
+    return [m.new(CONSTANT, [], NONE) if bias is None else bias, mask]
+
+
+@rewrite(ATTENTION)
+def scale_of_attention(m: Match) -> Value | None:
+    """What scales queries, or keys, scales scores as well."""
+    scale: Any = m.types.attr("scale")
+    if scale is None:
+        width = m.size(m.input(), -1) if m.type_of(m.input()).rank else None
+        if not isinstance(width, int) or not width:
+            return None
+        scale = width**-0.5
+    for index in (0, 1):
+        found = scaled(m, m.input(index))
+        # Scores that are scaled by less might have overflown before.
+        if found is None or not abs(scale * found.factor) >= LEAST:
+            continue
+        plain = found.source
+        for node in reversed(found.moved):
+            plain = m.new(node.kind, [plain, *node.inputs[1:]], node.output.type, dict(node.attributes), node.version)
+        inputs = [*m.node.inputs]
+        inputs[index] = plain
+        return m.new(ATTENTION, inputs, m.output.type, {**m.node.attributes, "scale": scale * found.factor})
+    return None
+
+
+@rewrite(ATTENTION)
+def attention_of_shared_heads(m: Match) -> Value | None:
+    """Keys and values that are repeated for the heads that share them need not be."""
+    if m.types.attr("grouped"):
+        return None
+    query, key, value, *masks = m.node.inputs
+    keys, values = repeated(m, key), repeated(m, value)
+    if keys is None or values is None or (keys.shared, keys.heads) != (values.shared, values.heads):
+        return None
+    if m.type_of(query).rank != 4 or m.size(query, 1) != keys.heads:
+        return None
+    if not m.still_holds(*keys.made_by, *values.made_by):
+        return None
+    inputs = [query, keys.source, values.source, *masks]
+    return m.new(ATTENTION, inputs, m.output.type, {**m.node.attributes, "grouped": 1})
