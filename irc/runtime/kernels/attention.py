@@ -244,7 +244,7 @@ class _Attention:
             )
             pace()
 
-        share = CURRENT.share if self._form.dropout is None else in_turn  # what is drawn depends on the order
+        share = CURRENT.scope.share if self._form.dropout is None else in_turn  # what is drawn depends on the order
         share(len(blocks), piece)
 
     def _block(
