@@ -38,9 +38,9 @@ RUNTIME = (
     *("lowering", "writes", "plan", "evaluate"),
     *("branches", "arena"),
     *("outputs", "inputs"),
-    *("objects", "described", "options", "parts", "executable"),
+    *("objects", "snapshot", "options", "parts", "executable"),
     *("footprint", "report", "files"),
-    *("model", "pairs", "caches", "session"),
+    *("model", "cache_bindings", "caches", "session"),
 )
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
 

@@ -8,7 +8,7 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.ir import parse_module
-from irc.runtime.pairs import CONVENTIONS
+from irc.runtime.cache_bindings import CONVENTIONS
 from irc.runtime.report import Memory, Report
 from irc.wording import count, first_of, pointed_at
 

@@ -19,7 +19,7 @@ from irc.runtime.arena import PlannedRuns
 from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.bounds import Guard, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
-from irc.runtime.guards.limits import Limits, Warden, check_limits
+from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
 from irc.runtime.inputs import NOTHING, Binding, Held, Inputs
 from irc.runtime.objects import State
 from irc.runtime.options import Options, check_threads
@@ -157,7 +157,7 @@ class Executable:
         counters, guard = Counters(), None
         values = self._inputs.bind(binding, feeds, held, counters)
         if limits is not None:
-            guard, share = Warden(limits, values), in_turn
+            guard, share = LimitGuard(limits, values), in_turn
         if profiler is not None:
             profiler.start(values, counters)
         if held.loan is not None:

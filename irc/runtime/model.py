@@ -11,13 +11,13 @@ from irc.ir import Graph, Module
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime.arguments import Argument
-from irc.runtime.described import described
 from irc.runtime.executable import Executable
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.objects import check_known
 from irc.runtime.options import DEFAULTS, Options
 from irc.runtime.profiles.profile import Profile, Profiler
+from irc.runtime.snapshot import snapshot
 from irc.runtime.values import describe
 
 Feeds = Mapping[str, Any]
@@ -137,7 +137,7 @@ class CompiledModel:
         from irc.runtime.files.file import save
 
         state = self.executable.state
-        save(self, path, state.turn(lambda: described(state.objects)) if state.changes else {})
+        save(self, path, state.turn(lambda: snapshot(state.objects)) if state.changes else {})
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

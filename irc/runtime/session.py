@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.cache_bindings import check_bindings, find_bindings, some
 from irc.runtime.caches import LENT_BYTES, Caches
 from irc.runtime.execution import Counters
 from irc.runtime.inputs import NOTHING, Held, Loan
@@ -23,7 +24,6 @@ from irc.runtime.memory.references import is_alone, is_shown_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.pairs import checked_pairs, found_pairs, some
 from irc.runtime.values import integer
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Session:
             raise Error("IRC417", f"a session needs what irc.compile or irc.load gives, not a {type(model).__name__}")
         self._model = model
         self.capacity = check_number("capacity", capacity)
-        self.pairs = found_pairs(model) if pairs is None else checked_pairs(model, pairs)
+        self.pairs = find_bindings(model) if pairs is None else check_bindings(model, pairs)
         self._caches = Caches(model, self.pairs)
         self._due: frozenset[int] = self._caches.all  # those that get the capacity in the next step
         self._held = NOTHING
@@ -202,11 +202,20 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
-        lost = self._loan
-        held = self._lending(feeds)
+        model, caches, lost = self._model, self._caches, self._loan
+        held = Held(*self._lending(feeds)[:3], keep=caches.paths, again=not caches.grow)
         try:
             self._loan = held.loan or lost
-            results, self._held, self.counters = self._run(feeds, held, outputs, limits, threads)
+            results, kept, counters = model.executable.run(feeds, outputs, (), limits, threads, held=held)
+            caches.check(kept, feeds, held, counters)
+            if self.capacity is not None and self._due:
+                given = {**model.module.defaults, **held.by_name, **feeds}
+                for i in self._due:
+                    axis = caches.axis(i, kept[i])
+                    axis = _differing_axis(given.get(caches.names[i]), kept[i]) if axis is None else axis
+                    if axis is not None:
+                        kept[i] = reserve(kept[i], axis, self.capacity)
+            self._held, self.counters = Held(caches.names, kept), counters
             self._due, self._loan = frozenset(), None
         except BaseException:
             if held.loan is None or not held.loan.taken or not self._held.arrays:  # a first step may be made again
@@ -232,28 +241,6 @@ class Session:
             if name in caches.overwritten and name not in feeds and is_alone(arrays, i) and _can_be_lent(arrays[i])
         }
         return Held(names, arrays, Loan(lent) if lent else None)
-
-    def _run(
-        self,
-        feeds: Mapping[str, Any],
-        held: Held,
-        outputs: Iterable[str] | None,
-        limits: Limits | None,
-        threads: int | None,
-    ) -> tuple[dict[str, Any], Held, Counters]:
-        """The results of a step, the caches and what it did."""
-        model, caches = self._model, self._caches
-        held = Held(*held[:3], keep=caches.paths, again=not caches.grow)
-        results, kept, counters = model.executable.run(feeds, outputs, (), limits, threads, held=held)
-        caches.check(kept, feeds, held, counters)
-        if self.capacity is not None and self._due:
-            given = {**model.module.defaults, **held.by_name, **feeds}
-            for i in self._due:
-                axis = caches.axis(i, kept[i])
-                axis = _differing_axis(given.get(caches.names[i]), kept[i]) if axis is None else axis
-                if axis is not None:
-                    kept[i] = reserve(kept[i], axis, self.capacity)
-        return results, Held(caches.names, kept), counters
 
 
 def _without_room(shorter: Mapping[int, Array]) -> frozenset[int]:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from irc.errors import Error
 from irc.runtime.bounds import in_own_scope, in_turn
-from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.guards.limits import LimitGuard, Limits
 from tests.kernels.helpers import run_kernel
 
 GRAY = np.arange(0, 240, 10, dtype=np.uint8).reshape(4, 6)
@@ -70,7 +70,7 @@ def test_images_larger_than_a_run_may_use_are_not_decoded() -> None:
     data = encoded(Image.new("L", (4000, 4000)))
     assert data.size < 40_000
     with pytest.raises(Error) as caught:
-        in_own_scope(Warden(Limits(bytes=1 << 20)), in_turn, decode, data)
+        in_own_scope(LimitGuard(Limits(bytes=1 << 20)), in_turn, decode, data)
     assert caught.value.code == "IRC442"
 
 

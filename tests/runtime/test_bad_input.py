@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 import irc
 from irc.runtime import executable
 from irc.runtime.bounds import CURRENT
-from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.guards.limits import LimitGuard, Limits
 from irc.runtime.memory import raw
 from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
 from tests.runtime.test_limits import helper as make
@@ -130,7 +130,7 @@ def test_any_layout_without_overlaps_may_be_donated(order: str) -> None:
 # -- interrupts ------------------------------------------------------------------
 
 
-class Interrupted(Warden):
+class Interrupted(LimitGuard):
     """Ctrl-C when so many steps have been made."""
 
     steps = 0
@@ -174,7 +174,7 @@ def test_interrupted_after_any_step_a_model_runs_again(name: str, monkeypatch: p
     compiled = make_model()
     want = make_model().run(feeds)
     kept = compiled.run(feeds)
-    monkeypatch.setattr(executable, "Warden", Interrupted)
+    monkeypatch.setattr(executable, "LimitGuard", Interrupted)
     interrupted = 0
     for steps in range(1, 60):
         for given in ([], donate):

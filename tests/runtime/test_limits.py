@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.ir.ops.made_bytes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.guards.limits import LimitGuard, Limits
 from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
 from tests.kernels.helpers import bind
 
@@ -431,18 +431,18 @@ def test_results_are_the_same_under_limits_and_nothing_stays_behind() -> None:
 
 
 def test_memory_that_is_given_back_is_free_again() -> None:
-    warden = Warden(Limits(bytes=1000))
-    warden.allocate(1000)
+    guard = LimitGuard(Limits(bytes=1000))
+    guard.allocate(1000)
     with pytest.raises(irc.Error, match="IRC442"):
-        warden.allocate(1001)
+        guard.allocate(1001)
     array = np.zeros(100)
     frame: list[Any] = [None, [array[1:], array], array[::2]]
     node: Any = None
-    warden.after(node, frame, (1, 2))  # the list and the view are one array
+    guard.after(node, frame, (1, 2))  # the list and the view are one array
     room = 200 - 2 * ENTRY_BYTES
-    warden.allocate(room)
+    guard.allocate(room)
     with pytest.raises(irc.Error, match="IRC442"):
-        warden.allocate(room + 1)
+        guard.allocate(room + 1)
     del array
     frame.clear()
-    warden.allocate(1000)
+    guard.allocate(1000)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.runtime.guards.limits import Limits, Warden
+from irc.runtime.guards.limits import LimitGuard, Limits
 from irc.runtime.memory.held import HeldBytes
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
@@ -115,17 +115,17 @@ def test_inputs_do_not_count() -> None:
 
 
 def test_what_is_held_is_let_go_of_with_all_that_only_it_holds() -> None:
-    warden = Warden(Limits(bytes=100_000))
+    guard = LimitGuard(Limits(bytes=100_000))
     frame: list[Any] = [None, [[("x" * 50_000, "y")], "z" * 40_000]]
     node: Any = None
-    warden.after(node, frame, (1, 1))
+    guard.after(node, frame, (1, 1))
     kept = frame[1][1]
     with pytest.raises(irc.Error, match="IRC442"):
-        warden.allocate(50_000)
+        guard.allocate(50_000)
     frame.clear()
-    warden.allocate(50_000)
+    guard.allocate(50_000)
     with pytest.raises(irc.Error, match="IRC442"):
-        warden.allocate(100_000 - len(kept))
+        guard.allocate(100_000 - len(kept))
 
 
 def test_lists_are_counted_by_what_they_have_become() -> None:

@@ -93,7 +93,7 @@ def check_limits(limits: Any) -> None:
         raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
 
 
-class Warden(Watch):
+class LimitGuard(Watch):
     """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
 
     Args:

@@ -17,7 +17,7 @@ CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past."
 """How exporters call a cache as an input and as an output, up to what follows."""
 
 
-def found_pairs(model: CompiledModel) -> dict[str, str]:
+def find_bindings(model: CompiledModel) -> dict[str, str]:
     """The pairs of an input and an output whose names follow a convention and whose types agree.
 
     Raises:
@@ -53,7 +53,7 @@ def found_pairs(model: CompiledModel) -> dict[str, str]:
     )
 
 
-def checked_pairs(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
+def check_bindings(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
     """``pairs``, from input to output.
 
     Raises:

@@ -11,7 +11,7 @@ from irc.ir.storages import named_tensors
 from irc.runtime.values import Array, Instance, is_array, is_mapping, is_sequence, is_tuple
 
 
-def described(instances: Mapping[str, Instance]) -> dict[str, Object]:
+def snapshot(instances: Mapping[str, Instance]) -> dict[str, Object]:
     """The objects that ``instances`` are now. Their arrays are copied; those that share memory still do.
 
     Raises:
