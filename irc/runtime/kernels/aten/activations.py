@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,7 @@ def _random_slopes(
     lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Function:
     """One slope for all negative numbers, the mean; in training one for each, drawn evenly between the bounds."""
-    if not lower <= upper:
+    if not lower <= upper or (math.isinf(upper - lower) and not training):
         raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
     if not training:
         return _leaky_relu((lower + upper) / 2)
@@ -127,7 +128,7 @@ def _logit(eps: float | None = None) -> Function:
         inner = x
         if eps is not None:  # by the lower bound first, which np.clip does not do where it is the larger one
             low, high = x.dtype.type(eps), x.dtype.type(1 - eps)
-            inner = np.where(x < low, low, np.minimum(x, high))
+            inner = np.where(x < low, low, np.where(x > high, high, x))
         np.log(inner / (1 - inner), out=out)
 
     return function
@@ -155,6 +156,8 @@ def _hardshrink(x: Array, limit: Any = 0.5) -> Computation:
 
 def _softshrink(limit: Any = 0.5) -> Function:
     def function(x: Array, out: Array) -> None:
+        if not 0 <= limit < math.inf:
+            raise Error("IRC424", f"softshrink moves numbers towards 0 by {limit}: it must be finite, not negative")
         np.copyto(out, np.copysign(np.maximum(np.abs(x) - x.dtype.type(limit), x.dtype.type(0)), x))
 
     return function

@@ -350,7 +350,7 @@ def _next(x: Array, y: Array) -> Computation:
 
 def _float_power(x: Operand, y: Operand) -> Computation:
     dtype = np.dtype(np.complex128 if result_type(x, y).kind == "c" else np.float64)
-    return _power(tensor(x, dtype), tensor(y, dtype))
+    return _power(tensor(x, dtype), tensor(y, dtype) if is_array(y) else y)
 
 
 def _float_power_in_place(x: Array, y: Operand) -> Computation:

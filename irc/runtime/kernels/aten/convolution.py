@@ -18,6 +18,7 @@ from irc.runtime.kernels.conv_transpose import transpose_convolve, transposed_ax
 from irc.runtime.kernels.convolution import check_operands, convolve
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.kernels.windows import Axes, Sizes, Window, pairing
+from irc.runtime.values import is_sequence
 
 
 def spread(given: Any, rank: int, what: str) -> tuple[Any, ...]:
@@ -121,7 +122,12 @@ def conv_transpose(
     kernel = weight.shape[2:]
     steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
     window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
-    axes = transposed_axes(window, x.shape[2:], kernel, spread(output_padding, rank, "output_padding"), ())
+    more = spread(output_padding, rank, "output_padding")
+    if any(m >= max(s, d) for m, s, d in zip(more, steps, apart, strict=True)):
+        raise Error(
+            "IRC424", f"output_padding is {list(more)}: it must be below the stride or the dilation of its axis"
+        )
+    axes = transposed_axes(window, x.shape[2:], kernel, more, ())
     return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
 
 
@@ -150,6 +156,9 @@ def convolution(
 
 
 def _resolved(sizes: Sizes, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Sizes, Axes]:
+    for what, given in (("dilation", dilation), ("padding", padding), ("stride", stride), ("kernel_size", kernel)):
+        if is_sequence(given) and len(given) != 2:
+            raise Error("IRC421", f"{what} is {list(given)}: images need 2 entries")
     extent = spread(kernel, 2, "kernel_size")
     pads = spread(padding, 2, "padding") * 2
     window = windows(extent, spread(stride, 2, "stride"), pads, spread(dilation, 2, "dilation"))

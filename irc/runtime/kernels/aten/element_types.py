@@ -156,7 +156,7 @@ def single(value: Any, dtype: AnyDType) -> Array:
 
 
 def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
-    """Whether it fits by c10::overflows: unsigned integers also hold negative numbers down to minus their maximum."""
+    """Whether it fits by c10::overflows: unsigned integers also hold negative integers down to minus their maximum."""
     if dtype.kind in "bc":
         return True
     if isinstance(value, complex):
@@ -164,7 +164,7 @@ def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
     if dtype.kind not in "iu":
         return not math.isfinite(value) or bool(np.isfinite(converted))
     limits = _limits(dtype)
-    least = -limits.max if dtype.kind == "u" else limits.min
+    least = -limits.max if dtype.kind == "u" and isinstance(value, int) else limits.min
     return math.isfinite(value) and least <= value <= limits.max
 
 

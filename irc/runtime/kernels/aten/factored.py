@@ -51,6 +51,8 @@ def _solve_by_factor(b: Array, factor: Array, upper: bool = False) -> Array:
 
 
 def _inverse_by_factor(factor: Array, upper: bool = False) -> Array:
+    if (np.diagonal(factor, axis1=-2, axis2=-1) == 0).any():
+        raise Error("IRC424", "there is no inverse: a factor has a 0 on its diagonal")
     return column_major(solved(lambda: np.linalg.inv(_product_of(factor, upper))))
 
 
@@ -79,7 +81,9 @@ def _along(x: Array, y: Array, dim: int = -1) -> Array:
     if is_integral(x.dtype):
         raise Error("IRC423", f"linalg_vecdot is of floats, not of {x.dtype.name}; convert them first")
     a, b = _together(x, y)
-    return np.asarray((np.conjugate(a) * b).sum(axis_in(dim, a.ndim))).astype(a.dtype)
+    axis = axis_in(dim, max(a.ndim, 1))
+    products = np.asarray(np.conjugate(a) * b)
+    return np.asarray(products.sum(axis) if a.ndim else products).astype(a.dtype)
 
 
 table(

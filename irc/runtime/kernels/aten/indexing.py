@@ -269,9 +269,9 @@ def _renormalise(x: Array, indices: Array, max_norm: float, norm_type: float) ->
     check_writable(x)
     if is_integral(x.dtype):
         raise Error("IRC423", f"rows of {x.dtype.name} have no length; convert them first")
-    if x.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() < len(x)):
+    if x.ndim != 2 or (indices.size and not -len(x) <= indices.min() <= indices.max() < len(x)):
         raise Error("IRC420", f"indices name no rows of a tensor of shape {list(x.shape)}")
-    rows = np.unique(indices)
+    rows = np.unique(np.where(indices < 0, indices + len(x), indices))
     lengths = np.linalg.norm(np.abs(x[rows]).astype(np.float64), norm_type, 1)
     is_long = lengths > max_norm
     x[rows[is_long]] *= (max_norm / (lengths[is_long, None] + 1e-7)).astype(x.dtype)

@@ -9,7 +9,15 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import pointwise
-from irc.runtime.kernels.aten.element_types import FLOAT32, dtype_of, real_type, result_type, tensor
+from irc.runtime.kernels.aten.element_types import (
+    FLOAT32,
+    dtype_of,
+    is_integral,
+    promote,
+    real_type,
+    result_type,
+    tensor,
+)
 from irc.runtime.kernels.aten.matmul import product
 from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
@@ -200,6 +208,8 @@ def _matrix_norm(
     x: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: int | None = None
 ) -> Array:
     element = dtype_of(dtype, x.dtype)
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"a norm of matrices is of floats, not of {x.dtype.name}; convert them first")
     if ord not in _MATRIX_NORMS:
         raise Error("IRC424", f"there is no norm {ord!r} of matrices")
     if not is_half(element) or ord in ("nuc", 2, -2):  # which take singular values
@@ -215,6 +225,8 @@ def _matrix_norm(
 def _norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     """The norm of all elements, of vectors along one dimension, or of matrices in two."""
     axes = None if dim is None else list(dim)
+    if axes is not None and len(axes) not in (1, 2):
+        raise Error("IRC421", f"a norm is of one dimension or of two, not of {axes}")
     if ord is not None and axes is None and x.ndim not in (1, 2):
         raise Error("IRC421", f"a norm with ord={ord} is of vectors and matrices; the shape is {list(x.shape)}")
     if isinstance(ord, str) or (ord is not None and (x.ndim == 2 if axes is None else len(axes) == 2)):
@@ -226,11 +238,13 @@ def _plus_outer(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> 
     """``beta * x + alpha * a b^T``."""
     if a.ndim != 1 or b.ndim != 1:
         raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
-    dtype = result_type(x, a, b)
+    dtype = promote(x.dtype, result_type(a, b))  # a number that is added counts as the matrix that it becomes
+    if is_integral(dtype) and any(isinstance(factor, float) for factor in (alpha, beta)):
+        raise Error("IRC423", f"integers are multiplied by integers, not by {alpha} or {beta}; convert to floats first")
 
     def compute(u: Array, v: Array, w: Array, out: Array | None = None) -> Any:
         scaled = v * w * tensor(alpha, v.dtype)
-        return np.add(0 if beta == 0 else u * tensor(beta, u.dtype), scaled, out=out, dtype=v.dtype)
+        return np.add(u.dtype.type(0) if beta == 0 else u * tensor(beta, u.dtype), scaled, out=out, dtype=v.dtype)
 
     return pointwise.run(Computation(compute, (x, a[:, None], b), dtype))
 

@@ -100,7 +100,8 @@ def _cross_entropy_of_logits(
     v, t = x.astype(within, copy=False), target.astype(within, copy=False)
     factor = 1 if positive is None else 1 + (positive - 1) * t
     loss = (1 - t) * v + factor * (np.log1p(np.exp(-np.abs(v))) + np.maximum(-v, 0))
-    return reduced(loss if weight is None else loss * weight, reduction, x.dtype)
+    dtype = target.dtype if is_floating(target.dtype) else x.dtype
+    return reduced(loss if weight is None else loss * weight, reduction, dtype)
 
 
 def _negative_log(
@@ -190,6 +191,10 @@ def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, ke
 
 def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
+    if compute_mode not in (None, 0, 1, 2):
+        raise Error("IRC424", f"cdist has no mode {compute_mode}, only 0, 1 and 2")
+    if x.shape[-1] != y.shape[-1]:
+        raise Error("IRC421", f"points of {x.shape[-1]} and {y.shape[-1]} coordinates have no distance")
     dtype = result_type(x, y)
     check_size((*broadcast_shape(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2], x.shape[-1]), FLOAT64)
     difference = x[..., :, None, :].astype(np.float64) - y[..., None, :, :]
@@ -198,7 +203,7 @@ def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None 
 
 def _distances_among(x: Array, p: float = 2.0) -> Array:
     """Distances of each row to all rows after it."""
-    if x.ndim != 2 or p < 0:
+    if x.ndim != 2 or not p >= 0:
         raise Error("IRC421", f"no distances by p = {p} among rows of a tensor of shape {list(x.shape)}")
     n, width = x.shape
     check_size((n * (n - 1) // 2, width), np.dtype(np.float64))

@@ -17,7 +17,7 @@ from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.normalization import standardize
 from irc.runtime.kernels.softmax import log_softmax, softmax
-from irc.runtime.kernels.support import Array, axis_in, broadcast_shape
+from irc.runtime.kernels.support import Array, axis_in
 
 
 def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
@@ -193,7 +193,7 @@ def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
     norm = vector_norm(within, 2, [i for i in range(v.ndim) if i != axis], True)
     if axis in (0, v.ndim - 1) and g.size == norm.size:
         g = g.reshape(norm.shape)
-    elif broadcast_shape(v.shape, g.shape) != v.shape:
+    elif g.ndim > v.ndim or any(n not in (1, m) for n, m in zip(reversed(g.shape), reversed(v.shape))):
         raise Error("IRC421", f"lengths of shape {list(g.shape)} do not fit directions of {list(v.shape)}")
     lengths = g.astype(wide(dtype), copy=False) / norm.astype(wide(dtype), copy=False)
     return (within * lengths).astype(dtype, copy=False)

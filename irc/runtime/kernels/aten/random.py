@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from irc.runtime.kernels.aten.element_types import (
     as_float,
     check_writable,
     dtype_of,
+    element_of,
     overwrite,
 )
 from irc.runtime.kernels.aten.registering import table
@@ -153,6 +155,10 @@ def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
 def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
     if not low <= high:
         raise Error("IRC424", f"there is no number from {low} to {high}")
+    for bound in (low, high):
+        if math.isinf(bound):
+            raise Error("IRC424", f"there are no bounds at {bound}")
+        element_of(bound, x.dtype)  # which refuses what does not fit
     return low + (high - low) * uniform(x.shape)
 
 
@@ -170,6 +176,8 @@ def _ones(x: Array, p: Any = 0.5) -> Array:
 
 
 def _exponentials(x: Array, rate: float = 1.0) -> Array:
+    if not rate > 0:
+        raise Error("IRC424", f"exponential numbers have a rate above 0, not {rate}")
     return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
 
 

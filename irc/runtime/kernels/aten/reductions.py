@@ -378,6 +378,8 @@ def _sum_of_numbers(x: Array, *arguments: Any) -> Array:
 
 def _mean_of_numbers(x: Array, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     _require_floats(x, "a mean")
+    if is_integral(dtype_of(dtype, x.dtype)):
+        raise Error("IRC423", f"a mean is a float, not of {dtype_of(dtype, x.dtype).name}")
     counts = reduced(x, dim, keepdim, INT64, lambda v, axes: np.count_nonzero(~np.isnan(v), axes, keepdims=True))
     total = sum_(_numbers(x), dim, keepdim, dtype)
     return np.asarray(np.divide(total, counts), total.dtype)

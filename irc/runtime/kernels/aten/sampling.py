@@ -268,6 +268,8 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
     """Modes by torch's numbers: bilinear, nearest, bicubic; zeros, border, reflection."""
     if not 0 <= interpolation_mode <= 2 or not 0 <= padding_mode <= 2:
         raise Error("IRC424", f"grid_sampler has no mode {interpolation_mode} with padding {padding_mode}")
+    if interpolation_mode == 2 and x.ndim == 5:
+        raise Error("IRC424", "cubic interpolation is of images, not of volumes")
     mode, padding = ("linear", "nearest", "cubic")[interpolation_mode], ("zeros", "border", "reflection")[padding_mode]
     return sample_grid(x, grid, mode, padding, align_corners, as_torch=True)
 
@@ -324,9 +326,9 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
             cut = part(cut, axis, max(-a, 0), cut.shape[axis] - max(-b, 0))
     grown = [(max(a, 0), max(b, 0)) for a, b in sides]
     if mode == "constant":
-        filling: Array = element_of(0 if value is None else value, x.dtype)
         if not any(map(any, grown)):
             return layout.copy(cut)
+        filling: Array = element_of(0 if value is None else value, x.dtype)
         found = np.pad(cut, grown, constant_values=filling)
     elif any(n == 0 and max(ends) > 0 for n, ends in zip(cut.shape, grown)):
         raise Error("IRC424", f"padding {list(widths)} leaves nothing of {list(x.shape)} to repeat, mode {mode!r}")
@@ -341,6 +343,8 @@ def _padding(mode: str, rank: int) -> Callable[..., Array]:
     def run(x: Array, widths: Sequence[int]) -> Array:
         if len(widths) != 2 * rank:
             raise Error("IRC424", f"{rank} dimensions are padded by {2 * rank} widths, not by {list(widths)}")
+        if x.ndim not in (rank + 1, rank + 2):
+            raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
         return pad(x, widths, mode)
 
     return run

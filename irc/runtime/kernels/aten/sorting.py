@@ -153,6 +153,8 @@ def _unique_consecutive(
     axis = 0 if dim is None else axis_in(dim, x.ndim)
     source = x.reshape(-1) if dim is None else x
     size = source.shape[axis]
+    if size and not source.size:
+        raise Error("IRC421", f"parts along dimension {dim} of the shape {list(x.shape)} have no elements to compare")
     rows = np.moveaxis(source, axis, 0).reshape(size, source.size // max(size, 1))
     starts = np.ones(size, bool)
     if size:
@@ -172,7 +174,7 @@ def _bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arr
         raise Error("IRC424", "bincount counts a vector of integers that are not negative")
     largest = int(x.max()) + 1 if x.size else 0
     check_size((max(largest, minlength),), INT64)
-    found = np.bincount(x, weights, minlength)
+    found = np.bincount(x, weights if weights is None else weights.real, minlength)
     if weights is None:
         return found.astype(np.int64)
     return found.astype(weights.dtype if weights.dtype == FLOAT32 else np.float64)

@@ -13,7 +13,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten.element_types import FLOAT64, INT64, as_float, is_integral, result_type
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import part
-from irc.runtime.kernels.support import Array, axis_in, check_size, is_half
+from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, is_half, shapes_differ
 from irc.runtime.values import is_array
 
 
@@ -58,7 +58,11 @@ def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     places = x.reshape(-1, *(1,) * (y.ndim - axis - 1)) if x.ndim == 1 else x
     if places.ndim < y.ndim - axis:
         places = places.reshape((1,) * (y.ndim - places.ndim) + places.shape)
-    steps = np.diff(places, axis=axis - y.ndim)
+    steps = np.diff(places, axis=axis if places.ndim > y.ndim else axis - y.ndim)
+    try:
+        broadcast_shape(pairs.shape, steps.shape)
+    except ValueError as error:
+        raise shapes_differ(error, pairs, steps) from None
     dtype = as_float(result_type(y, x))
     return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
 

@@ -304,6 +304,8 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
     """Split at indices, or into a number of parts, the first ones longer by one if that does not divide evenly."""
     axis = axis_in(dim, x.ndim)
     if is_array(where):
+        if where.dtype != np.int64:
+            raise Error("IRC423", f"places to split at are of int64, not of {where.dtype.name}; convert them")
         where = where.tolist()
     total = x.shape[axis]
     if not isinstance(where, int):
@@ -311,6 +313,7 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
         return [part(x, axis, a, b) for a, b in zip(starts, [*where, None])]
     if where < 1:
         raise Error("IRC420", f"a tensor cannot be split into {where} parts")
+    check_size((where, *x.shape), x.dtype)
     size, longer = divmod(total, where)
     ends = [(i + 1) * size + min(i + 1, longer) for i in range(where)]
     return _pieces(x, axis, ends)
