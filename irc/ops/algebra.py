@@ -10,6 +10,7 @@ means the same for all of them, stated once, in `PRIMITIVES`. These rules hold f
 - Floats follow IEEE 754: round to nearest, ties to even; no operation is fused with another, reordered, or replaced by
   one that rounds otherwise. A NaN operand gives NaN, where the primitive does not say otherwise; which NaN is open.
 - Integers wrap around: results are taken modulo 2^bits. No integer operation traps.
+- Complex numbers follow C99, as NumPy does. Comparisons, rounding and what selects by size are not defined for them.
 - float16, bfloat16 and smaller floats do not occur in expressions: such operands are converted to float32, and the
   result is rounded once.
 """
@@ -54,6 +55,10 @@ class Expression:
     def is_integer(self) -> bool:
         """Whether this is an integer; bools are not."""
         return self.dtype.kind in "iu"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
 
     def __add__(self, other: Expression | Number) -> Expression:
         return add(self, other)
@@ -117,6 +122,8 @@ class Constant(Expression):
     __slots__ = ("value",)
 
     def __init__(self, value: Number, dtype: AnyDType) -> None:
+        if isinstance(value, complex) and dtype.kind != "c":
+            raise TypeError(f"{value} is no constant of type {dtype.name}")
         super().__init__(dtype)
         self.value = value
 
@@ -171,7 +178,10 @@ class Primitive:
         taken = tuple(x if isinstance(x, Expression) else Constant(x, common) for x in arguments)
         if self is not POWER and len({x.dtype for x in (taken[1:] if self is select else taken)}) > 1:
             raise TypeError(f"{self.name} is of operands of one type, not of {', '.join(x.dtype.name for x in taken)}")
-        return Apply(self, taken, BOOL if self.gives_bool else taken[0 if self is POWER else -1].dtype)
+        dtype = BOOL if self.gives_bool else taken[0 if self is POWER else -1].dtype
+        if self is absolute and dtype.kind == "c":
+            dtype = np.dtype(f"f{dtype.itemsize // 2}")
+        return Apply(self, taken, dtype)
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -217,6 +227,7 @@ floor_divide = primitive(
     "floor_divide",
     2,
     "Quotient rounded down; of integers, 0 if the divisor is 0; of floats, the one that goes with `remainder`.",
+    ulp=1.0,
 )
 remainder = primitive(
     "remainder", 2, "x - y floor(x / y), with the sign of y, also if it is 0; of integers, 0 if y is 0."
@@ -238,8 +249,13 @@ reciprocal = primitive("reciprocal", 1, "1 / x.")
 
 maximum = primitive("maximum", 2, "The larger one; of two zeros, either; NaN if one is NaN.")
 minimum = primitive("minimum", 2, "The smaller one; of two zeros, either; NaN if one is NaN.")
+fmax = primitive("fmax", 2, "The larger one; of two zeros, either; if one is NaN, the other.")
+fmin = primitive("fmin", 2, "The smaller one; of two zeros, either; if one is NaN, the other.")
 at_least = primitive("at_least", 2, "y if x < y, else x, with the sign of its zero; NaN if one is NaN.")
 at_most = primitive("at_most", 2, "y if x > y, else x, with the sign of its zero; NaN if one is NaN.")
+
+gcd = primitive("gcd", 2, "Of integers: the greatest common divisor, not negative; 0 of zeros.")
+lcm = primitive("lcm", 2, "Of integers: the least common multiple, not negative; 0 if one is 0.")
 
 # -- truth values and bits -----------------------------------------------------
 
@@ -251,6 +267,7 @@ greater = primitive("greater", 2, "False if one is NaN.", gives_bool=True)
 greater_equal = primitive("greater_equal", 2, "False if one is NaN.", gives_bool=True)
 is_nan = primitive("is_nan", 1, gives_bool=True)
 is_infinite = primitive("is_infinite", 1, gives_bool=True)
+is_finite = primitive("is_finite", 1, gives_bool=True)
 
 logical_and = primitive("logical_and", 2, "Of truth values.", gives_bool=True)
 logical_or = primitive("logical_or", 2, "Of truth values.", gives_bool=True)
@@ -279,6 +296,8 @@ floor = primitive("floor", 1)
 ceil = primitive("ceil", 1)
 trunc = primitive("trunc", 1, "Rounded towards zero.")
 rint = primitive("rint", 1, "Rounded to the nearest whole number, ties to even.")
+signbit = primitive("signbit", 1, "Whether the sign is negative, also of a zero or NaN.", gives_bool=True)
+nextafter = primitive("nextafter", 2, "The number of the type next to x in the direction of y; y if they are equal.")
 copysign = primitive("copysign", 2, "The magnitude of x with the sign of y, also of a zero or NaN.")
 
 # -- functions on floats -------------------------------------------------------
@@ -300,3 +319,22 @@ tanh = primitive("tanh", 1, "-0 of -0.", ulp=4.0)
 asinh = primitive("asinh", 1, ulp=4.0)
 acosh = primitive("acosh", 1, "NaN below 1.", ulp=4.0)
 atanh = primitive("atanh", 1, "NaN outside of [-1, 1].", ulp=4.0)
+exp2 = primitive("exp2", 1, ulp=3.0)
+log2 = primitive("log2", 1, "-inf of zeros; NaN below 0.", ulp=4.0)
+log10 = primitive("log10", 1, "-inf of zeros; NaN below 0.", ulp=4.0)
+atan2 = primitive("atan2", 2, "The angle of the point (y, x), in that order, as C's atan2.", ulp=4.0)
+hypot = primitive("hypot", 2, "sqrt(x x + y y), without overflow; infinity if one is infinite.", ulp=2.0)
+logaddexp = primitive("logaddexp", 2, "log(exp(x) + exp(y)), without overflow; next to 0, to 4 ulp of 1.", ulp=4.0)
+logaddexp2 = primitive("logaddexp2", 2, "log2(2^x + 2^y), likewise.", ulp=4.0)
+
+
+# -- special functions, which evaluators may lack --------------------------------
+
+erfc = primitive("erfc", 1, "1 - erf(x), without cancellation.", ulp=2.0)
+erfinv = primitive("erfinv", 1, "The inverse of erf; NaN outside of [-1, 1].", ulp=8.0)
+lgamma = primitive("lgamma", 1, "log(|gamma(x)|); inf at the poles, and of infinities.", ulp=8.0)
+digamma = primitive("digamma", 1, "The derivative of lgamma; NaN at negative poles, -inf of 0, inf of -0.", ulp=8.0)
+i0 = primitive("i0", 1, "The modified Bessel function of the first kind of order 0.", ulp=4.0)
+i0e = primitive("i0e", 1, "exp(-|x|) i0(x).", ulp=4.0)
+i1 = primitive("i1", 1, "The modified Bessel function of the first kind of order 1.", ulp=4.0)
+i1e = primitive("i1e", 1, "exp(-|x|) i1(x).", ulp=4.0)

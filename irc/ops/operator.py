@@ -61,7 +61,7 @@ class Operator:
         ulp: the largest error in units in the last place of the result, of float32 and float64 alike, or of `scale`
             where that is larger; None: that of the primitive.
         place: the module and line where the record is made.
-        scale: see ``ulp``: of a sum that may cancel, the size of its terms.
+        scale: see ``ulp``: of a sum that may cancel, the size of its terms; infinite if that is the operands'.
     """
 
     kind: str
@@ -94,6 +94,14 @@ class Operator:
         if isinstance(found, Choice):
             found = next(iter(found.cases.values()))
         return found.arity if isinstance(found, Primitive) else found.__code__.co_argcount
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the attributes, or further arguments, that the semantics depend on."""
+        found = self.semantics
+        if isinstance(found, Choice):
+            return (found.attribute,)
+        return () if isinstance(found, Primitive) else tuple(found.__kwdefaults__ or ())
 
     def resolve(self, attributes: Mapping[str, Any] = MappingProxyType({})) -> Primitive | Function:
         """The semantics for these attributes: a primitive, or a function of the operands alone.

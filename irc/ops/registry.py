@@ -22,6 +22,26 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "unary": ("Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Exp Floor Log Round Sin Sinh Sqrt Tan Tanh"),
     },
+    "aten": {
+        "activations": (
+            "celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logit mish prelu relu "
+            "relu6 selu silu softplus softshrink threshold"
+        ),
+        "arithmetic": (
+            "add addcdiv addcmul atan2 copysign div float_power floor_divide fmax fmin fmod gcd heaviside hypot lcm "
+            "lerp logaddexp logaddexp2 maximum minimum mul nextafter pow remainder rsub sub xlogy"
+        ),
+        "logic": (
+            "__and__ __lshift__ __or__ __rshift__ __xor__ bitwise_and bitwise_left_shift bitwise_or "
+            "bitwise_right_shift bitwise_xor eq ge gt le logical_and logical_or logical_xor lt masked_fill ne where"
+        ),
+        "unary": (
+            "abs acos acosh angle asin asinh atan atanh bitwise_not ceil clamp clamp_max clamp_min cos cosh deg2rad "
+            "digamma erf erfc erfinv exp exp2 expm1 floor frac i0 isfinite isinf isnan isneginf isposinf lgamma log "
+            "log10 log1p log2 logical_not nan_to_num neg rad2deg reciprocal round rsqrt sgn sigmoid sign signbit sin "
+            "sinc sinh special_entr special_i0e special_i1 special_i1e sqrt square tan tanh trunc"
+        ),
+    },
 }
 """Namespace -> module that holds records -> the operators that it has them for. Names alone are known without reading
 the modules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from onnx import helper
 
 from irc import ops
+from irc.errors import Error
+from irc.ir.ops.aten import TAGS
 from irc.ops import Operator, algebra
 from irc.ops.algebra import Apply, Expression, walk
 from irc.ops.registry import FAMILIES
 from tests.kernels.helpers import NodeStandIn
+from tests.kernels.test_shortcuts import kernel_of as kernel_of_torch
 from tests.ops import scalars
 
 Array = np.ndarray[Any, Any]
@@ -145,7 +149,7 @@ def test_kernels_compute_what_records_say(record: Operator, attributes: dict[str
     check(found, exact, record.bound, record.scale, signs=names.isdisjoint({"maximum", "minimum", "sign"}))
 
 
-def check(found: Array, exact: Array, bound: float, scale: float, signs: bool) -> None:
+def check(found: Array, exact: Array, bound: float, scale: float | Array, signs: bool) -> None:
     """Fail if ``found`` is not ``exact``, rounded, but for errors of ``bound`` ulp of float32 or float64."""
     if found.dtype.kind in "biu":
         assert np.array_equal(scalars.lifted(found), exact)
@@ -155,18 +159,123 @@ def check(found: Array, exact: Array, bound: float, scale: float, signs: bool) -
     exact = exact.astype(scalars.LONG)
     assert np.array_equal(np.isnan(wide), np.isnan(exact))
     number = ~np.isnan(exact)
-    wide, exact = wide[number], exact[number]
-    if signs:
-        assert np.array_equal(np.signbit(wide), np.signbit(exact))
+    wide, exact, scale = wide[number], exact[number], np.broadcast_to(scale, number.shape)[number]
     largest = scalars.LONG(2) ** int(limits.maxexp)
     wide, exact = np.clip(wide, -largest, largest), np.clip(exact, -largest, largest)
-    _, exponent = np.frexp(np.maximum(np.abs(exact), scale))
+    _, exponent = np.frexp(np.maximum(np.abs(exact), np.minimum(scale, largest)))
     unit = np.ldexp(scalars.LONG(1), np.maximum(exponent - 1, int(limits.minexp)) - int(limits.nmant))
     error = np.abs(wide - exact) / unit
+    if signs:  # but of what cancels, but for an error
+        is_far = (np.abs(exact) > bound * unit) | (np.asarray(scale) == 0)
+        assert np.array_equal(np.signbit(wide)[is_far], np.signbit(exact)[is_far])
     if found.dtype.itemsize == 2:  # computed in float32, and rounded once
         bound = 0.5 + bound / 256
     worst = int(error.argmax()) if error.size else 0
     assert not error.size or error[worst] <= bound, (float(error[worst]), float(exact[worst]), float(wide[worst]))
+
+
+PARAMETERS: dict[str, list[tuple[Any, ...]]] = {
+    "celu": [(), (0.6,)],
+    "elu": [(), (1.3, 0.6, 2.0)],
+    "gelu": [(), ("tanh",)],
+    "div": [(), ("floor",), ("trunc",)],
+    "hardshrink": [(0.3,)],
+    "hardtanh": [(), (-2, 3), (2, 1)],
+    "leaky_relu": [(), (0.0,), (2.0,), (-0.5,)],
+    "logit": [(), (1e-3,)],
+    "nan_to_num": [(), (1.0, 2.0, -3.0)],
+    "round": [(), (2,), (-1,)],
+    "softplus": [(), (2.0, 5)],
+    "softshrink": [(), (0.3,)],
+    "threshold": [(1, 2), (0, -3)],
+}
+OF_NUMBERS = {"add": 2, "sub": 2, "rsub": 2, "addcmul": 3, "addcdiv": 3}
+"""How many tensors these take, before a number that is an operand of their semantics, too."""
+
+NOT_HERE = {
+    *("float_power", "pow"),  # whose element types differ; power itself is in ONNX
+    *("glu", "prelu"),  # of parts of an operand, of channels
+    *(
+        "nextafter",
+        "digamma",
+        "erfinv",
+        "lgamma",
+        "i0",
+        "special_i0e",
+        "special_i1",
+        "special_i1e",
+    ),  # see `scalars.WITHOUT`
+}
+DIVISIONS = {"div", "floor_divide", "fmod", "remainder"}
+
+
+def torch_cases() -> Iterator[Any]:
+    for record in ops.records("aten"):
+        if record.name in NOT_HERE:
+            continue
+        kinds = TAGS.takes.get(record.name) or TAGS.takes_both.get(record.name) or "buif"
+        for parameters in PARAMETERS.get(record.name, [(1.5,)] if record.name in OF_NUMBERS else [()]):
+            for dtype in DTYPES:
+                kind = {"b": "b", "i": "i", "u": "u"}.get(dtype.kind, "f")
+                is_cast = TAGS.pointwise.get(record.name) in ("float", "") and kind != "f"
+                if record.name.startswith("logical_"):
+                    kinds = "b"
+                elif record.name.startswith(("bitwise_", "__")):
+                    kinds = "iu"
+                elif kind == "b":
+                    continue
+                if kind in kinds and not is_cast and dtype.name not in ("uint32", "uint64"):
+                    yield pytest.param(record, parameters, dtype, id=f"{record.name}-{parameters}-{dtype}")
+
+
+def torch_operands(record: Operator, dtype: np.dtype[Any]) -> list[Array]:
+    count = OF_NUMBERS.get(record.name, 1 if record.name == "hardshrink" else record.arity)
+    if count == 1:
+        return [special(dtype)]
+    x, y = np.meshgrid(few(dtype)[:90], few(dtype)[-90:])
+    if record.name in DIVISIONS and dtype.kind in "iu":
+        y = np.where(y == 0, 3, y).astype(dtype)
+    if record.name == "masked_fill":
+        return [x, x < y, y[:1, :1].reshape(())]
+    if record.name == "where":
+        return [x < y, x, y]
+    return [x, y, np.where(np.isnan(x), dtype.type(0.3), x) if count == 3 and dtype.kind == "f" else x][:count]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("record", "parameters", "dtype"), list(torch_cases()))
+def test_kernels_of_torch_compute_what_records_say(
+    record: Operator, parameters: tuple[Any, ...], dtype: np.dtype[Any]
+) -> None:
+    operands = torch_operands(record, dtype)
+    kernel = kernel_of_torch(record.name, len(operands) + len(parameters))
+    if record.name in OF_NUMBERS and dtype.kind in "iub":
+        parameters = (3,)
+    with np.errstate(all="ignore"):
+        try:
+            found = kernel(*[x.copy() for x in operands], *parameters)
+        except Error:  # such as a difference of bools
+            assert dtype.kind in "iub", (record.name, dtype)
+            return
+        wide = [x.astype(np.float32) if x.dtype in HALVES else x for x in operands]
+        if record.name in OF_NUMBERS or record.name == "hardshrink":
+            rounded = np.array(parameters[0], np.float32).astype(dtype).astype(wide[0].dtype)
+            wide.append(rounded if dtype.kind == "f" or dtype in HALVES else np.array(parameters[0], wide[0].dtype))
+            attributes = {}
+        else:
+            attributes = dict(zip(record.parameters, parameters))
+        if record.name == "nan_to_num" and not parameters and dtype in HALVES:
+            limits = ml_dtypes.finfo(dtype)
+            attributes = {"posinf": float(limits.max), "neginf": float(limits.min)}
+        expression = record.expression([x.dtype for x in wide], attributes)
+        exact = np.broadcast_to(scalars.evaluate(expression, wide), found.shape)
+    names = {node.primitive.name for node in walk(expression) if isinstance(node, Apply)}
+    signs = names.isdisjoint({"maximum", "minimum", "fmax", "fmin", "sign"})
+    scale: Any = record.scale
+    if scale == math.inf:
+        with np.errstate(all="ignore"):
+            scale = scalars.sizes(expression, wide) if exact.dtype != object else 0.0
+    check(found, exact, record.bound, scale, signs=signs)
 
 
 def test_each_primitive_has_a_meaning_here() -> None:

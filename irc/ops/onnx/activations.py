@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from irc.ops import approximations
+from irc.ops import functions
 from irc.ops.algebra import (
     Expression,
     at_least,
     at_most,
     exp,
     expm1,
-    log1p,
     maximum,
     minimum,
     select,
-    tanh,
 )
 from irc.ops.operator import Choice, Family, Operator, single
 
 FAMILY = Family()
 FAMILY.add(
-    Operator("onnx::Erf", approximations.erf, floats=True),
+    Operator("onnx::Erf", functions.erf, floats=True),
     Operator(
         "onnx::Gelu",
-        Choice("approximate", {"none": approximations.gelu, "tanh": approximations.gelu_tanh}, "none"),
+        Choice("approximate", {"none": functions.gelu, "tanh": functions.gelu_tanh}, "none"),
         floats=True,
         ulp=4.0,
         scale=0.25,
     ),
+    Operator("onnx::Mish", functions.mish, floats=True, ulp=8.0),
+    Operator("onnx::Sigmoid", functions.sigmoid, floats=True, ulp=4.0),
+    Operator("onnx::Softplus", functions.softplus, floats=True, ulp=4.0),
 )
 
 
@@ -35,19 +36,9 @@ def relu(x: Expression) -> Expression:
     return at_least(x, 0)
 
 
-@FAMILY.operator("onnx::Sigmoid", floats=True, ulp=4.0)
-def sigmoid(x: Expression) -> Expression:
-    """1 / (1 + exp(-x)); exp overflows to infinity for very negative x, which gives the right 0.
-
-    Neither tanh, which takes half the time, as its error is large relative to results next to 0 (whose logarithm models
-    take), nor exp2, which in every third process takes four times as long (docs/performance.md).
-    """
-    return 1 / (exp(-x) + 1)  # NumPy's division takes half of reciprocal's time
-
-
 @FAMILY.operator("onnx::Swish", floats=True, ulp=8.0, scale=1e-3)
 def swish(x: Expression, *, alpha: float = 1.0) -> Expression:
-    """X sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `sigmoid` says."""
+    """X sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `functions.sigmoid` says."""
     return x / (exp(x * -alpha) + 1)
 
 
@@ -56,20 +47,9 @@ def swiglu(gate: Expression, value: Expression, *, alpha: float = 1.0) -> Expres
     return swish(gate, alpha=alpha) * value
 
 
-@FAMILY.operator("onnx::Softplus", floats=True, ulp=4.0)
-def softplus(x: Expression) -> Expression:
-    """log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|)), which cannot overflow."""
-    return at_least(x, 0) + log1p(exp(-abs(x)))
-
-
 @FAMILY.operator("onnx::Softsign", floats=True, ulp=2.0)
 def softsign(x: Expression) -> Expression:
     return x / (abs(x) + 1)
-
-
-@FAMILY.operator("onnx::Mish", floats=True, ulp=8.0)
-def mish(x: Expression) -> Expression:
-    return x * tanh(softplus(x))
 
 
 @FAMILY.operator("onnx::LeakyRelu", floats=True)

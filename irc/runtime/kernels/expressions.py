@@ -83,7 +83,7 @@ def _computing(semantics: Semantics, floats: bool, result: int | None, key: _Key
     """What computes operands of these types: a function of them, a tuple if there are several, and ``out``."""
     is_bound = isinstance(semantics, partial)
     function, parameters = (semantics.func, tuple(semantics.keywords.items())) if is_bound else (semantics, ())
-    program, converted = _program(function, parameters, floats, key)
+    program, converted = _program(function, parameters, repr(parameters), floats, key)
     final = program.dtype if result is None else key[result]
     assert final is not None
     if not converted and final == program.dtype:
@@ -128,9 +128,12 @@ _FIRST = frozenset({0})
 
 @lru_cache(maxsize=1024)
 def _program(
-    function: Semantics, parameters: tuple[tuple[str, Any], ...], floats: bool, key: _Key
+    function: Semantics, parameters: tuple[tuple[str, Any], ...], _: str, floats: bool, key: _Key
 ) -> tuple[Program, frozenset[int]]:
-    """The program for operands of these types, and the operands that it takes as float32, not as they are."""
+    """The program for operands of these types, and the operands that it takes as float32, not as they are.
+
+    The parameters' text tells apart -0 and 0, which are equal.
+    """
     semantics = partial(function, **dict(parameters))
     small = frozenset(i for i, dtype in enumerate(key) if dtype is not None and is_half(dtype))
     if small:

@@ -28,8 +28,10 @@ _NAMES = {
     "asin": "arcsin",
     "asinh": "arcsinh",
     "atan": "arctan",
+    "atan2": "arctan2",
     "atanh": "arctanh",
     "bitwise_not": "invert",
+    "is_finite": "isfinite",
     "is_infinite": "isinf",
     "is_nan": "isnan",
     "shift_left": "left_shift",
@@ -89,8 +91,21 @@ def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Arr
     return c_order(result) if out is None else out
 
 
+def _rare(name: str) -> Implementation:
+    """A special function, whose module is imported when it is first called."""
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        from irc.runtime.kernels import special
+
+        found = np.empty(x.shape, x.dtype) if out is None else out
+        special.FUNCTIONS[name](x, found)
+        return found
+
+    return run
+
+
 _UFUNCS: dict[str, Implementation] = {
-    name: getattr(np, _NAMES.get(name, name)) for name in PRIMITIVES if hasattr(np, _NAMES.get(name, name))
+    name: ufunc for name in PRIMITIVES if isinstance(ufunc := getattr(np, _NAMES.get(name, name), None), np.ufunc)
 }
 
 IMPLEMENTATIONS: dict[Primitive, Implementation] = {
@@ -101,8 +116,15 @@ IMPLEMENTATIONS: dict[Primitive, Implementation] = {
     algebra.divide: divide,
     algebra.negative: neg,
     algebra.select: where,
+    **{PRIMITIVES[name]: _rare(name) for name in "erfc erfinv lgamma digamma i0 i0e i1 i1e".split()},
 }
 """Those that are not here have an expansion."""
+
+UNCHECKED: dict[Primitive, Implementation] = {
+    algebra.negative: np.negative,
+    **{PRIMITIVES[name]: _UFUNCS[name] for name in _OF_TRUTH_VALUES},
+}
+"""Implementations for operands of the right type, where those or the result are contiguous."""
 
 
 def conversion_to(dtype: AnyDType) -> Implementation:

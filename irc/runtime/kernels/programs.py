@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ops.algebra import CAST, AnyDType, Apply, Constant, Expression, Operand, negative, walk
-from irc.runtime.kernels.primitives import IMPLEMENTATIONS, Implementation, conversion_to
+from irc.ops.algebra import CAST, AnyDType, Apply, Constant, Expression, Operand, walk
+from irc.runtime.kernels.primitives import IMPLEMENTATIONS, UNCHECKED, Implementation, conversion_to
 from irc.runtime.kernels.support import Array
 
 
@@ -127,8 +127,7 @@ def _array(constant: Constant) -> Array:
 def _implementation(node: Apply) -> Implementation:
     if node.primitive is CAST:
         return conversion_to(node.dtype)
-    # Operand or result are contiguous here, which is all that the other implementation takes care of.
-    return np.negative if node.primitive is negative else IMPLEMENTATIONS[node.primitive]
+    return UNCHECKED.get(node.primitive) or IMPLEMENTATIONS[node.primitive]
 
 
 def _expanded(expression: Expression) -> Expression:

@@ -8,15 +8,18 @@ steps at once. Shapes: T steps, B samples, I inputs, H hidden, D directions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc import ops
 from irc.errors import Error
+from irc.ops.algebra import Expression, tanh
 from irc.runtime.bounds import check_work, pace
-from irc.runtime.kernels import numerics
+from irc.runtime.kernels.elementwise import kernel_of
+from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.halves import widened
-from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.products import product
 from irc.runtime.kernels.quantize import dynamically_quantized
 from irc.runtime.kernels.quantized import columns, matmul_sums
@@ -35,41 +38,37 @@ PACE_ELEMENTS = 1 << 12
 """Elements of gates after which a run under limits looks at the clock: of a tenth of a millisecond or so."""
 
 
-def _affine(alpha: float, beta: float) -> Function:
-    def function(x: Array, out: Array) -> None:
-        np.multiply(x, x.dtype.type(alpha), out)
-        np.add(out, x.dtype.type(beta), out)
-
-    return function
+def _affine(x: Expression, *, alpha: float = 1.0, beta: float = 0.0) -> Expression:
+    return x * alpha + beta
 
 
-def _scaled_tanh(alpha: float, beta: float) -> Function:
-    def function(x: Array, out: Array) -> None:
-        np.multiply(x, x.dtype.type(beta), out)
-        np.tanh(out, out)
-        np.multiply(out, x.dtype.type(alpha), out)
-
-    return function
+def _scaled_tanh(x: Expression, *, alpha: float = 1.0, beta: float = 1.0) -> Expression:
+    return tanh(x * beta) * alpha
 
 
-def _fixed(function: Function) -> Callable[[], Function]:
-    return lambda: function
-
-
-ACTIVATIONS: dict[str, tuple[Callable[..., Function], tuple[float, ...]]] = {
-    "affine": (_affine, (1.0, 0.0)),
-    "elu": (numerics.elu, (1.0,)),
-    "hardsigmoid": (numerics.hard_sigmoid, (0.2, 0.5)),
-    "leakyrelu": (numerics.leaky_relu, (0.01,)),
-    "relu": (_fixed(lambda x, out: numerics.at_least(x, numerics.ZERO, out)), ()),
-    "scaledtanh": (_scaled_tanh, (1.0, 1.0)),
-    "sigmoid": (_fixed(numerics.sigmoid), ()),
-    "softplus": (_fixed(numerics.softplus), ()),
-    "softsign": (_fixed(numerics.softsign), ()),
-    "tanh": (_fixed(np.tanh), ()),
-    "thresholdedrelu": (numerics.thresholded_relu, (1.0,)),
+ACTIVATIONS: dict[str, tuple[Callable[..., Expression] | str, tuple[str, ...]]] = {
+    "affine": (_affine, ("alpha", "beta")),
+    "elu": ("Elu", ("alpha",)),
+    "hardsigmoid": ("HardSigmoid", ("alpha", "beta")),
+    "leakyrelu": ("LeakyRelu", ("alpha",)),
+    "relu": ("Relu", ()),
+    "scaledtanh": (_scaled_tanh, ("alpha", "beta")),
+    "sigmoid": ("Sigmoid", ()),
+    "softplus": ("Softplus", ()),
+    "softsign": ("Softsign", ()),
+    "tanh": ("Tanh", ()),
+    "thresholdedrelu": ("ThresholdedRelu", ("alpha",)),
 }
-"""Name in lower case: the function's factory, and the defaults of alpha and beta as far as it takes them."""
+"""Name in lower case: its semantics, or those of which operator, and which of alpha and beta it takes."""
+
+
+def _activation(name: str, attributes: dict[str, float]) -> Kernel:
+    semantics, _ = ACTIVATIONS[name]
+    if isinstance(semantics, str):
+        record = ops.find(f"onnx::{semantics}")
+        assert record is not None
+        return kernel_of(record, attributes, 1)
+    return of_expression(partial(semantics, **attributes), 1)
 
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Callable[[Array], Array]]]:
@@ -83,21 +82,24 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
     for name in names:
         if name.lower() not in ACTIVATIONS:
             raise Error("IRC320", f"{name!r} is no activation of recurrent layers; they are {', '.join(ACTIVATIONS)}")
-        make, default = ACTIVATIONS[name.lower()]
-        function = make(*(g.pop(0) if g else d for g, d in zip(given, default, strict=False)))
+        _, taken = ACTIVATIONS[name.lower()]
+        parameters: dict[str, float] = {
+            which: values.pop(0) for which, values in zip(taken, given, strict=False) if values
+        }
+        function = _activation(name.lower(), parameters)
         # The last function of an LSTM sees the cell, which is not cut: so does ONNX Runtime.
         limited = len(functions) % len(defaults) < 2
         functions.append(_clipped(function, clip if limited else None))
     return [functions[i : i + len(defaults)] for i in range(0, len(functions), len(defaults))]
 
 
-def _clipped(function: Function, limit: float | None) -> Callable[[Array], Array]:
-    """``function`` as one that returns its result; what it is given is first cut to ``[-limit, limit]``."""
+def _clipped(function: Kernel, limit: float | None) -> Kernel:
+    """``function`` of what is first cut to ``[-limit, limit]``."""
+    if limit is None:
+        return function
 
     def run(x: Array) -> Array:
-        out = np.empty(x.shape, x.dtype)
-        function(x if limit is None else np.clip(x, -limit, limit), out)
-        return out
+        return function(np.clip(x, -limit, limit))
 
     return run
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import INT, SCALAR
+from irc.ops.aten.arithmetic import truncated_quotient
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list
@@ -27,12 +28,15 @@ from irc.runtime.kernels.aten.pointwise import (
     Compute,
     Operand,
     Setup,
+    computed,
     of_two,
     on_numbers,
+    recorded,
     register,
     to_float,
 )
 from irc.runtime.kernels.aten.registering import aten, by_node, table, two
+from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, is_half
 from irc.runtime.values import is_array, is_sequence
@@ -47,22 +51,19 @@ def _is_bool(x: Operand) -> bool:
     return x.dtype == BOOL if is_array(x) else isinstance(x, bool)
 
 
-def _scaled(ufunc: np.ufunc) -> Setup:
-    """``ufunc(x, alpha * y)``."""
+def _scaled(name: str, plain: np.ufunc) -> Setup:
+    """``aten::name``, a sum or difference of one operand and ``alpha`` times the other; ``plain`` if that is 1."""
 
     def setup(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
-        def compute(a: Array, b: Array, factor: Array, out: Array | None = None) -> Any:
-            return ufunc(a, np.multiply(b, factor), out=out)
-
         dtype = result_type(x, y)
-        if ufunc is np.subtract and (_is_bool(x) or _is_bool(y)):
+        if plain is np.subtract and (_is_bool(x) or _is_bool(y)):
             raise Error("IRC423", "bools have no difference; use ^, or convert them")
         if alpha == 1:
-            return Computation(ufunc, (x, y), dtype)
+            return Computation(plain, (x, y), dtype)
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
             raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
         element_of(alpha, dtype)  # which refuses what does not fit
-        return Computation(compute, (x, y, alpha), dtype)
+        return Computation(computed(name), (x, y, alpha), dtype)
 
     return setup
 
@@ -91,30 +92,16 @@ def _integral(compute: Compute) -> Setup:
     return setup
 
 
-def _truncated(a: Array, b: Array, out: Array | None = None) -> Any:
-    if a.dtype.kind in "iu":
-        return np.floor_divide(a - np.fmod(a, b), b, out=out)
-    return np.trunc(np.divide(a, b), out=out)
-
-
-def _remainder(a: Array, b: Array, out: Array | None = None) -> Any:
-    """The remainder with the divisor's sign; a remainder of 0 has the dividend's, as torch computes it."""
-    if a.dtype.kind in "iu":
-        return np.remainder(a, b, out=out)
-    rest = np.asarray(np.fmod(a, b))
-    np.add(rest, b, out=rest, where=(rest != 0) & ((b < 0) != (rest < 0)))
-    return np.positive(rest, out=out)
-
-
 _quotient = of_two(np.divide)
-_add, _subtract = _scaled(np.add), _scaled(np.subtract)
-_multiply = _scaling(of_two(np.multiply))
+_add, _subtract = _scaled("add", np.add), _scaled("sub", np.subtract)
+_multiply = _scaling(recorded("mul"))
 _true_divide = _scaling(two(lambda x, y: to_float(_quotient(x, y))))
-_floor_divide = _scaling(_integral(np.floor_divide))
+_floor_divide = _scaling(_integral(computed("floor_divide")))
+_quotient_to_zero = of_expression(truncated_quotient, 2, result=None)
 _ROUNDED: dict[str | None, Setup] = {
     None: _true_divide,
     "floor": _floor_divide,
-    "trunc": _scaling(_integral(_truncated)),
+    "trunc": _scaling(_integral(_quotient_to_zero)),
 }
 
 
@@ -129,11 +116,7 @@ def _reversed_subtract(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
     return _subtract(y, x, alpha)
 
 
-def rsqrt(x: Array, out: Array | None = None) -> Any:
-    return np.reciprocal(np.sqrt(x), out=out)
-
-
-_ROOTS: dict[Any, Compute] = {0.5: np.sqrt, -0.5: rsqrt}
+_ROOTS: dict[Any, Compute] = {0.5: np.sqrt, -0.5: computed("rsqrt")}
 """What torch computes for these exponents: of -inf and -0 it is not what IEEE 754 says of powers."""
 
 
@@ -149,12 +132,6 @@ def _power(x: Operand, y: Operand) -> Computation:
     if root is not None:
         return Computation(root, (x,), dtype)
     return Computation(np.power if dtype.kind == "c" else elementwise.power, (x, y), dtype)
-
-
-def _xlogy(a: Array, b: Array, out: Array | None = None) -> Any:
-    """``a log(b)``; 0 where a is 0, unless b is not a number."""
-    zero = (a == 0) & ~np.isnan(b)
-    return np.multiply(np.where(zero, a.dtype.type(0), a), np.where(zero, a.dtype.type(0), np.log(b)), out=out)
 
 
 def _log_of_sum(x: Array, y: Array) -> Computation:
@@ -174,12 +151,7 @@ def complex_log_of_sum(a: Array, b: Array, out: Array | None = None) -> Any:
 
 
 def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
-    """``x + weight (end - x)``, from the nearer end, so that both ends are reached exactly."""
-
-    def compute(a: Array, b: Array, w: Array, out: Array | None = None) -> Any:
-        near = np.abs(w) < 0.5
-        return np.add(np.where(near, a, b), np.where(near, w, w - 1) * (b - a), out=out)
-
+    compute = computed("lerp")
     if end.dtype != x.dtype or (np.ndim(weight) and weight.dtype != x.dtype):
         raise Error("IRC423", "lerp takes tensors of one element type; convert them")
     if not is_array(weight):
@@ -187,20 +159,22 @@ def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
     return Computation(compute, (x, end, weight), result_type(x, end, weight))
 
 
-def _plus(combine: np.ufunc) -> Setup:
-    """``x + value * combine(y, z)``."""
+def _plus(name: str) -> Setup:
+    """``aten::name``: ``x`` and ``value`` times a product or quotient."""
 
     def setup(x: Array, y: Array, z: Array, value: Any = 1) -> Computation:
-        def compute(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
-            return np.add(a, combine(b, c) if value == 1 else combine(b * tensor(value, b.dtype), c), out=out)
-
         dtype = result_type(x, y, z)
         if not is_half(dtype):  # of float16, torch makes infinities
             element_of(value, dtype)
-        if combine is np.divide and is_integral(y.dtype) and is_integral(z.dtype):
+        if name == "addcdiv" and is_integral(y.dtype) and is_integral(z.dtype):
             raise Error("IRC423", "addcdiv does not divide integers; convert them")
         if dtype == BOOL:
             raise Error("IRC423", "addcmul is not defined on bools; convert them")
+        whole = computed(name)
+
+        def compute(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
+            return whole(a, b, c, out=out) if value == 1 else whole(a, b, c, tensor(value, b.dtype), out=out)
+
         return Computation(compute, (x, y, z), dtype)
 
     return setup
@@ -305,35 +279,26 @@ register("sub", _subtract, compute=np.subtract, rest=(1,), python=_difference)
 register("div", _divide, compute=np.divide, rest=(None,), python=on_numbers(np.divide))
 for _name, _planner, _python in (
     ("floor_divide", _floor_divide, None),
-    ("remainder", _integral(_remainder), _divisible(_modulo, _modulo)),
-    ("fmod", _integral(np.fmod), on_numbers(np.fmod)),
-    ("atan2", np.arctan2, on_numbers(np.arctan2)),
-    ("copysign", np.copysign, on_numbers(np.copysign)),
+    ("remainder", _integral(computed("remainder")), _divisible(_modulo, _modulo)),
+    ("fmod", _integral(computed("fmod")), on_numbers(np.fmod)),
+    ("atan2", None, on_numbers(np.arctan2)),
+    ("copysign", None, on_numbers(np.copysign)),
     ("lerp", _lerp, None),
-    ("addcmul", _plus(np.multiply), None),
-    ("addcdiv", _plus(np.divide), None),
+    ("addcmul", _plus("addcmul"), None),
+    ("addcdiv", _plus("addcdiv"), None),
 ):
     register(_name, _planner, python=_python)
-for _name, _planner in (
-    ("rsub", _reversed_subtract),
-    ("maximum", np.maximum),
-    ("minimum", np.minimum),
-    ("fmax", np.fmax),
-    ("fmin", np.fmin),
-    ("logaddexp", _log_of_sum),
-    ("logaddexp2", np.logaddexp2),
-):
-    register(_name, _planner)
-register("hypot", np.hypot)
-register("xlogy", of_two(_xlogy))
+for _name in ("maximum", "minimum", "fmax", "fmin", "logaddexp2", "hypot", "xlogy", "lcm"):
+    register(_name)
+register("rsub", _reversed_subtract)
+register("logaddexp", _log_of_sum)
 
 
 def _common_divisor(x: int, y: int) -> int:
     return math.gcd(x, y)
 
 
-register("gcd", np.gcd, python=_common_divisor)
-register("lcm", np.lcm)
+register("gcd", python=_common_divisor)
 
 
 def _next(x: Array, y: Array) -> Computation:
@@ -375,22 +340,13 @@ _FARTHEST = 1 << 13
 """Exponents beyond which no float of 64 bits is left."""
 
 
-_times = of_two(np.multiply)
+_times = recorded("mul")
 
 
 def _step(x: Array, y: Array) -> Computation:
-    """0 below 0 and for NaN, 1 above, and ``y`` at it."""
-
-    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
-        found = np.where(a == 0, b, (a > 0).astype(a.dtype))
-        if out is None:
-            return found
-        np.copyto(out, found)
-        return out
-
     if x.dtype != y.dtype:
         raise Error("IRC423", f"heaviside takes tensors of one element type, not {x.dtype.name} and {y.dtype.name}")
-    return Computation(compute, (x, y), x.dtype)
+    return Computation(computed("heaviside"), (x, y), x.dtype)
 
 
 register("heaviside", _step)

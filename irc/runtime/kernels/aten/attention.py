@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels import numerics
+from irc.ops import functions
 from irc.runtime.kernels.aten.dropout import factors
 from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32
 from irc.runtime.kernels.aten.matmul import linear
 from irc.runtime.kernels.aten.normalization import layer_norm
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.attention import Form, attend, broadcasts_into
+from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.pointwise import of_function
 from irc.runtime.kernels.softmax import softmax
 from irc.runtime.kernels.support import Array, broadcast_shape
 
-_GELU = of_function(numerics.gelu)
+_GELU = of_expression(functions.gelu, 1)
 
 
 @aten("scaled_dot_product_attention")

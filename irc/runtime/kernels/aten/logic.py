@@ -46,7 +46,7 @@ _COMPARISONS: dict[str, tuple[np.ufunc, Callable[[Any, Any], Any]]] = {
     "ge": (np.greater_equal, operator.ge),
 }
 for _name, (_ufunc, _python) in _COMPARISONS.items():
-    register(_name, _ufunc, python=_python)
+    register(_name, python=_python)
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
     register(f"logical_{_name}", _logical(_ufunc))
 
@@ -64,10 +64,10 @@ _BITS: dict[str, tuple[np.ufunc, Kernel]] = {
     "rshift": (np.right_shift, two(lambda x, y: x >> (y & 63))),
 }
 for _name, (_ufunc, _python) in _BITS.items():
-    register(f"__{_name}__", _ufunc, python=_python)
+    register(f"__{_name}__", python=_python)
     aten(f"__i{_name}__")(_in_place(of_two(_ufunc)))
     _full = {"lshift": "left_shift", "rshift": "right_shift"}.get(_name, _name)
-    register(f"bitwise_{_full}", _ufunc)
+    register(f"bitwise_{_full}")
 
 
 @aten("equal")

@@ -8,14 +8,17 @@ where the result lies in memory, writing in place, is the same for all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc import ops
 from irc.errors import Error
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.registry import kinds
+from irc.ops import Operator
+from irc.ops.algebra import Primitive
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
@@ -28,11 +31,11 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.aten.shortcuts import shortened
+from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.halves import narrowed
-from irc.runtime.kernels.numerics import Function
-from irc.runtime.kernels.pointwise import of_function, shapes_differ
+from irc.runtime.kernels.primitives import IMPLEMENTATIONS
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape
+from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, scalar, shapes_differ
 from irc.runtime.values import is_array
 
 Operand = Any
@@ -104,7 +107,7 @@ ELEMENTWISE: set[str] = set()
 
 def register(
     name: str,
-    setup: Setup | np.ufunc,
+    setup: Setup | None = None,
     *,
     in_place: Setup | None = None,
     compute: Compute | None = None,
@@ -118,7 +121,7 @@ def register(
 
     Args:
         name: without ``aten::``.
-        setup: for tensors; a ufunc stands for `of_one` or `of_two` of it.
+        setup: for tensors; by default what the operator's record says, of operands in their common type.
         in_place: the twin's setup, if it differs.
         compute: the function that it computes of two float tensors of one type, provided that further arguments
             are left out or are ``rest``. Setups that `of_one` or `of_two` made have it already.
@@ -127,7 +130,7 @@ def register(
         python_in_place: what the twin does to a value that is not a tensor.
     """
     ELEMENTWISE.add(name)
-    setup = _OF_COUNT[setup.nin](setup) if isinstance(setup, np.ufunc) else setup
+    setup = recorded(name) if setup is None else setup
     plain: tuple[int, Compute] | None = getattr(setup, _PLAIN, None) if compute is None else (2, compute)
     told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
 
@@ -190,16 +193,57 @@ def of_two(compute: Compute) -> Setup:
     return setup
 
 
-_OF_COUNT: dict[int, Callable[[Compute], Setup]] = {1: of_one, 2: of_two}
+def recorded(name: str) -> Setup:
+    """Of the operands of ``aten::name``, what its record says; further arguments are parameters of that."""
+    record = _record(name)
+    if record.parameters:
+
+        def setup(x: Array, *parameters: Any) -> Computation:
+            return Computation(computed(name, *parameters), (x,), x.dtype)
+
+        return setup
+    return (of_one if record.arity == 1 else of_two)(computed(name))
 
 
-def of_parameters(make: Callable[..., Function]) -> Setup:
-    """Of one tensor, by the function on floats that ``make`` makes of the other arguments."""
+def computed(name: str, *parameters: Any) -> Compute:
+    """What the record of ``aten::name`` says of arrays, given the parameters, in the order of the schema."""
+    given = tuple([scalar(p, f"a parameter of {name}") if is_array(p) else p for p in parameters])
+    return _computed(name, given, "" if all(given) else repr(given))  # which tells apart -0 and 0
+
+
+@lru_cache(maxsize=1024)
+def _computed(name: str, parameters: tuple[Any, ...], _: str) -> Compute:
+    record = _record(name)
+    semantics = record.resolve(dict(zip(record.parameters, parameters, strict=False)))
+    if isinstance(semantics, Primitive) and semantics in IMPLEMENTATIONS:
+        return IMPLEMENTATIONS[semantics]
+    return of_expression(semantics, record.arity, result=None)
+
+
+def _record(name: str) -> Operator:
+    found = ops.find(f"aten::{name}")
+    assert found is not None, name
+    return found
+
+
+def of_parameters(make: Callable[..., Compute]) -> Setup:
+    """Of one tensor, by what ``make`` makes of the other arguments: ``(x, out)``, on floats."""
 
     def setup(x: Array, *parameters: Any) -> Computation:
-        return Computation(of_function(make(*parameters)), (x,), as_float(x.dtype))
+        return Computation(writing_new(make(*parameters)), (x,), as_float(x.dtype))
 
     return setup
+
+
+def writing_new(function: Callable[[Array, Array], Any]) -> Compute:
+    """``function``, which writes into its second operand, with a new array for that if none is given."""
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        out = np.empty(x.shape, x.dtype) if out is None else out
+        function(x, out)
+        return out
+
+    return run
 
 
 def on_numbers(ufunc: Callable[..., Any], result: Callable[[Any], Any] = float) -> Kernel:

@@ -9,14 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels import numerics, recurrent
+from irc.ops import functions
+from irc.runtime.kernels import recurrent
 from irc.runtime.kernels.aten.dropout import factors
 from irc.runtime.kernels.aten.element_types import result_type
 from irc.runtime.kernels.aten.packed import alive
 from irc.runtime.kernels.aten.registering import aten
+from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array
 from irc.runtime.values import is_array
+
+_sigmoid = of_expression(functions.sigmoid, 1)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ def _projected(
     for t in reversed(range(len(x))) if backward else range(len(x)):
         into, kept, new, given = np.split(fixed[t] + h @ r.T, 4, -1)
         for gate in (into, kept, given):
-            numerics.sigmoid(gate, gate)
+            _sigmoid(gate, gate)
         cell = kept * c + into * np.tanh(new)
         state = (given * np.tanh(cell)) @ projection.T
         goes_on = True if lengths is None else (t < lengths)[:, None]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels import numerics
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.arithmetic import rsqrt, wrapped
+from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     INT64,
@@ -24,8 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.operand_kinds import check_kind
 from irc.runtime.kernels.aten.pointwise import (
     Computation,
-    Compute,
-    Setup,
+    computed,
     of_one,
     of_parameters,
     on_numbers,
@@ -33,48 +31,14 @@ from irc.runtime.kernels.aten.pointwise import (
     run,
 )
 from irc.runtime.kernels.aten.registering import aten, one, two
-from irc.runtime.kernels.aten.special import (
-    digamma,
-    entropy,
-    erfc,
-    erfinv,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    lgamma,
-    polygamma,
-    safely,
-)
-from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.special import polygamma, safely
 from irc.runtime.kernels.support import AnyDType, Array
 from irc.runtime.values import is_array
 
 
-def _sigmoid(x: Array, out: Array | None = None) -> Any:
-    if x.dtype.kind == "c":
-        return np.reciprocal(1 + np.exp(-x), out=out)
-    out = np.empty_like(x) if out is None else out
-    numerics.sigmoid(x, out)
-    return out
-
-
-def _frac(x: Array, out: Array | None = None) -> Any:
-    return np.subtract(x, np.trunc(x), out=out)
-
-
-def _sgn(x: Array, out: Array | None = None) -> Any:
-    if x.dtype.kind == "b":
-        return np.logical_or(x, x, out=out)
-    if x.dtype.kind != "c":
-        return np.sign(np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind == "f" else x, out=out)
-    size = np.abs(x)
-    return np.divide(x, np.where(size == 0, 1, size), out=out)
-
-
 def _square(x: Array) -> Computation:
-    return Computation(np.square, (x,), INT64 if x.dtype == BOOL else x.dtype)
+    return Computation(computed("square"), (x,), INT64 if x.dtype == BOOL else x.dtype)
 
 
 def _magnitude(x: Array) -> Computation:
@@ -82,36 +46,10 @@ def _magnitude(x: Array) -> Computation:
     return Computation(np.absolute, (x,), x.dtype, real)
 
 
-def _on_floats(function: Function) -> Setup:
-    return of_parameters(lambda: function)
-
-
-def _keeping_integers(ufunc: np.ufunc) -> Setup:
-    """Roundings: they leave integers as they are."""
-
-    def setup(x: Array) -> Computation:
-        return Computation(np.positive if is_integral(x.dtype) else ufunc, (x,), x.dtype)
-
-    return setup
-
-
 def _round(x: Array, decimals: int | None = None) -> Computation:
     if decimals is not None and is_integral(x.dtype):
         raise Error("IRC423", f"round to decimals is of floating-point numbers, not of {x.dtype.name}")
-    if not decimals:
-        return _keeping_integers(np.rint)(x)
-    # As torch does it: by a power of ten, which loses what the type cannot hold.
-    factor = 10.0 ** abs(decimals)
-
-    def compute(a: Array, out: Array | None = None) -> Any:
-        scale = a.dtype.type(factor)
-        return (
-            np.divide(np.rint(a * scale), scale, out=out)
-            if decimals > 0
-            else np.multiply(np.rint(a / scale), scale, out=out)
-        )
-
-    return Computation(compute, (x,), x.dtype)
+    return Computation(computed("round", decimals), (x,), x.dtype)
 
 
 def _log_python(x: Any, base: Any = None) -> float:
@@ -129,13 +67,6 @@ def _whole(rounding: np.ufunc) -> Kernel:
     return run
 
 
-def _by_factor(factor: float) -> Setup:
-    def compute(x: Array, out: Array | None = None) -> Any:
-        return np.multiply(x, x.dtype.type(factor), out=out)
-
-    return of_one(compute)
-
-
 def _log_of_successor(x: Array, out: Array | None = None) -> Any:
     """log(1 + x); of complex numbers near 0 without the digits that 1 + x loses."""
     if x.dtype.kind != "c":
@@ -149,32 +80,16 @@ def _log_of_successor(x: Array, out: Array | None = None) -> Any:
     return found
 
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "sqrt": np.sqrt,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-}
-for _name, _ufunc in _UFUNCS.items():
-    register(_name, _ufunc, python=_log_python if _name == "log" else on_numbers(_ufunc))
+_ON_NUMBERS = ("exp exp2 expm1 log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh").split()
+for _name in _ON_NUMBERS:
+    register(_name, python=on_numbers(computed(_name)))
+register("log", python=_log_python)
 register("log1p", of_one(_log_of_successor), python=on_numbers(np.log1p))
-for _name, _compute in (("sigmoid", _sigmoid), ("rsqrt", rsqrt), ("reciprocal", np.reciprocal)):
-    register(_name, of_one(_compute))
+for _name in (
+    "sigmoid rsqrt reciprocal deg2rad rad2deg signbit isposinf isneginf sinc i0 special_entr special_i0e special_i1 "
+    "special_i1e sign sgn frac trunc erfinv digamma bitwise_not relu relu6"
+).split():
+    register(_name)
 
 
 def _angle(x: Array) -> Computation:
@@ -182,29 +97,11 @@ def _angle(x: Array) -> Computation:
     if x.dtype.kind == "c":
         return Computation(np.angle, (np.asarray(x, order="C"),), x.dtype, x.real.dtype)
 
-    def compute(a: Array, out: Array | None = None) -> Any:
-        return np.positive(np.where(np.isnan(a), a, np.less(a, 0) * a.dtype.type(np.pi)), out=out)
-
-    return Computation(compute, (x,), as_float(x.dtype))
-
-
-def _equal_to(value: float) -> Compute:
-    def compute(x: Array, out: Array | None = None) -> Any:
-        return np.equal(x, value, out=out)
-
-    return compute
+    return Computation(computed("angle"), (x,), as_float(x.dtype))
 
 
 def _is_real(x: Array, out: Array | None = None) -> Any:
     return np.equal(x.imag, 0, out=out)
-
-
-def _sinc(x: Array, out: Array | None = None) -> Any:
-    return np.positive(np.sinc(x).astype(x.dtype), out=out)
-
-
-def _is_negative(x: Array, out: Array | None = None) -> Any:
-    return np.less(x, 0, out=out) if is_integral(x.dtype) else np.signbit(x, out=out)
 
 
 @aten("frexp")
@@ -219,32 +116,17 @@ def parts(x: Any) -> tuple[Any, Any]:
 
 
 register("angle", _angle, python=one(lambda x: float(np.angle(x))))
-register("deg2rad", _by_factor(math.pi / 180))
-register("rad2deg", _by_factor(180 / math.pi))
-register("signbit", of_one(_is_negative))
-for _name, _infinity in (("isposinf", np.inf), ("isneginf", -np.inf)):
-    register(_name, of_one(_equal_to(_infinity)))
 register("isreal", of_one(_is_real))
-register("sinc", of_one(_sinc))
-register("i0", _on_floats(i0))
-for _name, _function in (("entr", entropy), ("i0e", i0e), ("i1", i1), ("i1e", i1e)):
-    register(f"special_{_name}", _on_floats(_function))
-register("neg", of_one(numerics.negative), python=one(lambda x: wrapped(-x)))
+register("neg", python=one(lambda x: wrapped(-x)))
 register("abs", _magnitude, python=one(lambda x: wrapped(abs(x))))
 register("square", _square)
-register("sign", of_one(_sgn))
-register("sgn", of_one(_sgn))
-register("frac", of_one(_frac))
-register("ceil", _keeping_integers(np.ceil), python=_whole(np.ceil))
-register("floor", _keeping_integers(np.floor), python=_whole(np.floor))
-register("trunc", _keeping_integers(np.trunc))
+register("ceil", python=_whole(np.ceil))
+register("floor", python=_whole(np.floor))
 register("round", _round, python=on_numbers(np.rint))
 
-for _name, _function, _ufunc in (("erf", numerics.erf, math.erf), ("erfc", erfc, math.erfc)):
-    register(_name, _on_floats(_function), python=_ufunc)
-register("erfinv", _on_floats(erfinv))
-register("lgamma", _on_floats(lgamma), python=safely(math.lgamma))
-register("digamma", _on_floats(digamma))
+register("erf", python=math.erf)
+register("erfc", python=math.erfc)
+register("lgamma", python=safely(math.lgamma))
 
 
 def _derivative(x: Array, n: int) -> Computation:
@@ -255,10 +137,9 @@ def _derivative(x: Array, n: int) -> Computation:
 
 aten("polygamma")(two(lambda n, x: run(_derivative(x, n))))
 aten("polygamma_")(two(lambda x, n: run(_derivative(x, n), into=x)))
-register("bitwise_not", np.invert)
-register("logical_not", np.logical_not)
+register("logical_not", of_one(np.logical_not))
 for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
-    register(_name, _ufunc, python=on_numbers(_ufunc, bool))
+    register(_name, python=on_numbers(_ufunc, bool))
 
 
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
@@ -272,23 +153,25 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
         raise Error("IRC423", "clamp is not defined on bools; convert them")
     given = [b if is_array(b) else element_of(b, dtype) for b in given]  # which refuses numbers that do not fit
 
-    def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
-        rest = iter(bounds)
-        found = a if low is None else numerics.at_least(a, next(rest), None if high is not None else out)
-        return found if high is None else numerics.at_most(found, next(rest), out)
+    bounded, limits = computed("clamp"), tuple(given)
 
-    return Computation(compute, (x, *given), dtype)
+    def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
+        lower = None if low is None else bounds[0]
+        return bounded(a, lower, None if high is None else bounds[-1], out=out)
+
+    return Computation(compute, (x, *limits), dtype)
 
 
 def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Computation:
     """Numbers in place of what is not finite, by default 0 and the largest ones there are."""
     if is_integral(x.dtype):
-        return Computation(np.bitwise_or, (x, x), x.dtype)
+        return Computation(computed("nan_to_num"), (x,), x.dtype)
     limits = np.finfo(x.dtype) if x.dtype.kind != "V" else _small_limits(x.dtype)
     high = float(limits.max) if above is None else above
     low = float(limits.min) if below is None else below
 
     def compute(a: Array, out: Array | None = None) -> Any:
+        """What the record says, of complex numbers too, in half of the time: few elements are not finite."""
         return np.positive(np.nan_to_num(a, nan=nan or 0.0, posinf=high, neginf=low), out=out)
 
     return Computation(compute, (x,), x.dtype)

@@ -1,6 +1,6 @@
 """Special functions that NumPy lacks: erfc, the inverse of erf, the logarithm of gamma and its derivatives, Bessel's.
 
-Each takes ``(x, out)`` as the functions of `numerics` do. They are computed in
+Each takes ``(x, out)`` float arrays of one shape and type, where ``out`` may be ``x``. They are computed in
 float64, element by element where Python's ``math`` has them: they are rare.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irc.runtime.kernels.numerics import Function
 from irc.runtime.kernels.support import Array
+
+Function = Callable[[Array, Array], object]
 
 
 def _in_double(compute: Callable[[Array], Array]) -> Function:
@@ -84,11 +85,6 @@ erfinv = _in_double(_erf_inverse)
 digamma = _in_double(_digamma)
 
 
-def _entropy(x: Array) -> Array:
-    return np.where(x > 0, -x * np.log(np.where(x > 0, x, 1)), np.where(x == 0, 0, np.where(x < 0, -np.inf, x)))
-
-
-entropy = _in_double(_entropy)
 i0 = _in_double(np.i0)
 
 
@@ -203,3 +199,15 @@ def _log_gamma(x: Array) -> Array:
 
 
 lgamma = _in_double(_log_gamma)
+
+FUNCTIONS: dict[str, Function] = {
+    "digamma": digamma,
+    "erfc": erfc,
+    "erfinv": erfinv,
+    "i0": i0,
+    "i0e": i0e,
+    "i1": i1,
+    "i1e": i1e,
+    "lgamma": lgamma,
+}
+"""Primitives of `irc.ops.algebra` that NumPy lacks."""
