@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     FLOAT64,
@@ -32,10 +33,14 @@ _NONE, MEAN, _SUM = range(3)
 """torch's numbers of reductions (aten/src/ATen/core/Reduction.h)."""
 
 
-def reduced(loss: Array, reduction: int, dtype: Any) -> Array:
-    """A loss, its mean or its sum, of element type ``dtype``."""
+def reduced(loss: Array, reduction: int, dtype: Any, operands: Sequence[Array] = ()) -> Array:
+    """A loss, its mean or its sum, of element type ``dtype``; a loss lies as a pointwise result of ``operands``."""
     if reduction == _NONE:
-        return np.asarray(loss).astype(dtype, copy=False)
+        if not operands:
+            return np.asarray(loss).astype(dtype, copy=False)
+        out = layout.empty(np.shape(loss), dtype, operands)
+        np.copyto(out, loss, casting="unsafe")
+        return out
     if reduction not in (MEAN, _SUM):
         raise Error("IRC424", f"reduction {reduction} is none of 0 (none), 1 (mean) and 2 (sum)")
     if is_integral(dtype):
@@ -55,7 +60,7 @@ def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
         dtype = result_type(x, target)
         within = wide(dtype)
         a, b = x.astype(within, copy=False), target.astype(within, copy=False)
-        return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype))
+        return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype), (x, target))
 
     return run
 
@@ -73,7 +78,7 @@ def _huber(x: Array, target: Array, reduction: int = MEAN, delta: float = 1.0) -
     if is_integral(both):
         raise Error("IRC423", f"huber_loss is not defined on {both.name}; convert to floats first")
     d = np.abs(x.astype(wide(both), copy=False) - target.astype(wide(both), copy=False))
-    return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction, x.dtype)
+    return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction, x.dtype, (x, target))
 
 
 def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
@@ -247,7 +252,8 @@ def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, redu
     else:
         _, (a, b, t) = _floats(x, y, target)
         gain = -t * (a - b)
-    return reduced(at_least(gain + wide(dtype).type(margin), np.zeros((), wide(dtype))), reduction, dtype)
+    loss = at_least(gain + wide(dtype).type(margin), np.zeros((), wide(dtype)))
+    return reduced(loss, reduction, dtype, (target, x, y))
 
 
 def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:

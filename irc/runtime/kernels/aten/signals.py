@@ -104,6 +104,8 @@ def _order(x: Array, axes: Sequence[int], is_dense: bool, is_last_fixed: bool) -
 
 def _along(transform: Kernel) -> Kernel:
     def run(x: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+        if n is not None and n < 1:
+            raise Error("IRC421", f"there is no Fourier transform of {n} elements")
         return transform(x, None if n is None else [n], [dim], norm)
 
     return run
