@@ -21,7 +21,7 @@ from irc.frontend.onnx_export import operators as onnx_operators
 from irc.frontend.onnx_export.prepare import has_form
 from irc.fuser.policy import ANCHORS
 from irc.ir import Graph
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops import functional_by_default, registry, schemas
 from irc.ir.ops.onnx_defs import signature
 from irc.ir.ops.plugins import is_foreign, load_all
@@ -35,6 +35,7 @@ from irc.ir.verify.schema_rules import check_schema
 from irc.passes.remove_mutation.forms import functional_form
 from irc.passes.shapes import rules as shapes
 from irc.passes.shapes.infer import inferred_by
+from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered
 from irc.runtime.plan import SPECIAL
@@ -139,6 +140,8 @@ class Operator:
         """Where its kernels are defined, by their first versions; for in-place twins, the kernels they are made of."""
         if self.kind in SPECIAL:
             return {1: place(SPECIAL[self.kind])}
+        if self.kind == GROUP:
+            return {1: place(subgraph_of)}
         found = binders(self._standard)
         return {since: _place_of_kernel(self._standard, since, binder) for since, binder in found.items()}
 

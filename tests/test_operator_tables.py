@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import onnx.defs
 import pytest
@@ -17,7 +15,7 @@ from irc.ir.kinds import SUBGRAPHS
 from irc.ir.ops import aten, layouts, microsoft, onnx_alias, prim
 from irc.ir.ops.aten import TAGS
 from irc.ir.ops.aten.tags import tags_of
-from irc.ir.ops.heavy import HEAVY
+from irc.ir.ops.heavy import CONTRACTING
 from irc.ir.ops.metadata import CHANGES_METADATA
 from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
 from irc.ir.ops.onnx_alias import DOMAINS
@@ -35,7 +33,6 @@ from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.random_inputs.readers import ARITHMETIC, READERS
 from irc.runtime import prepared
-from irc.runtime.fused.rows import ROWWISE
 from irc.runtime.guards import estimates
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
@@ -132,8 +129,7 @@ TABLES = {
     "views": VIEWS,
     "anchors": ANCHORS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
-    "heavy": HEAVY,
-    "rows": ROWWISE,
+    "contracting": CONTRACTING,
     "widened": prepared._WIDENED | prepared._COMPUTED_WIDE,
     "effects": {kind for t in EFFECTS for kind in (*t.RANDOM, *t.RANDOM_UNLESS_FALSE, *t.SIDE_EFFECT)},
     "expanded": EXPANDED,
@@ -162,23 +158,14 @@ def test_tables_of_some_operators_are_parts_of_those_of_more():
     assert TORCH_POINTWISE >= TORCH
 
 
-@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | ROWWISE.keys() | MOVERS))
+@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | MOVERS))
 def test_these_have_a_kernel(kind):
     assert find_binder(kind, None) is not None
 
 
-@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | MOVERS | CONTENTS_RULES.keys() | ROWWISE.keys()))
+@pytest.mark.parametrize("kind", sorted(KEEPS_METADATA | SCATTERING | MOVERS | CONTENTS_RULES.keys()))
 def test_these_have_a_shape_rule(kind):
     assert shape_rules.find_rule(kind) is not None
-
-
-def test_what_carries_the_time_is_worth_a_thread():
-    assert ANCHORS | ROWWISE.keys() | folding._CONTRACTING.keys() | prepared._WIDENED.keys() <= HEAVY
-
-
-def test_what_is_worth_a_thread_is_so_for_any_number_of_axes():
-    siblings = {re.sub(r"[123]d$", f"{axes}d", kind) for kind in HEAVY for axes in (1, 2, 3)}
-    assert {kind for kind in siblings if kind.startswith("aten::") and ops.schemas(kind)} <= HEAVY
 
 
 MOVED = {

@@ -15,7 +15,7 @@ import numpy as np
 import irc
 from benchmarks.goldens.outcome import Act, Array, fingerprint
 from benchmarks.goldens.store import Reader, Writer
-from benchmarks.runtime import attention, branches, caches, chain, decoder, kernels
+from benchmarks.runtime import attention, caches, chain, decoder, kernels
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.ir import parse_module
 
@@ -134,7 +134,6 @@ def _small() -> Iterator[Named]:
         label = "x".join(map(str, shape))
         yield Named(f"chain-{label}", partial(_of, partial(chain.model, 40, shape), partial(chain.feeds, shape), True))
     yield Named("kernels", partial(_of, kernels.model, _of_kernels, True))
-    yield Named("branches", partial(_of, partial(branches.model, 3, 16, 28), _of_branches))
     for size in (attention.Size(4, 4, 96), attention.Size(8, 2, 200), attention.Size(12, 12, 512)):
         yield Named(f"attention {size}", partial(_of, partial(attention.model, size), partial(attention.feeds, size)))
     for length in (0, 1, 63, 64):
@@ -147,10 +146,6 @@ def _of(model: Callable[[], Any], feeds: Callable[[], Feeds], donated: bool = Fa
 
 def _of_kernels() -> Feeds:
     return {name: np.linspace(a, b, 4, dtype=np.float32) for name, a, b in (("x", -1, 1), ("c", 0.5, 1.5))}
-
-
-def _of_branches() -> Feeds:
-    return {"x": np.random.default_rng(1).standard_normal((1, 16, 28, 28), np.float32)}
 
 
 def _caches(length: int) -> Program:

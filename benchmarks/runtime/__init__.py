@@ -1,1 +1,1 @@
-"""Benchmarks of runs: what an operator, a chain, a cache, a decoder, branches, whole models and passes take."""
+"""Benchmarks of runs: what an operator, a chain, a cache, a decoder, whole models and passes take."""

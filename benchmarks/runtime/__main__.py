@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from benchmarks import peers, results
 from benchmarks.results import Row
-from benchmarks.runtime import attention, branches, caches, chain, decoder, kernels, memory, models, passes
+from benchmarks.runtime import attention, caches, chain, decoder, kernels, memory, models, passes
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.measure,
@@ -20,7 +20,6 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "caches": caches.measure,
     "decoder": decoder.measure,
     "attention": attention.measure,
-    "branches": branches.measure,
     "memory": memory.measure,
     "models": models.measure,
     "passes": passes.measure,

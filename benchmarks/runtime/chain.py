@@ -1,20 +1,13 @@
 """``python -m benchmarks.runtime chain``: a chain of elementwise operators on large arrays.
 
 Forty operators, Relu, Mul, Sigmoid and Add in turn, on float32 [1024, 1024];
-the second operand of Mul and Add is an array of that size too. Run operator by
-operator, each of them fetches and stores arrays of 4 MiB; as a fusion group
-they run block by block, in a cache, on as many threads as pay.
-
-Aims: the group takes at most 1/2.2 of what the same plan takes unfused, and
-at most 2.2 times as long as ONNX Runtime, on all processors each.
+the second operand of Mul and Add is an array of that size too. Each operator
+fetches and stores arrays of 4 MiB. On NumPy alone, fusion changes nothing of that.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from multiprocessing import get_context
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -31,9 +24,6 @@ OPERATORS = 40
 SHAPE = (1024, 1024)
 KINDS = ("Relu", "Mul", "Sigmoid", "Add")
 TURNS = 11
-
-SPAN = 0.1
-"""Seconds that a process works for `at_once`."""
 
 
 def model(operators: int = OPERATORS, shape: tuple[int, ...] = SHAPE) -> onnx.ModelProto:
@@ -89,33 +79,8 @@ def _numpy(given: dict[str, np.ndarray[Any, Any]]) -> Any:
     return x
 
 
-def at_once(turns: int) -> float:
-    """How many times the work of one process two get done in the same time: no thread can bring more than that.
-
-    Two processors of a virtual machine may be one core's, or share it with others'.
-    """
-    with get_context("spawn").Pool(2) as pool:
-        shares = [
-            sum(pool.map(_work, [SPAN, SPAN], chunksize=1)) / pool.apply(_work, (SPAN,)) for _ in range(max(3, turns))
-        ]
-    return median(shares)
-
-
-def _work(seconds: float) -> float:
-    """How many blocks a second the chain's operators do that lie in a processor's own cache."""
-    x, c = np.random.default_rng(0).standard_normal((2, 1 << 16), np.float32)
-    out = np.empty_like(x)
-    done, begin = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begin) < seconds:
-        np.exp(x, out=out)
-        np.add(out, c, out=out)
-        np.divide(c, out, out=out)
-        done += 1
-    return done / spent
-
-
 def measure(turns: int = TURNS) -> list[Row]:
-    """Microseconds an operator of each contender; into what blocks irc's group is cut."""
+    """Microseconds an operator of each contender."""
     proto, given = model(), feeds()
     fused, unfused = irc.compile(proto), irc.compile(proto, without_fusion())
     contenders: dict[str, Callable[[Any], Any]] = {
@@ -133,11 +98,4 @@ def measure(turns: int = TURNS) -> list[Row]:
     samples, results = race(contenders, lambda _: given, turns, warm=True)
     for name, result in results.items():
         np.testing.assert_allclose(result, results["irc"], rtol=1e-4, atol=1e-5, err_msg=name)
-    counters = fused.counters
-    assert counters.tiled_groups == 1, counters
-    return [
-        *against_peers("chain", samples, "us/operator", scale=1e6 / OPERATORS),
-        Row("chain/two processes at once", at_once(turns), "times one"),
-        Row("chain/tiles", counters.tiles, "blocks"),
-        Row("chain/scratch", counters.tile_bytes / 1024, "KiB/thread"),
-    ]
+    return against_peers("chain", samples, "us/operator", scale=1e6 / OPERATORS)

@@ -3,8 +3,7 @@
 The nine classifiers that the onnx package brings along, with random weights.
 Nothing here is timed: bytes and allocations are counted, and are the same on
 every machine. Of each model a run without a memory plan, and the third run of
-the compiled model, whose results lie where its second run has planned. Both run
-groups in blocks on one thread.
+the compiled model, whose results lie where its second run has planned.
 
 "bound" is how much of the arena is in use at one time: no arena for these results, in this order, could be smaller.
 Arrays are what was allocated for results; with a plan, these are results that leave, whose kernels cannot be given
@@ -61,7 +60,7 @@ def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Pro
     for value in values:
         value.flags.writeable = False
     profiler, counters = Profiler(), Counters()
-    profiler.start(values, counters)
+    profiler.start(compiled.graph, values, counters)
     with np.errstate(all="ignore"):
         found = plan.call(values, Run(counters, profiler))
     return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
@@ -77,7 +76,6 @@ def rows(found: Comparison) -> list[Row]:
         Row(f"{name}/planned/arena", planned.counters.arena_bytes, "bytes"),
         Row(f"{name}/planned/bound", planned.counters.arena_bound, "bytes"),
         Row(f"{name}/planned/allocations", planned.allocations, "arrays"),
-        Row(f"{name}/planned/blocks", planned.counters.tile_bytes / 1024, "KiB/thread"),
     ]
 
 

@@ -157,8 +157,8 @@ def show(found: Comparison) -> None:
     print(f"{'between operators':24}{_ms(profile.between / 1e9):>10}")
     counters = profile.counters
     print(
-        f"{counters.units:,} units, {counters.kernels:,} kernels, {counters.in_place:,} in place,"
-        f" {counters.tiled_groups:,} groups in {counters.tiles:,} blocks; {profile.peak:,} bytes at the peak"
+        f"{counters.units:,} units, {counters.kernels:,} kernels, {counters.in_place:,} in place;"
+        f" {profile.peak:,} bytes at the peak"
     )
 
 

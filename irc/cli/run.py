@@ -36,7 +36,7 @@ def add_commands(commands: options.Commands) -> None:
     profile = "run three times and say where time and memory of the third run go"
     parser.add_argument("--profile", action="store_true", help=profile)
     parser.add_argument("--trace", metavar="OUT.json", help="write the profile as a trace file, for Chrome or Perfetto")
-    threads = "how many threads may work at it, matrix products included: with 2 or more, branches run side by side"
+    threads = "how many threads matrix products may use"
     parser.add_argument("--threads", type=options.threads, metavar="N", help=threads)
     options.add_pipeline(parser, None)
     options.add_limits(parser)

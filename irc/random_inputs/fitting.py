@@ -80,14 +80,13 @@ class _Steps(Profiler):
     """Counts how many nodes of the top block have run; it measures nothing."""
 
     lend, leave, enter, before = Watch.lend, Watch.leave, Watch.enter, Watch.before
-    begin_part, end_part, end_parts = Watch.begin_part, Watch.end_part, Watch.end_parts
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.positions = {node: i for i, node in enumerate(graph.nodes, 1)}
         self.reached = 0
 
-    def start(self, inputs: Iterable[Any], counters: Counters) -> None:
+    def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
         """The run begins."""
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:

@@ -1,26 +1,23 @@
 """Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
 
-The first such run is watched (`irc.runtime.memory.memory_plan.FormRecorder`); before the
-second, the plan is made and the graph lowered again, with places. Arenas are
-kept for later runs of any kind, as many as there were runs at the same time;
-what runs return is never in one.
+The first such run is watched (`irc.runtime.memory.memory_plan.FormRecorder`); before the second, the memory plan is
+made. A run in planned memory begins with arrays in the slots of its results, where the steps write them
+(`irc.runtime.steps.placed_step`). Arenas are kept for later runs of any kind, as many as there were runs at the same
+time; what runs return is never in one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from irc.ir.bulk import no_collection
-from irc.runtime.branches import Branches
 from irc.runtime.execution import Run
-from irc.runtime.fused.parts import spans_in_blocks
-from irc.runtime.lowering import Given
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.recurring import Recurring
@@ -43,9 +40,6 @@ _KIND_BYTES = 1 << 10
 
 _FORM_BYTES = 576
 """What is kept for a value in one kind of run: its form, its place, the array there."""
-
-_STEP_BYTES = 2048
-"""What a value takes in the lowered graph, which plans with places for the same values share."""
 
 Kind = tuple[Any, ...]
 """What a plan is made for: the forms of the inputs, and the positions of those that are donated."""
@@ -80,8 +74,8 @@ class _Planned:
 
     def places(self) -> Iterator[tuple[int, Place]]:
         """The slots whose results have places, and these."""
-        for slot, value in self.plan.place_slots.items():
-            yield slot, self.memory.places[self.memory.place_of[value]]
+        for value, number in self.memory.place_of.items():
+            yield self.plan.slot_of[value], self.memory.places[number]
 
     def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
         template = arena.template(self)
@@ -91,9 +85,10 @@ class _Planned:
                 template[slot] = inputs[source]
         if run.watch is not None:
             run.watch.lend(arena.memory, self.memory)
+        run.arena = arena.memory.base
         counters = run.counters
         counters.planned += len(self.memory.place_of)
-        counters.in_place += self.memory.in_place
+        counters.in_place += len(self.memory.over)
         counters.arena_bytes, counters.arena_bound = self.memory.nbytes, self.memory.bound
         return self.plan.call(inputs, run, template)
 
@@ -109,9 +104,7 @@ class PlannedRuns:
         self._lowerer = lowerer
         self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
-        self._lowered: WeakValueDictionary[Any, Plan] = WeakValueDictionary()
         self._arenas: list[_Arena] = []
-        self._branches = Branches(lowerer)
         self._lock = RLock()
 
     def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), again: bool = True) -> list[Any]:
@@ -124,15 +117,13 @@ class PlannedRuns:
             again: whether inputs of the same shapes may come again. (Caches that grow do not.)
         """
         plan = self._lowerer.plan
-        if run.watch is None and run.threads is not None and run.threads > 1:
-            results = self._branches.run(inputs, run, run.threads)
-            if results is not None:
-                return results
         if not again:
             return plan.call(inputs, run)
+        if donated:  # results lie in C order
+            donated = [i for i in donated if is_array(inputs[i]) and inputs[i].flags.carray]
         kind: Kind = (*[Form(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
         planned, to_record = None, False
-        if run.watch is None or run.watch.in_blocks:
+        if run.watch is None or run.watch.in_arena:
             planned, to_record = self._find(kind)
         if planned is not None:
             arena = self._take(planned.memory.nbytes)
@@ -177,24 +168,16 @@ class PlannedRuns:
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
         memory = self._planner.plan(forms, donated)
-        planned, nbytes = None, 0
-        if memory.place_of or memory.onward:
-            lent = [self._lowerer.graph.inputs[p.source] for p in memory.places if p.source is not None]
-            key = frozenset(memory.place_of), frozenset(lent), frozenset(memory.onward.items())
-            plan = self._lowered.get(key)
-            nbytes = len(forms) * (_FORM_BYTES if plan else _FORM_BYTES + _STEP_BYTES)
-            if plan is None:
-                plan = self._lowered[key] = self._lowerer.plan_with(Given(memory.place_of, lent, memory.onward))
-            planned = _Planned(memory, plan)
+        planned = _Planned(memory, self._lowerer.plan) if memory.place_of else None
+        if planned is not None:
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)
-        self._keep(kind, planned, nbytes)
+        self._keep(kind, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
     @cached_property
     def _planner(self) -> Planner:
         lowerer = self._lowerer
-        bound = lowerer.bound
-        return Planner(lowerer.graph, lowerer.storage, bound.takes_out, partial(spans_in_blocks, bound))
+        return Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of)
 
     def _take(self, nbytes: int) -> _Arena:
         """An arena of at least ``nbytes`` that no other run uses."""

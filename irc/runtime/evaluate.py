@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.types import FUNCTION
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.execution import Code, Counters, Run, execute
@@ -36,7 +36,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     """
     if len(arrays) != len(node.inputs):
         raise Error("IRC434", f"{node.kind} has {len(node.inputs)} inputs, {len(arrays)} values were given", node.name)
-    if node.kind in SPECIAL:
+    if node.kind in SPECIAL or node.kind == GROUP:
         graph, used = _alone(node)
         return lower(graph).run([arrays[i] for i in used])
     n = len(arrays)

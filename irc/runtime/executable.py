@@ -159,7 +159,7 @@ class Executable:
         if limits is not None:
             guard, share = LimitGuard(limits, values), in_turn
         if profiler is not None:
-            profiler.start(values, counters)
+            profiler.start(self._graph, values, counters)
         if held.loan is not None:
             donated = self._inputs.places(held.lent)
         run = Run(counters, guard or profiler, threads or self.options.threads)

@@ -28,6 +28,10 @@ Slots = tuple[int, ...]
 Step = Callable[[Frame], None]
 
 
+NOWHERE = object()
+"""Owns no memory."""
+
+
 @dataclass(init=False)  # zeros are of the class: a run makes one, and sets but a few
 class Counters:
     """What one run did.
@@ -35,10 +39,9 @@ class Counters:
     Attributes:
         units: bulks of operators that were dispatched, on this or another thread; a loop body counts each trip.
         breaks: why units ended before the last operator of their block, and how often.
-        overlaps: units that began while another one ran.
         kernels: calls of kernels, those inside fusion groups included.
         in_place: kernels that wrote their result over an input: one that nothing needed any more, or, as in-place
-            operators (``onnx::Add_``) do, their first. Of a group that runs block by block, only whole results count.
+            operators (``onnx::Add_``) do, their first.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
             caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
             writes into an input; and arrays that could not be extended where they were.
@@ -47,14 +50,10 @@ class Counters:
         arena_bytes: the size of that memory, the arena.
         arena_bound: how much of it is in use at the most at one time: none for these results, in this order, could be
             smaller.
-        tiled_groups: fusion groups whose pointwise part ran block by block.
-        tiles: the blocks, and those of rows of softmax and normalisations.
-        tile_bytes: scratch memory of one thread for the blocks of the group that needed most.
     """
 
     units: int = 0
     breaks: dict[str, int] = field(default_factory=dict[str, int])
-    overlaps: int = 0
     kernels: int = 0
     in_place: int = 0
     copies: int = 0
@@ -62,9 +61,6 @@ class Counters:
     planned: int = 0
     arena_bytes: int = 0
     arena_bound: int = 0
-    tiled_groups: int = 0
-    tiles: int = 0
-    tile_bytes: int = 0
 
     def __init__(self, **counts: Any) -> None:
         self.breaks = {}
@@ -79,29 +75,18 @@ class Counters:
         for cause, count in breaks.items():
             self.breaks[cause] = self.breaks.get(cause, 0) + count
 
-    def add(self, other: Counters) -> None:
-        """Count what a part of the run has done."""
-        for name, value in vars(other).items():
-            if name == "breaks":
-                self.add_breaks(value)
-            elif name in ("arena_bytes", "arena_bound", "tile_bytes"):
-                setattr(self, name, max(getattr(self, name), value))
-            else:
-                setattr(self, name, getattr(self, name) + value)
-
 
 class Watch:
     """Follows a run step by step: a base class whose methods do nothing.
 
-    Inner steps (of blocks, functions and fusion groups) are reported between the two calls for the step that runs
-    them. What it raises ends the run.
+    Inner steps (of blocks and functions) are reported between the two calls for the step that runs them. Members of
+    fusion groups are steps of the block around the group. What it raises ends the run.
 
     Attributes:
-        in_blocks: whether fusion groups run as they do when nobody looks, which may be block by block. Then the parts
-            of such members are reported. Else members are steps like all others.
+        in_arena: whether the run is in planned memory if it would be without the watch.
     """
 
-    in_blocks = False
+    in_arena = False
 
     def lend(self, memory: Any, plan: MemoryPlan) -> None:
         """The run makes the results that ``plan`` names in ``memory``, which existed before it and remains after it."""
@@ -118,18 +103,6 @@ class Watch:
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """``node`` has run; those of its results that nothing reads are no longer in ``outs``."""
 
-    def begin_part(self, node: Node) -> None:
-        """``node``, a member of a fusion group, is about to compute one block of its result, on any thread."""
-
-    def end_part(self, node: Node) -> None:
-        """``node`` has finished the block it began on this thread."""
-
-    def end_parts(self, node: Node, in_place: bool) -> None:
-        """All blocks of ``node`` are finished, and its result is whole: ``in_place``, over an input of the group.
-
-        Of members whose results are only ever there in blocks, nothing is said.
-        """
-
 
 @dataclass(slots=True)
 class Run:
@@ -139,11 +112,13 @@ class Run:
         counters: what was done so far.
         watch: what follows the run step by step, or None.
         threads: how many threads may work at it; None: as many as pay.
+        arena: what owns the memory in which results are placed; a result that has no place must not be made there.
     """
 
     counters: Counters
     watch: Watch | None = None
     threads: int | None = None
+    arena: Any = NOWHERE
 
 
 class Code:

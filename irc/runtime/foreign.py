@@ -29,8 +29,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     node does not have are given as None. The node may have fewer results than the operator's schema row promises.
 
     It raises IRC401 if a result is not of the type that the node promises or their number differs; with ``takes_out``,
-    also if the kernel is given the array for its result and returns another. Blocks have other shapes than the node
-    states: for them, there is another kernel, see `on_blocks`.
+    also if the kernel is given the array for its result and returns another.
 
     Raises:
         Error: IRC304 if it cannot be called with the inputs of the node, IRC213 if these fit no schema row.
@@ -51,16 +50,13 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     def run_one(*inputs: Any) -> Any:
         return one(kernel(*inputs), types[0])
 
-    def into(type: Type) -> Kernel:
-        def run_into(*inputs: Any, out: Any = None) -> Any:
-            if out is None:
-                return one(kernel(*inputs), type)
-            result = kernel(*inputs, out=out)
-            if result is not out:
-                raise Error("IRC401", f"its kernel, by {name}, returns {describe(result)}, not what it is given as out")
-            return out if type.shape is None else one(out, type)
-
-        return run_into
+    def run_into(*inputs: Any, out: Any = None) -> Any:
+        if out is None:
+            return one(kernel(*inputs), types[0])
+        result = kernel(*inputs, out=out)
+        if result is not out:
+            raise Error("IRC401", f"its kernel, by {name}, returns {describe(result)}, not what it is given as out")
+        return out if types[0].shape is None else one(out, types[0])
 
     def run_many(*inputs: Any) -> Any:
         results = kernel(*inputs)
@@ -73,11 +69,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
         return kernel  # called for its effects
     if promised > 1:
         return run_many
-    if not takes_out:
-        return run_one
-    whole = into(types[0])
-    setattr(whole, _ON_BLOCKS, into(TensorType(types[0].dtype)))
-    return whole
+    return run_into if takes_out else run_one
 
 
 def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_out: bool) -> Kernel:
@@ -101,15 +93,6 @@ def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_
         return kernel(*inputs, *left_out, out=out)
 
     return run_into if takes_out else run
-
-
-_ON_BLOCKS = "on_blocks"
-"""Attribute of kernels that promise a shape: the same without that promise."""
-
-
-def on_blocks(kernel: Kernel) -> Kernel:
-    """``kernel`` in the form in which it may be called with blocks of its operands."""
-    return getattr(kernel, _ON_BLOCKS, kernel)
 
 
 class _OtherTypeError(Exception):

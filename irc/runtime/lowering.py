@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Reversible, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.alias.classes import FOREIGN
 from irc.errors import Error, nonsense
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.layouts import sees_layouts
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import fault_of
@@ -26,15 +26,14 @@ from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
+from irc.runtime.bulks import bulks_in_order
 from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.fused.rows import rows_step
-from irc.runtime.fused.split import split
+from irc.runtime.groups import lower_apart, member_slots, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
-from irc.runtime.steps import kernel_step, onward_step, placed_step
-from irc.runtime.threads.units import bulks_in_order
+from irc.runtime.steps import kernel_step, move_step, placed_step
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
@@ -91,27 +90,6 @@ class Bound:
                 raise Error("IRC324", f"its attributes make no sense: {what}", label(node)) from error
         return self._kernels[node]
 
-    def takes_out(self, node: Node) -> bool:
-        """Whether the kernel of ``node`` can be given the array for its result."""
-        return node in self._kernels and takes_out(self._kernels[node])
-
-
-class Given(NamedTuple):
-    """What is known of the memory of the runs that a graph is lowered for.
-
-    Attributes:
-        placed: values that are made in memory that the run is given.
-        lent: values whose memory is some of that: donated inputs that results are made over.
-        onward: values that are made over an operand, whose form and memory suit, and that operand.
-    """
-
-    placed: Collection[Value] = ()
-    lent: Collection[Value] = ()
-    onward: Mapping[Value, Value] = MappingProxyType({})
-
-
-NOTHING_GIVEN = Given()
-
 
 class Lowering:
     """Lowers one graph; made for one use.
@@ -125,17 +103,13 @@ class Lowering:
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
         bound: what earlier lowerings of the graph have made.
-        given: what is known of memory.
         bulk: how many operators may be dispatched as one unit; None for any number.
-        split_at: fusion groups that become two steps, and how many operators the first one has.
 
     Attributes:
         bound: as given.
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        place_slots: the slots of what is placed: the run puts the arrays there, and they stay.
-        reads: of the steps of the outermost block, in order: the slots that each reads.
-        overwritten: of the same: the classes of memory that each may overwrite, because nothing needs them later.
+        slot_of: the slots of the results that may be placed: a run in planned memory finds arrays there.
     """
 
     def __init__(
@@ -144,23 +118,17 @@ class Lowering:
         specials: dict[str, Special],
         function: Callable[[str], Any],
         bound: Bound,
-        given: Given = NOTHING_GIVEN,
         bulk: int | None = None,
-        split_at: Mapping[Node, int] | None = None,
     ) -> None:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
-        self.place_slots: dict[int, Value] = {}
-        self.reads: list[frozenset[int]] = []
-        self.overwritten: list[frozenset[int]] = []
-        self._free: set[int] = set()
+        self.slot_of: dict[Value, int] = {}
         self._in_order = False
         """Whether something may look at how results lie in memory."""
+        self._outputs: frozenset[int] = frozenset()
+        """The slots of the graph's outputs."""
         self._bulk = bulk
-        self._split_at = split_at or {}
         self.bound = bound
-        self._given = given
-        self._placed_storages = frozenset(map(storage.of, (*given.placed, *given.lent)))
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -192,8 +160,8 @@ class Lowering:
         """Lower a block that runs at most once for each run of the block around it."""
         return self._block(block.nodes, block.returns, self._define(block.params, {}), {}, block.return_node)
 
-    def inline(self, nodes: Reversible[Node], returns: Sequence[Value], given: Mapping[Value, int]) -> Code:
-        """Lower nodes that run whenever the block around them does, as a part of that.
+    def members(self, nodes: Reversible[Node], returns: Sequence[Value], given: Mapping[Value, int]) -> Code:
+        """Lower members of a fusion group, which run whenever the block around it does, as code of their own.
 
         Args:
             nodes: nodes of another graph, in order.
@@ -227,18 +195,16 @@ class Lowering:
         own.difference_update(given.values())
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
+        if not self._live:
+            self._outputs = frozenset(code.returns)
         live = _Live(self._shown)
         live.update(code.returns)
         self._live.append(live)
         for node in reversed(nodes):
-            if node in self._split_at:
-                for made, lower in reversed(split(self, node, self._split_at[node])):
-                    self._lower(node, (), made, lower, code)  # what it reads, it captures
-            elif node.kind != CONSTANT:
-                lower = self._specials.get(node.kind)
-                self._lower(node, self.slots(node.inputs), self.slots(node.outputs), lower, code)
+            if node.kind != CONSTANT:
+                self._lower_node(node, code)
         unused = tuple(own.intersection(code.params) - live.slots)
-        code.units, code.breaks = bulks_in_order([node for node, _, _ in reversed(code.nodes)], self._bulk)
+        code.units, code.breaks = bulks_in_order([n for n, _, _ in reversed(code.nodes) if not n.is_return], self._bulk)
         if end is not None and unused and len(self._live) > 1:
             code.steps.append(_drop(unused))
             code.nodes.append((end, (), ()))
@@ -248,10 +214,33 @@ class Lowering:
         code.captured = frozenset(live.slots - own)
         if self._live:
             self._live[-1].captured |= code.captured
-        else:
-            self.reads.reverse()
-            self.overwritten.reverse()
         return code
+
+    def _lower_node(self, node: Node, code: Code) -> None:
+        ins, outs = self.slots(node.inputs), self.slots(node.outputs)
+        if node.kind != GROUP:
+            self._lower(node, ins, outs, self._specials.get(node.kind), code)
+        elif (kept := self.bound.prepared.group(node)) is not None:
+            self._lower(node, ins, outs, partial(lower_apart, kept=kept), code)
+        else:
+            self._lower_members(node, ins, outs, code)
+
+    def _lower_members(self, group: Node, ins: Slots, outs: Slots, code: Code) -> None:
+        """Lower the members of a fusion group as steps of the block around it."""
+        graph = subgraph_of(group)
+        given = member_slots(graph, ins, outs)
+        self._slots.update(given)
+        for node in graph.nodes:
+            if node.kind == CONSTANT:
+                self._place(node)
+            else:
+                self._define(node.outputs, given)
+        for out, made in reversed([*zip(outs, self.slots(graph.outputs))]):
+            if out != made:  # an input, a constant, or a result that is returned twice
+                self._lower(graph.block.return_node, (made,), (out,), _move, code)
+        for node in reversed(graph.nodes):
+            if node.kind != CONSTANT:
+                self._lower_node(node, code)
 
     def slots(self, values: Iterable[Value]) -> Slots:
         """The slots of ``values``; Error IRC212 if one is not defined where it is used."""
@@ -260,17 +249,10 @@ class Lowering:
         except KeyError as error:
             raise Error("IRC212", f"%{error.args[0].name} is used where it is not defined") from None
 
-    def define(self, values: Sequence[Value]) -> Slots:
-        """New slots for ``values``, in this region."""
-        return self._define(values, {})
-
     def _define(self, values: Sequence[Value], given: Mapping[Value, int]) -> Slots:
         """Slots for ``values``, in this region, except for values that have one in ``given``."""
         slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
-        for value, slot in zip(values, slots):
-            self._slots[value] = slot
-            if value in self._given.placed:
-                self.place_slots[slot] = value
+        self._slots.update(zip(values, slots))
         return slots
 
     def _new_slot(self, value: Value, region: int) -> int:
@@ -301,10 +283,6 @@ class Lowering:
         live.captured = set()
         fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
         reads = live.captured.union(ins)
-        if len(self._live) == 1:
-            self.reads.append(frozenset(reads))
-            self.overwritten.append(frozenset(self._free))
-            self._free.clear()
         dead += self.dead(reads)
         live.update([slot for slot in reads if self._regions[slot] != _NOWHERE])
         code.steps.append(fill_in(tuple(dead)))
@@ -314,39 +292,33 @@ class Lowering:
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
         kernel = self.bound.kernel(node)
-        if len(outs) == 1 and outs[0] in self.place_slots:
-            step = rows_step(node, kernel, ins, outs, placed=True)
-            return step or (lambda dead: placed_step(kernel, ins, outs[0], dead, _directly(node)))
-        over = self._given.onward.get(node.outputs[0]) if len(outs) == 1 else None
-        if over is not None:
-            at = node.inputs.index(over)
-            return lambda dead: onward_step(kernel, ins, at, outs[0], dead, _directly(node))
         may_repeat = node.kind in READS_FIRST
-        step = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat), self._in_order)
-        step = step or rows_step(node, kernel, ins, outs)
-        return step or (lambda dead: kernel_step(kernel, ins, outs, dead))
+        fill_in = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat))
+        if fill_in is None:
+            fill_in = partial(kernel_step, kernel, ins, outs)
+        if len(self._live) > 1 or len(outs) != 1 or not takes_out(kernel):
+            return fill_in
+        self.slot_of[node.output] = outs[0]
+        if outs[0] in self._outputs:  # which have no places: see `irc.runtime.memory.memory_plan`
+            return fill_in
+        return lambda dead: placed_step(kernel, ins, outs[0], dead, _directly(node), fill_in(dead))
 
     def dead(self, slots: Iterable[int]) -> list[int]:
         """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""
         return [
             slot
             for slot in slots
-            if self._regions[slot] == self._region
-            and slot not in self.place_slots
-            and not any(slot in live.slots for live in self._live)
+            if self._regions[slot] == self._region and not any(slot in live.slots for live in self._live)
         ]
 
     def free(self, ins: Slots, count: int, may_repeat: bool = False) -> tuple[int, ...]:
         """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.
 
-        One slot may be there several times if it ``may_repeat``; two slots of one memory are never free. Nor is memory
-        with a place: the memory plan decides what is made there next.
+        One slot may be there several times if it ``may_repeat``; two slots of one memory are never free.
         """
         storages = [self._storages[s] for s in ins]
         times = Counter(storage for s in (dict.fromkeys(ins) if may_repeat else ins) for storage in self._shown[s])
-        free = [i for i, storage in enumerate(storages[:count]) if times[storage] == 1 and self._is_free(storage)]
-        self._free.update([storages[i] for i in free])
-        return tuple(free)
+        return tuple([i for i, s in enumerate(storages[:count]) if times[s] == 1 and self._is_free(s)])
 
     def borrowed(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
         """The positions of what a loop is given that something else needs too, so that no trip may write it.
@@ -366,14 +338,9 @@ class Lowering:
         """Whether nothing needs the memory class ``storage`` after the node that is being lowered."""
         return (
             storage != FOREIGN
-            and storage not in self._placed_storages
             and not any(live.storages.get(storage) for live in self._live)
             and self._storage.captors(storage).isdisjoint(self._bodies)
         )
-
-    def storages(self, slots: Iterable[int]) -> frozenset[int]:
-        """The classes of the memory that is seen through ``slots``."""
-        return frozenset([storage for s in slots for storage in self._shown[s]])
 
 
 class _Live:
@@ -442,6 +409,10 @@ def _refusing(node: Node, deferred: Iterable[Node]) -> Kernel:
         raise unsupported([other for other in deferred if is_opaque(other.kind)] if is_opaque(node.kind) else [node])
 
     return run
+
+
+def _move(_: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    return lambda dead: move_step(ins[0], outs[0], dead)
 
 
 def _drop(slots: Slots) -> Step:

@@ -15,9 +15,8 @@ class Options:
     """How a compiled model runs. Results are the same whatever they are.
 
     Args:
-        threads: how many threads may work at one run, that of the caller included. Large matrix products, and fusion
-            groups on large arrays, are shared among them; with two or more given here, branches of the graph that do
-            not need each other also run side by side. None: as many as pay, without branches.
+        threads: how many threads may work at one run, that of the caller included. Large matrix products
+            are made in parts, which are shared among them. None: as many as pay.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Raises:

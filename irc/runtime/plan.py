@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
-from irc.ir.attributes import tensors_of
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.runtime.binding import may_stay_out, missing, reachable_nodes, unsupported
+from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
-from irc.runtime.fused.groups import lower_group
-from irc.runtime.lowering import NOTHING_GIVEN, Bound, Given, Lowering, Special, runtime_constant
+from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
-from irc.runtime.memory.weights import gather
 from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
-    from irc.ir.tensor import Tensor
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
@@ -34,12 +30,11 @@ SPECIAL: dict[str, Special] = {
     ONNX_LOOP: lower_onnx_loop,
     SCAN: lower_scan,
     CALL: lower_call,
-    GROUP: lower_group,
     "irc::append_": lower_append,
 }
 """How nodes that are no kernel calls are lowered."""
 
-_PROVIDED = frozenset(SPECIAL) | {CONSTANT}
+_PROVIDED = frozenset(SPECIAL) | {CONSTANT, GROUP}
 
 
 class Plan:
@@ -48,15 +43,15 @@ class Plan:
     Attributes:
         name: the graph's name.
         code: the steps of the graph's top block.
-        place_slots: slots for arrays in which results are made, and these.
+        slot_of: the slots of results of the top block that may be made in arrays that lie there.
     """
 
-    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "name", "place_slots")
+    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "name", "slot_of")
 
     def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
-        self.place_slots: dict[int, Value] = {}
+        self.slot_of: dict[Value, int] = {}
         self._template: Frame = [None]
         self._unread: list[tuple[int, Node]] = []
         self._bound = bound
@@ -68,14 +63,13 @@ class Plan:
     def fill(self, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread
-        self.place_slots = lowering.place_slots
+        self.slot_of = lowering.slot_of
 
     @property
     def template(self) -> Frame:
         """The frame that runs start from: it has the constants; weights are read when it is first used."""
         if self._unread:
             with self._lock:
-                gather(_named_constants(node for _, node in self._unread))
                 for slot, node in self._unread:
                     constants = self._bound.constants
                     if node not in constants:
@@ -112,11 +106,6 @@ class Plan:
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)
         return [frame[s] for s in code.returns]
-
-
-def _named_constants(nodes: Iterable[Node]) -> Iterator[Tensor]:
-    """The tensors with names that constants among ``nodes`` hold."""
-    return (tensor for node in nodes if node.kind == CONSTANT for tensor in tensors_of(node) if tensor.name)
 
 
 def without_kernels(graph: Graph) -> list[Node]:
@@ -163,7 +152,6 @@ class Lowerer:
         self.bulk = bulk
         self.bound = Bound(deferred)
         self._known = Functions(graph.module)
-        gather(tensor for tensor in _named_constants(reachable_nodes(graph)) if not tensor.can_wait)
         self.storage, self.writes, self.known = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}
@@ -180,39 +168,17 @@ class Lowerer:
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db, apart), Writes(db), known
 
-    def plan_with(self, given: Given) -> Plan:
-        """A plan for runs of which this much is known."""
-        plan = Plan(self.graph.name, self.bound)
-        self._fill(plan, self.graph, self.storage, given)
-        self._finish()
-        return plan
-
-    def lower_again(self, split_at: Mapping[Node, int] | None = None) -> tuple[Plan, Lowering]:
-        """Another plan of the graph, with ``split_at`` as in `Lowering`, and the lowering that made it."""
-        plan = Plan(self.graph.name, self.bound)
-        lowering = self._fill(plan, self.graph, self.storage, split_at=split_at)
-        self._finish()
-        return plan, lowering
-
     def _finish(self) -> None:
         while self._pending:
             self._fill(*self._pending.pop())
 
-    def _fill(
-        self,
-        plan: Plan,
-        graph: Graph,
-        storage: Storage,
-        given: Given = NOTHING_GIVEN,
-        split_at: Mapping[Node, int] | None = None,
-    ) -> Lowering:
+    def _fill(self, plan: Plan, graph: Graph, storage: Storage) -> None:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, given, self.bulk, split_at)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, self.bulk)
         try:
             plan.fill(lowering, lowering.region(graph.block))
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
-        return lowering
 
     def _function(self, name: str) -> Plan:
         module = self.graph.module

@@ -25,75 +25,66 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     return make(kernel, ins, outs[0], dead)
 
 
-def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool = True) -> Step:
-    """As `kernel_step`, for one result, which is made in the array that is in slot ``out``.
+def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool, otherwise: Step) -> Step:
+    """A step whose one result is made in the array that slot ``out`` holds, if it does; ``otherwise`` if not.
+
+    Runs in planned memory begin with arrays in such slots (`irc.runtime.arena`).
 
     If the kernel is a ufunc, it is called ``directly``, or through the kernel, which chooses what suits its operands.
     """
     ufunc = ufunc_of(kernel) if directly else None
-    if len(ins) == 1 and not dead:
-        (x,) = ins
-        if ufunc is None:
+    if ufunc is not None and len(ins) <= 2:
+        return (_placed_unary if len(ins) == 1 else _placed_binary)(ufunc, ins, out, dead, otherwise)
 
-            def unary(frame: Frame) -> None:
-                kernel(frame[x], out=frame[out])
-        else:
-
-            def unary(frame: Frame) -> None:
-                ufunc(frame[x], frame[out])
-
-        return unary
-    if ufunc is not None and len(ins) == 2 and not dead:
-        x, y = ins
-
-        def binary(frame: Frame) -> None:
-            ufunc(frame[x], frame[y], frame[out])
-
-        return binary
-
-    def any_arity(frame: Frame) -> None:
-        kernel(*[frame[s] for s in ins], out=frame[out])
-        for s in dead:
-            frame[s] = None
-
-    return any_arity
-
-
-def onward_step(kernel: Kernel, ins: Slots, at: int, out: int, dead: Slots, directly: bool = True) -> Step:
-    """As `placed_step`, where the result is made over the operand number ``at``, whose slot is among ``dead``."""
-    ufunc = ufunc_of(kernel) if directly else None
-    over = ins[at]
-    if ufunc is not None and len(ins) <= 2 and all(s == over for s in dead):
-        return _onward_unary(ufunc, over, out) if len(ins) == 1 else _onward_binary(ufunc, ins, over, out)
-
-    def any_arity(frame: Frame) -> None:
-        x = frame[over]
-        kernel(*[frame[s] for s in ins], out=x)
-        frame[out] = x
-        for s in dead:
-            frame[s] = None
-
-    return any_arity
-
-
-def _onward_unary(ufunc: Callable[..., Any], over: int, out: int) -> Step:
     def step(frame: Frame) -> None:
-        x = frame[over]
-        ufunc(x, x)
-        frame[out] = x
-        frame[over] = None
+        place = frame[out]
+        if place is None:
+            otherwise(frame)
+            return
+        kernel(*[frame[s] for s in ins], out=place)
+        for s in dead:
+            frame[s] = None
 
     return step
 
 
-def _onward_binary(ufunc: Callable[..., Any], ins: Slots, over: int, out: int) -> Step:
-    a, b = ins
+def _placed_unary(ufunc: Callable[..., Any], ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+    (x,) = ins
 
     def step(frame: Frame) -> None:
-        x = frame[over]
-        ufunc(frame[a], frame[b], x)
-        frame[out] = x
-        frame[over] = None
+        place = frame[out]
+        if place is None:
+            otherwise(frame)
+            return
+        ufunc(frame[x], place)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _placed_binary(ufunc: Callable[..., Any], ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+    x, y = ins
+
+    def step(frame: Frame) -> None:
+        place = frame[out]
+        if place is None:
+            otherwise(frame)
+            return
+        ufunc(frame[x], frame[y], place)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def move_step(source: int, target: int, dead: Slots) -> Step:
+    """A step that puts what is in slot ``source`` into ``target``, too, and then empties ``dead``."""
+
+    def step(frame: Frame) -> None:
+        frame[target] = frame[source]
+        for s in dead:
+            frame[s] = None
 
     return step
 

@@ -318,7 +318,7 @@ def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) 
         NodeProfile(f"onnx::Kind{i}", f"onnx::Kind{i} '%{i}'", calls=1, own=1000 + i) for i in range(MOST_ROWS + 3)
     ]
     nodes.append(NodeProfile("prim::FusionGroup", "prim::FusionGroup '%g'", calls=1, own=500, total=900))
-    profile = Profile(10**9, [sum(n.own for n in nodes), 7], 0, nodes, [], [], 0, 5, Counters(), {})
+    profile = Profile(10**9, sum(n.own for n in nodes), 0, nodes, [], [], 0, 5, Counters(), {})
     print_profile(profile)
     shown = capsys.readouterr().err
     assert "4 other kinds" in shown

@@ -672,9 +672,6 @@ def test_a_result_shows_what_the_loop_began_with_but_is_no_part_of_it():
     assert storage.of(first) != storage.of(result)
     assert storage.of(first) in storage.shown(result)
     assert storage.of(result) not in storage.shown(first)
-    lowerer = Lowerer(main, guarded=True)
-    _, lowering = lowerer.lower_again()
-    assert lowerer.storage.of(first) in lowering.storages(lowering.slots([result])), "branches wait for its readers"
 
 
 def test_what_is_in_one_tuple_with_a_result_shows_nothing_of_the_loop():

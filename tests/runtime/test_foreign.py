@@ -18,7 +18,6 @@ from irc.ir.ops.pointwise import POINTWISE
 from irc.passes import PassManager, shape_rule
 from irc.runtime import kernels
 from irc.runtime.binding import bind
-from irc.runtime.fused import cutting, rows
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
 from tests.runtime.helpers import f32
@@ -177,12 +176,9 @@ def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("pointwise_wide")
-@pytest.mark.parametrize(("count", "threads"), [(5, 1), (4000, 1), (4000, 2)])
-def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(
-    count: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole or block by block, into memory of its own or over an operand that nothing needs any more."""
-    monkeypatch.setattr(cutting, "tile_bytes", lambda whole, threads: 1 << 12)
+@pytest.mark.parametrize("count", [5, 4000])
+def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(count: int) -> None:
+    """Into memory of its own, or over an operand that nothing needs any more."""
     text = """graph(%x : Float(1, 64), %y : Float(*, 64)):
       %b : Tensor = onnx::Relu(%y)
       %c : Float({}, 64) = test::wide(%x, %b)
@@ -192,28 +188,11 @@ def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(
     x, y = np.ones((1, 64), np.float32), np.ones((count, 64), np.float32)
     wrong = rf"IRC401: test::wide '%c': .*float32\[{count}, 64\] where Float\(1, 64\)"
     for fuse in ("none", "fuse"):
-        model, other = (
-            irc.compile(parse_module(text.format(n)), fuse, options=irc.Options(threads=threads)) for n in (count, 1)
-        )
+        model, other = (irc.compile(parse_module(text.format(n)), fuse) for n in (count, 1))
         for _ in range(3):
             assert (model.run({"x": x, "y": y})["d"] == -2).all()
             with pytest.raises(Error, match=wrong):
                 other.run({"x": x, "y": y})
-
-
-def test_rows_are_cut_for_irc_s_own_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    def softmax(node: Any) -> Callable[..., Any]:
-        return lambda x: (shapes.append(x.shape), x)[1]
-
-    shapes: list[Any] = []
-    monkeypatch.setattr(rows, "WORTH_BYTES", 0)
-    monkeypatch.setattr(cutting, "tile_bytes", lambda whole, threads: 64)
-    assert registry.find_binder("onnx::Softmax", None) is not None
-    monkeypatch.setitem(registry._BINDERS, "onnx::Softmax", ([1], [softmax]))
-    text = "graph(%x : Float(64, 3)):\n  %y : Float(64, 3) = onnx::Softmax(%x)\n  return (%y)"
-    model = irc.compile(parse_module(text), "none", options=irc.Options(threads=2))
-    assert model.run({"x": np.ones((64, 3), np.float32)})["y"].shape == (64, 3)
-    assert set(shapes) == {(64, 3)}
 
 
 def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import irc
 from irc.errors import Error, comes_from_outside
 from irc.ir import parse_graph
 from irc.runtime.kernels import registry
-from irc.runtime.options import Options
 from tests.runtime.helpers import f32, interrupted
 
 
@@ -42,14 +41,6 @@ graph(%n : Long(), %c : Bool(), %x : Float(4, 4)):
   return (%both)
 """
 
-LARGE = """
-graph(%x : Float(300, 300)):
-  %a : Float(300, 300) = onnx::Add(%x, %x)
-  %b : Float(300, 300) = onnx::Tanh(%a)
-  %c : Float(300, 300) = onnx::Mul(%b, %x)
-  return (%c)
-"""
-
 SQUARE = np.eye(4, dtype=np.float32) / 2
 
 
@@ -74,42 +65,18 @@ def assert_left_as_it_is(
     assert 3 * step < at < 90_000
 
 
-@pytest.mark.parametrize("files", ["runtime/execution.py", "runtime/kernels", "runtime/control", "runtime/fused"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("files", ["runtime/execution.py", "runtime/kernels", "runtime/control"])
 @pytest.mark.parametrize("error", [ClientGoneError("bye"), TimeoutError("late")], ids=["own", "built in"])
-def test_a_run(error: Exception, threads: int, files: str) -> None:
-    model = irc.compile(parse_graph(OPERATORS), options=Options(threads=threads))
+def test_a_run(error: Exception, files: str) -> None:
+    model = irc.compile(parse_graph(OPERATORS))
     feeds = {"n": np.int64(2), "c": np.array(True), "x": SQUARE}
     expected = model.run(feeds)["both"]
 
     def check() -> None:
         np.testing.assert_array_equal(model.run(feeds)["both"], expected)
 
-    if files == "runtime/fused":
-        assert any(node.kind.startswith("prim::FusionGroup") for node in model.graph.nodes)
+    assert any(node.kind.startswith("prim::FusionGroup") for node in model.graph.nodes)
     assert_left_as_it_is(error, lambda: model.run(feeds), files, check)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_run_in_blocks(threads: int) -> None:
-    x = np.ones((300, 300), np.float32)
-    expected = irc.compile(parse_graph(LARGE)).run({"x": x})["c"]
-    models: list[irc.CompiledModel] = []
-
-    def action() -> None:
-        models[-1].run({"x": x})
-
-    def renew() -> None:  # the second run of each finds out how to cut the operands
-        models.append(irc.compile(parse_graph(LARGE), options=Options(threads=threads)))
-        np.testing.assert_array_equal(models[-1].run({"x": x})["c"], expected)
-
-    def check() -> None:
-        np.testing.assert_array_equal(models[-1].run({"x": x})["c"], expected)
-        assert models[-1].counters.tiled_groups == 1
-        renew()
-
-    renew()
-    assert_left_as_it_is(ClientGoneError("bye"), action, "runtime/fused", check, 3)
 
 
 @pytest.mark.parametrize("files", ["irc/passes", "runtime/binding.py", "runtime/kernels", "runtime/execution.py"])

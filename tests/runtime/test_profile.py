@@ -16,7 +16,6 @@ from irc.errors import Error
 from irc.ir import Node
 from irc.ir.ops import register
 from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
-from irc.runtime.fused import cutting, tiles
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.model import CompiledModel
@@ -33,13 +32,14 @@ def ticking() -> Profiler:
     return Profiler(count().__next__)
 
 
-def profile(text: str, *inputs: Any, threads: int = 1, most_events: int = 1000) -> Profile:
+def profile(text: str, *inputs: Any, most_events: int = 1000) -> Profile:
     counters = Counters()
-    plan = lower(module_of(text, {}, verify=False).main)
+    graph = module_of(text, {}, verify=False).main
+    plan = lower(graph)
     profiler = Profiler(count().__next__, most_events)
-    profiler.start(inputs, counters)
+    profiler.start(graph, inputs, counters)
     with np.errstate(all="ignore"):
-        outputs = plan.call(inputs, Run(counters, profiler, threads=threads))
+        outputs = plan.call(inputs, Run(counters, profiler))
     return profiler.finish({str(i): x for i, x in enumerate(outputs)})
 
 
@@ -176,28 +176,8 @@ def test_members_of_a_group():
     (group,) = found.by_group()
     assert sorted(m.kind for m in group.members) == ["onnx::Add", "onnx::Mul", "onnx::Relu", "onnx::Sigmoid"]
     assert all(m.group is group.node and m.own == 1 for m in group.members)
-    assert (group.node.own, group.node.total) == (5, 5 + 4)
+    assert (group.node.own, group.node.total, group.node.calls) == (0, 4, 1)
     assert [n.kind for n in found.nodes if n.group is None] == ["prim::FusionGroup", "onnx::Softmax"]
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_members_of_a_group_that_runs_in_blocks(threads: int, monkeypatch: pytest.MonkeyPatch):
-    """It runs as it does when nobody looks, and every block of every member is seen, on whatever thread."""
-    monkeypatch.setattr(cutting, "TILE_BYTES", 256)
-    monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
-    monkeypatch.setattr(tiles, "WORTH", 1)
-    x = np.ones((40, 24), np.float32)
-    found = profile(GROUP, x, x, threads=threads)
-    (group,) = found.by_group()
-    assert found.counters.tiled_groups == 1
-    assert [m.calls for m in group.members] == [found.counters.tiles] * 4
-    assert all(m.within is group.node and m.group is group.node for m in group.members)
-    assert all(m.own > 0 for m in group.members)
-    assert len(found.threads) == len({0} | {e.thread for e in found.events})
-    assert sum(n.own for n in found.nodes) == found.own
-    assert found.threads[0] + found.following + found.between == found.elapsed
-    assert {e.thread for e in found.events} <= set(range(threads))
-    check_nesting(found)
 
 
 def test_an_error_ends_the_run_and_says_what_it_always_says():
@@ -388,11 +368,7 @@ graph(%x : Float(8, 16), %n : Long(2)):
     assert planned.peak >= least
 
 
-@pytest.mark.parametrize("in_blocks", [False, True])
-def test_what_groups_need_at_least(in_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if in_blocks:
-        monkeypatch.setattr(cutting, "TILE_BYTES", 256)
-        monkeypatch.setattr(tiles, "WORTH", 1)
+def test_what_groups_need_at_least() -> None:
     model = model_of("""
 graph(%x : Float(40, 24), %k : bool):
   %a : Float(40, 24) = onnx::Softmax(%x)
@@ -415,11 +391,10 @@ with prim::FusionGroup_0 = graph(%x : Float(40, 24), %a : Float(40, 24)):
 """)
     feeds = {"x": np.ones((40, 24), np.float32), "k": True}
     for runs in range(3):
-        found = model.profile(feeds, threads=1)
-        assert found.counters.tiled_groups == in_blocks
+        found = model.profile(feeds)
         assert found.least == 3 * 40 * 24 * 4  # y, c and d
         assert (found.counters.planned > 0) == (runs > 0)
-        model.run(feeds, threads=1)
+        model.run(feeds)
 
 
 @examples(40)
@@ -473,18 +448,17 @@ def places(found: Profile) -> dict[str, tuple[int, int]]:
     return {n.label.split("'")[1].strip("%"): (n.in_place, n.fresh) for n in found.nodes}
 
 
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("passes", ["none", "reorder", "in-place", "reorder,in-place"])
-def test_results_over_operands_count_whoever_has_found_them(passes: str, threads: int) -> None:
+def test_results_over_operands_count_whoever_has_found_them(passes: str) -> None:
     model = irc.compile(module_of(EXPANDED, {}), passes=passes)
     feeds = {"x": np.ones((4, 4), np.float32)}
-    found = model.profile(feeds, threads=threads)
+    found = model.profile(feeds)
     b = (1, 0) if "reorder" in passes else (0, 1)  # it writes over the operand of Shape only after that
     assert places(found) == {"a": (0, 1), "b": b, "c": (1, 0), "s": (0, 1), "e": (0, 0)}
-    model.run(feeds, threads=threads)
+    model.run(feeds)
     assert model.counters.in_place == 1 + b[0]
-    model.run(feeds, threads=threads)
-    planned = model.profile(feeds, threads=threads)
+    model.run(feeds)
+    planned = model.profile(feeds)
     assert planned.counters.in_place == model.counters.in_place
     assert planned.counters.planned == ("reorder" not in passes)  # what the output is made over has no place
     assert places(planned) == places(found)
@@ -548,42 +522,15 @@ with prim::FusionGroup_0 = graph(%x : Tensor, %c : Tensor):
 """
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("in_blocks", [False, True])
-def test_members_count_whole_results(threads: int, in_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if in_blocks:
-        monkeypatch.setattr(cutting, "TILE_BYTES", 256)
-        monkeypatch.setattr(cutting, "SHARED_TILE_BYTES", 256)
-        monkeypatch.setattr(tiles, "WORTH", 1)
+def test_members_count_results() -> None:
     x = np.ones((40, 24), np.float32)
-    found = profile(TWINS, x, x, threads=threads)
-    assert found.counters.tiled_groups == in_blocks
-    expected = {"a": (0, 1), "b": (1, 0), "s": (1, 0), "y": (0, 1), "r": (1, 0)}
-    if in_blocks:  # s is never whole, and what is left is one array to write over
-        expected |= {"s": (0, 0), "y": (1, 0), "r": (0, 1)}
-    assert places(found) == {**expected, "y": expected["y"]}
+    found = profile(TWINS, x, x)
+    assert places(found) == {"a": (0, 1), "b": (1, 0), "s": (1, 0), "y": (0, 1), "r": (1, 0)}
     counters = Counters()
     plan = lower(module_of(TWINS, {}).main)
     with np.errstate(all="ignore"):
-        plan.call([x, x], Run(counters, threads=threads))
+        plan.call([x, x], Run(counters))
     assert (counters.in_place, counters.kernels) == (found.counters.in_place, 5)
-
-
-def test_in_place_forms_count_in_units_on_threads() -> None:
-    text = """
-    graph(%x : Float(8, 8)):
-      %a : Float(8, 8) = onnx::MatMul(%x, %x)
-      %b : Float(8, 8) = onnx::Relu_(%a)
-      %c : Float(8, 8) = onnx::MatMul(%x, %x)
-      %d : Float(8, 8) = onnx::Exp_(%c)
-      %e : Float(8, 8) = onnx::Add_(%b, %d)
-      return (%e)
-    """
-    model = model_of(text)
-    feeds = {"x": np.ones((8, 8), np.float32)}
-    for threads in (1, 3):
-        model.run(feeds, threads=threads)
-        assert (model.counters.in_place, model.counters.kernels) == (3, 5)
 
 
 # -- the trace -----------------------------------------------------------------
@@ -640,12 +587,16 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan.run(program.inputs(program.memory()), watch=counting)
     counters = Counters()
     inputs = program.inputs(program.memory())
-    profiler.start(inputs, counters)
+    profiler.start(program.graph, inputs, counters)
     plan.run(inputs, counters, profiler)
     found = profiler.finish({})
-    assert sum(n.calls for n in found.nodes) == sum(counting.calls.values()) == len(found.events)
-    assert len(found.nodes) == len(counting.calls)
-    assert all(0 < n.own <= n.total for n in found.nodes)
+    ran = [n for n in found.nodes if n.own]
+    assert sum(n.calls for n in ran) == sum(counting.calls.values()) == len(found.events)
+    assert len(ran) == len(counting.calls)
+    assert all(n.kind == "prim::FusionGroup" for n in found.nodes if not n.own)
+    assert all(n.calls > 0 and n.own <= n.total for n in found.nodes)
+    for group in found.by_group():
+        assert group.node.total == group.node.own + sum(m.total for m in group.members if m.within is group.node)
     assert sum(n.own for n in found.nodes) + found.following + found.between == found.elapsed
     assert found.between > 0
     assert sum(row.own for row in found.by_operator()) == found.own
@@ -656,16 +607,15 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
 
 
 def check_nesting(found: Profile) -> None:
-    """Fail unless calls on one thread lie within each other or apart, and within the node around theirs."""
-    for thread in {e.thread for e in found.events}:
-        open_calls: list[Event] = []
-        for event in sorted((e for e in found.events if e.thread == thread), key=lambda e: e.start):
-            while open_calls and open_calls[-1].end < event.start:
-                open_calls.pop()
-            if open_calls:
-                assert event.end < open_calls[-1].end
-                assert within(event.node, open_calls[-1].node)
-            open_calls.append(event)
+    """Fail unless calls lie within each other or apart, and within the node around theirs."""
+    open_calls: list[Event] = []
+    for event in sorted(found.events, key=lambda e: e.start):
+        while open_calls and open_calls[-1].end < event.start:
+            open_calls.pop()
+        if open_calls:
+            assert event.end < open_calls[-1].end
+            assert within(event.node, open_calls[-1].node)
+        open_calls.append(event)
 
 
 def within(node: NodeProfile, around: NodeProfile) -> bool:

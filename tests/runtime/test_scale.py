@@ -14,7 +14,6 @@ from irc.ir import Graph, parse_graph, parse_module
 from irc.runtime.footprint import peak_bytes
 from irc.runtime.lowering import Lowering
 from irc.runtime.plan import lower
-from irc.runtime.threads.needs import find_needs
 from tests.alias.test_scale import lines
 from tests.passes.test_growth import chain_of_functions
 
@@ -59,45 +58,6 @@ def test_names_of_outputs_that_are_one_value_are_not_all_tried_for_each(tmp_path
         return lines(lambda: irc.export(model, tmp_path / "m.onnx"))
 
     assert_linear(count)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        ["  %y{i} : Tensor = aten::neg(%x)", "  = prim::Print(%y{i})"],
-        ["  %e{i} : Tensor = aten::__getitem__(%l, %i)", "  %f{i} : Tensor = aten::exp(%e{i})"],
-        ["  %w{i} : Tensor = aten::relu_(%r{i})", "  %e{i} : Tensor = aten::__getitem__(%l, %i)"],
-        ["  %e{i} : Tensor = aten::__getitem__(%l, %i)", "  %w{i} : Tensor = aten::relu_(%e{i})"],
-        ["  %w{i} : Tensor = aten::relu_(%r{i})", "  %y{i} : Tensor = aten::cat(%l, %i)"],
-    ],
-    ids=["side effects", "elements", "written, then taken", "taken, then written", "written and read"],
-)
-@pytest.mark.parametrize("interleaved", [True, False])
-def test_operators_wait_for_few_others(body: list[str], interleaved: bool) -> None:
-    """Not for all with side effects, nor for all that touch one of the tensors that a list holds."""
-
-    def count(n: int) -> int:
-        made = [f"  %r{i} : Tensor = aten::neg(%x)" for i in range(n)]
-        held = f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%r{i}' for i in range(n))})"
-        order = [(i, line) for i in range(n) for line in body]
-        rest = [
-            line.format(i=i) for i, line in (order if interleaved else sorted(order, key=lambda o: body.index(o[1])))
-        ]
-        graph = parse_graph("\n".join(["graph(%x : Tensor, %i : int):", *made, held, *rest, "  return (%l)"]))
-        db, nodes = analyze(graph), list(graph.nodes)
-        found: list[set[int]] = []
-        work = lines(lambda: found.extend(find_needs(db, nodes, *[[()] * len(nodes)] * 4)))
-        assert sum(map(len, found)) <= 40 * len(nodes)
-        return work
-
-    assert_linear(count)
-
-
-def test_memory_that_many_write_over_in_turn_is_waited_for_once() -> None:
-    graph = operands("onnx::Sum", MANY)
-    nodes = list(graph.nodes)
-    found = find_needs(analyze(graph), nodes, [()] * len(nodes), [()] * len(nodes), *[[(0,)] * len(nodes)] * 2)
-    assert found == [set(), *({position} for position in range(len(nodes) - 1))]
 
 
 GROUPS = {

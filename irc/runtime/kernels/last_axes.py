@@ -23,8 +23,7 @@ FEWEST = 64
 """Rows from which on it matters how one begins."""
 
 ENOUGH = 1 << 14
-"""Elements of which fewer rows are added in lanes, too. Blocks of rows (`irc.runtime.fused.rows`) are not smaller: what
-is added how does not depend on which rows there are."""
+"""Elements of which fewer rows are added in lanes, too."""
 
 SHORT = 24
 """The longest rows whose maxima are found down the columns of a transposed copy."""

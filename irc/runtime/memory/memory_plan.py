@@ -14,9 +14,8 @@ comes close to the lower bound, the most bytes that are alive at one time.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,11 +24,9 @@ from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.pointwise import POINTWISE, overwritable
+from irc.ir.ops.pointwise import overwritable
 from irc.ir.types import TensorType
-from irc.runtime.binding import binder_of_others
 from irc.runtime.execution import Watch
-from irc.runtime.fused.cutting import TILE_BYTES
 from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
 from irc.runtime.memory.raw import aligned
 from irc.runtime.values import is_array
@@ -64,25 +61,20 @@ class Form(NamedTuple):
 
 
 class FormRecorder(Watch):
-    """Watches a run for the forms of the values that it makes, but for those that are only ever there in blocks.
+    """Watches a run for the forms of the values that it makes.
 
     Attributes:
         forms: by value; for a block that runs several times, those of its last run.
     """
 
-    in_blocks = True
-
     def __init__(self) -> None:
         self.forms: dict[Value, Form] = {}
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
-        group = inner_graph(node)
-        for i, (value, slot) in enumerate(zip(node.outputs, outs)):
+        for value, slot in zip(node.outputs, outs):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
                 self.forms[value] = Form(array.shape, array.dtype)
-                if group is not None:  # where its members ran in blocks, none of them was seen
-                    self.forms[group.outputs[i]] = self.forms[value]
 
 
 def stated_forms(graph: Graph) -> dict[Value, Form] | None:
@@ -129,7 +121,7 @@ class Lifetimes:
     """When the places of a plan are in use.
 
     Attributes:
-        turns: when each node of the top block and of its groups runs; groups themselves are left out.
+        turns: when each node of the top block, and each member of its groups, runs.
         last: the turns in which values are read for the last time, or made.
         storage: which values may be one memory.
         spans: the places.
@@ -167,9 +159,6 @@ class MemoryPlan:
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
         over: the values that are made over an operand.
-        in_place: how many they are.
-        onward: values without a place that are made over an operand all the same, and that operand: it was made by a
-            pointwise operator, so that it is in memory of its own.
         lifetimes: when the places are in use.
     """
 
@@ -178,8 +167,6 @@ class MemoryPlan:
     nbytes: int
     bound: int
     over: frozenset[Value]
-    in_place: int
-    onward: dict[Value, Value] = field(default_factory=dict["Value", "Value"])
     lifetimes: Lifetimes | None = None
 
 
@@ -212,59 +199,34 @@ class _Buffer:
         return self.chain[-1]
 
 
-class _Turn(NamedTuple):
-    """When a node runs.
-
-    Attributes:
-        node: the node.
-        turn: its turn; operators that may run block by block together share one.
-        tiled: whether it is one of those operators.
-    """
-
-    node: Node
-    turn: int
-    tiled: bool
-
-
 class Planner:
     """Plans the memory of runs of one graph.
 
     Args:
         graph: the graph.
         storage: which of its values are one memory.
-        takes_out: whether the kernel of a node can be given the array for its result.
-        spans: where, among the nodes of a group, those stand that may run block by block: those of a span are one
-            turn, because inputs of theirs are still read when results are written.
+        placeable: the results whose kernels can be given the arrays for them.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        storage: Storage,
-        takes_out: Callable[[Node], bool],
-        spans: Callable[[Sequence[Node]], Iterable[tuple[int, int]]],
-    ) -> None:
+    def __init__(self, graph: Graph, storage: Storage, placeable: Container[Value]) -> None:
         self._storage = storage
         self._inputs = graph.inputs
-        self._block = graph.block
-        self._takes_out = takes_out
-        self._spans = spans
+        self._placeable = placeable
         self._groups = own_groups(graph)
         self._fixed = fixed_shapes(graph, self._groups, storage.written)
-        self._turns = list(self._run(graph))
-        self._own_turns = {node: turn for node, turn, _ in self._turns if node not in self._groups}
+        self._nodes = list(self._in_order(graph))  # a node's turn is its index, from 1 on
         lasting = [value for node in storage.lasting for value in node.outputs]
         self._kept = {FOREIGN, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
-        self._last: dict[int, int] = {}  # class -> the index of its last use
-        self._last_turns: dict[Value, int] = {}
-        for index, (node, turn, _) in enumerate(self._turns):
-            for value in self._touched(node):
-                self._last.update(dict.fromkeys(storage.shown(value), index))
-                self._last_turns[value] = turn
         for node, group in self._groups.items():
             self._same.update(zip(group.inputs, node.inputs))
             self._same.update(zip(node.outputs, group.outputs))
+        self._last: dict[int, int] = {}  # class -> the turn of its last use
+        self._last_turns: dict[Value, int] = {}
+        for turn, node in enumerate(self._nodes, 1):
+            for value in self._touched(node):
+                self._last.update(dict.fromkeys(storage.shown(value), turn))
+                self._last_turns[self._resolved(value)] = turn
 
     def plan(self, forms: Mapping[Value, Form], donated: Collection[int] = ()) -> MemoryPlan:
         """The plan for runs in which values have ``forms``.
@@ -275,15 +237,13 @@ class Planner:
         """
         of = self._donated(forms, donated)
         made: dict[Value, _Buffer] = {}
-        read: defaultdict[Form, list[Value]] = defaultdict(list)
-        for index, (node, turn, tiled) in enumerate(self._turns):
-            if not tiled or (index and self._turns[index - 1].turn != turn):
-                read.clear()  # for the last time, by the operators of the same turn, so far
-            for value in self._read_last(index, of):
+        for turn, node in enumerate(self._nodes, 1):
+            read: defaultdict[Form, list[Value]] = defaultdict(list)
+            for value in self._read_last(node, turn, of):
                 read[of[value].form].append(value)
-            form = self._form(node, forms, tiled)
+            form = self._form(node, forms)
             if form is None:
-                for buffer in self._leaving(node, read, index, forms, of):
+                for buffer in self._leaving(node, read, turn, forms, of):
                     buffer.leaves = True
                 continue
             value = node.output
@@ -292,30 +252,18 @@ class Planner:
                 buffer = _Buffer(form, value, turn, turn)
             else:
                 buffer.chain.append(value)
-            buffer.end = self._turns[self._last[self._storage.of(value)]].turn
+            buffer.end = self._last[self._storage.of(value)]
             made[value] = of[value] = buffer
         plan = _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
-        for buffer in dict.fromkeys(buffer for buffer in made.values() if buffer.leaves):
-            plan.onward.update(self._onward(buffer.chain))
-        plan.over |= frozenset(plan.onward)
-        plan.in_place = len(plan.over)
         spans: dict[int, _Span] = {}
         for value, number in plan.place_of.items():
             place = plan.places[number]
             if place.source is None:
                 span = spans.setdefault(number, _Span(made[value].start, place.form.exact_bytes, set()))
                 span.classes.add(self._storage.of(value))
-        plan.lifetimes = Lifetimes(self._own_turns, self._last_turns, self._storage, spans.values())
+        turns = {node: turn for turn, node in enumerate(self._nodes, 1) if node not in self._groups}
+        plan.lifetimes = Lifetimes(turns, self._last_turns, self._storage, spans.values())
         return plan
-
-    def _onward(self, chain: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-        """Of values that leave in the end, those that are made over the one before, whatever that one was made over.
-
-        Not of members of groups, which may run in blocks.
-        """
-        for before, value in pairwise(chain):
-            if all(n is not None and n.block is self._block and _makes_its_own(n) for n in (before.node, value.node)):
-                yield value, before
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -323,26 +271,18 @@ class Planner:
         free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
         return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
 
-    def _read_last(self, index: int, of: Mapping[Value, _Buffer]) -> Iterator[Value]:
-        """What is in a buffer and is read for the last time at ``index``, and may be written over; the first last."""
-        node, _, tiled = self._turns[index]
-        operands = node.inputs if tiled else node.inputs[: overwritable(node)]
-        for value in map(self._resolved, reversed(operands)):
-            if value in of and self._last[self._storage.of(value)] <= index:
+    def _read_last(self, node: Node, turn: int, of: Mapping[Value, _Buffer]) -> Iterator[Value]:
+        """What is in a buffer and ``node`` reads for the last time, and may write over; the first operand last."""
+        for value in map(self._resolved, reversed(node.inputs[: overwritable(node)])):
+            if value in of and self._last[self._storage.of(value)] <= turn:
                 yield value
 
-    def _run(self, graph: Graph) -> Iterator[_Turn]:
-        turn = 0
+    def _in_order(self, graph: Graph) -> Iterator[Node]:
+        """The nodes of the top block in the order in which they run; members of a group, then the group."""
         for node in graph.block.nodes:
-            group = self._groups.get(node)
-            if group is not None:
-                inner = [n for n in group.block.nodes if n.kind != CONSTANT]
-                together = {i: start for start, end in self._spans(inner) for i in range(start, end)}
-                for i, n in enumerate(inner):
-                    if together.get(i, i) == i:
-                        turn += 1
-                    yield _Turn(n, turn, i in together)
-            yield _Turn(node, turn := turn + 1, False)
+            if node in self._groups:
+                yield from (n for n in self._groups[node].block.nodes if n.kind != CONSTANT)
+            yield node
 
     def _touched(self, node: Node) -> Iterator[Value]:
         """What ``node`` and the nodes inside it read and make; of a group only the results: its nodes have turns."""
@@ -362,22 +302,20 @@ class Planner:
                 yield from group.inputs
                 pending.extend(group.block.nodes)
 
-    def _form(self, node: Node, forms: Mapping[Value, Form], tiled: bool) -> Form | None:
+    def _form(self, node: Node, forms: Mapping[Value, Form]) -> Form | None:
         """The form of the place for the result of ``node``; None if it is to have none."""
-        if len(node.outputs) != 1 or node.output not in self._fixed or not self._takes_out(node):
+        if len(node.outputs) != 1 or node.output not in self._fixed or node.output not in self._placeable:
             return None
         form = forms.get(node.output)
         if form is None or self._storage.of(node.output) in self._kept:
             return None
-        if tiled and form.nbytes > TILE_BYTES and not _is_returned(node.output):
-            return None  # blocks of it lie in scratch memory
         return form
 
     def _leaving(
         self,
         node: Node,
         read: Mapping[Form, list[Value]],
-        index: int,
+        turn: int,
         forms: Mapping[Value, Form],
         of: Mapping[Value, _Buffer],
     ) -> Iterator[_Buffer]:
@@ -388,13 +326,13 @@ class Planner:
             dying: dict[_Buffer, None] = {}
             for value in map(self._resolved, self._touched(node)):
                 buffer = of.get(value)
-                if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= index:
+                if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= turn:
                     dying[buffer] = None
             # Where an output might be made over any of several, or a loop carries them, each run would allocate all.
             made = [forms.get(v) for v in node.outputs] if node.kind == IF else []
             alone = {form for form, count in Counter(b.form for b in dying if b.source is None).items() if count == 1}
             yield from (b for b in dying if b.source is not None or (b.form in alone and b.form in made))
-        elif len(node.outputs) == 1 and self._takes_out(node) and node.output in forms:
+        elif len(node.outputs) == 1 and node.output in self._placeable and node.output in forms:
             buffer = self._dying(node, read[forms[node.output]], of)
             if buffer is not None:
                 yield buffer
@@ -416,15 +354,6 @@ class Planner:
         while value in self._same:
             value = self._same[value]
         return value
-
-
-def _makes_its_own(node: Node) -> bool:
-    """Whether the result of ``node`` is in new memory, or in an operand's: other packages' kernels may do otherwise."""
-    return node.kind in POINTWISE and binder_of_others(node) is None
-
-
-def _is_returned(value: Value) -> bool:
-    return any(user.is_return for user in value.iter_users())
 
 
 def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
@@ -456,7 +385,6 @@ def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
         nbytes=int((offsets + sizes).max(initial=0)),
         bound=int(_in_use(starts, ends, sizes, 0).max()),
         over=over,
-        in_place=len(over),
     )
 
 

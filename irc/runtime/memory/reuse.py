@@ -2,14 +2,18 @@
 
 A chain such as Conv, Add, Relu then needs one array of full size, not three.
 What may be overwritten is decided when the graph is lowered; that shapes and
-element types agree, that the array is not read-only (somebody else's), and that
-its elements lie in places of their own, is looked at in each run, because a
-model's own type annotations may be wrong, and strides are known only there.
+element types agree, that the array is not read-only (somebody else's) nor in
+planned memory, and that its elements lie in C order, as those of results do, is
+looked at in each run, because a model's own type annotations may be wrong, and
+strides are known only there. A result without a place may leave the run, so it
+is never made in planned memory.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from irc.ir.ops.pointwise import SCATTERING, overwritable, result_like
 from irc.ir.ops.torch_pointwise import keeps_float_type
@@ -17,7 +21,7 @@ from irc.ir.types import TensorType
 from irc.runtime.binding import fits
 from irc.runtime.execution import Frame, Slots, Step
 from irc.runtime.kernels.registry import takes_out
-from irc.runtime.layouts import lies_as_new, overlaps_itself
+from irc.runtime.layouts import lies_as_new
 from irc.runtime.steps import kernel_step
 from irc.runtime.values import is_array
 
@@ -33,7 +37,7 @@ MIN_ELEMENTS = 1 << 12
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]], in_order: bool = False
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]]
 ) -> Callable[[Slots], Step] | None:
     """A maker of a step that writes the result of ``node`` into a dead input where that fits.
 
@@ -41,7 +45,6 @@ def reusing_step(
 
     Args:
         free: the indices of inputs whose memory nothing needs once the node has run.
-        in_order: whether results must lie in C order, as new ones do, because something may look at their strides.
     """
     if len(outs) != 1 or not takes_out(kernel):
         return None
@@ -54,7 +57,7 @@ def reusing_step(
     shaping = 1 if scatters else len(ins)
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
-        return fits(x, inputs[:shaping], like) and (x.flags.carray or (not in_order and _has_place(x)))
+        return x.flags.carray and fits(x, inputs[:shaping], like)
 
     def fill_in(dead: Slots) -> Step:
         gone = frozenset(dead)
@@ -65,22 +68,25 @@ def reusing_step(
         may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
         step = _any_arity(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
         is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-        if not of_torch and not in_order and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
+        if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
             return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
         return step
 
     return fill_in
 
 
-def _has_place(array: Array) -> bool:
-    """Whether each element of ``array`` can be written separately, as ``flags.carray`` implies for C order."""
-    return array.flags.writeable and not overlaps_itself(array)
+def _is_apart(base: Any, arena: Any) -> bool:
+    """Whether an array whose ``base`` this is lies outside of ``arena``.
+
+    If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
+    """
+    return base is None or (isinstance(base, np.ndarray) and base is not arena)
 
 
 def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         x = frame[a]
-        if x.flags.carray or _has_place(x):
+        if x.flags.carray and _is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, out=x)
             frame[0].counters.in_place += 1
         else:
@@ -97,7 +103,7 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
 
     def step(frame: Frame) -> None:
         x, y = frame[a], frame[b]
-        if (x.flags.carray or _has_place(x)) and (x.shape == y.shape or not y.shape):
+        if x.flags.carray and (x.shape == y.shape or not y.shape) and _is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, y, out=x)
             frame[0].counters.in_place += 1
             for s in dead:
@@ -124,7 +130,7 @@ def _any_arity(
         inputs = [frame[s] for s in ins]
         for s in given:
             x = frame[s]
-            if has_form_of_result(x, inputs):
+            if has_form_of_result(x, inputs) and _is_apart(x.base, frame[0].arena):
                 frame[out] = kernel(*inputs, out=x)
                 frame[0].counters.in_place += 1
                 for s in dead:

@@ -2,20 +2,19 @@
 
 The clock is read before and after the work of following a step, so that this
 work is in no node's time. A step's *own* time is its time without that of the
-steps inside it: for an If, its branch; for a call, the function; for a fusion
-group, its members. Each moment of a thread belongs to the own time of one step.
+steps inside it: for an If, its branch; for a call, the function. Each moment
+belongs to the own time of at most one step. A fusion group's time is that of its members.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.functions import inner_graph
+from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import GROUP
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
@@ -26,7 +25,7 @@ from irc.runtime.profiles.text import to_text
 from irc.runtime.values import describe, is_array, owner
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir import Graph, Node, Value
     from irc.runtime.execution import Frame, Slots
     from irc.runtime.memory.memory_plan import Lifetimes, MemoryPlan
 
@@ -43,14 +42,13 @@ class NodeProfile:
         label: operator and name, as in error messages.
         within: the node around it whose step ran it first, or None.
         group: the fusion group it is a member of, or None.
-        calls: how often it ran; if it runs block by block, how many blocks.
+        calls: how often it ran; of a fusion group, how often a member did at the most.
         own: time without that of nodes inside it.
         total: time with it. If a call is inside a call of the same node, only the outer one counts.
         allocations: how many of its results took new memory: not views, in-place results or planned memory.
         bytes: how much they took.
         in_place: how often it wrote its result over an operand, or, in planned memory, where an operand lies.
-        fresh: how often a result got memory of its own, new or planned. Views are neither. A member that runs block by
-            block counts once a run of its group, or not at all if its result is never whole.
+        fresh: how often a result got memory of its own, new or planned. Views are neither.
         inputs: element types and shapes of its inputs at the first call.
     """
 
@@ -86,10 +84,9 @@ class NodeProfile:
 
 
 class Event(NamedTuple):
-    """One call of a node: on which thread, and from when to when, in nanoseconds from the start of the run."""
+    """One call of a node, and from when to when it lasted, in nanoseconds from the start of the run."""
 
     node: NodeProfile
-    thread: int
     start: int
     end: int
 
@@ -107,10 +104,7 @@ class OperatorProfile(NamedTuple):
 
 
 class GroupProfile(NamedTuple):
-    """One fusion group: its node, and the members that ran, those that took most first.
-
-    ``node.own`` is the time outside of all members: passing values in and out, and cutting into blocks.
-    """
+    """One fusion group: its node, and the members that ran, those that took most first."""
 
     node: NodeProfile
     members: list[NodeProfile]
@@ -122,8 +116,8 @@ class Profile:
 
     Attributes:
         elapsed: of the whole run.
-        threads: time inside of nodes, on each thread; the first is the one that the run was started on.
-        following: part of `elapsed` that this thread spent on following the run.
+        own: time inside of nodes.
+        following: part of `elapsed` that was spent on following the run.
         nodes: the nodes that ran, in order of their first calls.
         events: single calls, in order of their ends.
         memory: (time, bytes of intermediate values and results alive) wherever that changed.
@@ -136,7 +130,7 @@ class Profile:
     """
 
     elapsed: int
-    threads: list[int]
+    own: int
     following: int
     nodes: list[NodeProfile]
     events: list[Event]
@@ -153,14 +147,9 @@ class Profile:
         return self.counters.arena_bytes
 
     @property
-    def own(self) -> int:
-        """Time inside of nodes, on all threads together."""
-        return sum(self.threads)
-
-    @property
     def between(self) -> int:
         """Time outside of nodes: checks at the boundary, the loop over steps, copies of results."""
-        return self.elapsed - self.following - sum(self.threads[:1])
+        return self.elapsed - self.following - self.own
 
     @property
     def allocations(self) -> int:
@@ -215,7 +204,7 @@ class Profile:
         """Tables as plain data; without the single calls, which the trace has."""
         return {
             "elapsed_ns": self.elapsed,
-            "threads_ns": self.threads,
+            "own_ns": self.own,
             "following_ns": self.following,
             "between_ns": self.between,
             "peak_bytes": self.peak,
@@ -247,28 +236,27 @@ class _Call:
 
 
 class Profiler(Watch):
-    """Follows one run; from all threads that work on it.
+    """Follows one run.
 
     Args:
         clock: nanoseconds from any start.
         most_events: how many single calls and changes of memory to keep.
     """
 
-    in_blocks = True
+    in_arena = True
 
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns, most_events: int = MOST_EVENTS) -> None:
         self._clock = clock
         self._most = most_events
-        self._lock = Lock()
         self._live = LiveBytes()
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
         self._places: Mapping[Value, int] = {}
         self._over: frozenset[Value] = frozenset()  # of those, what is made over an operand
         self._passing: set[str] = set()  # kinds whose lists hold what was there
-        self._stacks: dict[int, list[_Call]] = {}  # by thread
-        self._threads = {get_ident(): 0}
-        self._busy = [0]  # by the numbers of threads
+        self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
+        self._stack: list[_Call] = []
+        self._busy = 0
         self._events: list[Event] = []
         self._memory: list[tuple[int, int]] = [(0, 0)]
         self._dropped = self._peak = self._following = 0
@@ -281,8 +269,10 @@ class Profiler(Watch):
         self._elsewhere: set[Value] = set()  # and what did not
         self._start = clock()
 
-    def start(self, inputs: Iterable[Any], counters: Counters) -> None:
-        """The run begins, on ``inputs``, which do not count as memory of it, and counts in ``counters``."""
+    def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
+        """The run of ``graph`` begins, on ``inputs``, which do not count as memory of it; it counts in ``counters``."""
+        groups = (node for node in with_subgraphs(graph) if node.kind == GROUP)
+        self._groups = {inner: node for node in groups if (inner := inner_graph(node)) is not None}
         self._live.ignore(inputs)
         self._counters = counters
 
@@ -299,10 +289,9 @@ class Profiler(Watch):
         if node.is_return:  # gives back what a block was given and does not use: part of running the block
             return
         entered = self._clock()
-        with self._lock:
-            call = self._begin(node, entered)
-            if not call.node.calls:
-                call.node.inputs = tuple([describe(frame[s]) for s in ins])
+        call = self._begin(node, entered)
+        if not call.node.calls:
+            call.node.inputs = tuple([describe(frame[s]) for s in ins])
         call.began = self._clock()
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
@@ -311,30 +300,11 @@ class Profiler(Watch):
             return
         ended = self._clock()
         results = [frame[s] for s in outs]
-        with self._lock:
-            if self._arena is not None:
-                for value, result in zip(node.outputs, results):
-                    if is_array(result):
-                        (self._shown if owner(result) is self._arena else self._elsewhere).add(value)
-            self._end(ended, results, node)
-
-    def begin_part(self, node: Node) -> None:
-        """A member of a group begins to compute one block, on any thread."""
-        entered = self._clock()
-        with self._lock:
-            call = self._begin(node, entered)
-        call.began = self._clock()
-
-    def end_part(self, node: Node) -> None:
-        """The member has finished its block."""
-        ended = self._clock()
-        with self._lock:
-            self._end(ended, ())
-
-    def end_parts(self, node: Node, in_place: bool) -> None:
-        """The result of the member is whole."""
-        with self._lock:
-            self._note_place(node, self._nodes[node], in_place, True)
+        if self._arena is not None:
+            for value, result in zip(node.outputs, results):
+                if is_array(result):
+                    (self._shown if owner(result) is self._arena else self._elsewhere).add(value)
+        self._end(ended, results, node)
 
     def finish(self, outputs: Mapping[str, Any]) -> Profile:
         """The profile of the run, which has ended."""
@@ -355,12 +325,10 @@ class Profiler(Watch):
         )
 
     def _begin(self, node: Node, entered: int) -> _Call:
-        stack = self._stacks.setdefault(get_ident(), [])
-        around = stack[-1].node if stack else None
+        stack = self._stack
         found = self._nodes.get(node)
         if found is None:
-            group = None if around is None else (around if around.kind == GROUP else around.group)
-            found = self._add(node, around, group)
+            found = self._add(node, stack[-1].node if stack else None)
         outermost = all(other.node is not found for other in stack)
         call = _Call(found, entered, self._live.now, self._counters.in_place, outermost=outermost)
         if self._lifetimes is not None:
@@ -369,51 +337,62 @@ class Profiler(Watch):
         stack.append(call)
         return call
 
-    def _end(self, ended: int, results: Iterable[Any], whole: Node | None = None) -> None:
-        """End a call, of the node ``whole`` unless it is of a part of one."""
-        thread = get_ident()
-        stack = self._stacks[thread]
-        call = stack.pop()
+    def _end(self, ended: int, results: Iterable[Any], whole: Node) -> None:
+        call = self._stack.pop()
         node = call.node
         known = self._live.arrays
         made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
         new = self._live.arrays - known
         node.allocations += new
-        if whole is not None and node.kind != GROUP:  # its members have made its results
-            in_place = not call.away and self._counters.in_place > call.in_place
-            self._note_place(whole, node, in_place or writes_over(whole), new > 0)
+        in_place = not call.away and self._counters.in_place > call.in_place
+        self._note_place(whole, node, in_place or writes_over(whole), new > 0)
         own = ended - call.began - call.away
         node.calls += 1
         node.own += own
-        number = self._threads.setdefault(thread, len(self._threads))
-        if number == len(self._busy):
-            self._busy.append(0)
-        self._busy[number] += own
+        self._busy += own
         if call.outermost:
             node.total += own + call.inside
+        self._count_in_groups(node, own + call.inside)
         node.bytes += made
         # A dead operand is given back by the step that reads it, but only once the result is there.
         self._note_memory(ended, max(self._live.now, 0 if call.away else call.alive + made))
         if len(self._events) < self._most:
-            self._events.append(Event(node, number, call.began - self._start, ended - self._start))
+            self._events.append(Event(node, call.began - self._start, ended - self._start))
         else:
             self._dropped += 1
         left = self._clock()
         self._note_memory(left, self._live.now)
-        if number == 0:
-            self._following += call.began - call.entered + left - ended
-        if stack:
-            stack[-1].inside += own + call.inside
-            stack[-1].away += left - call.entered
+        self._following += call.began - call.entered + left - ended
+        if self._stack:
+            self._stack[-1].inside += own + call.inside
+            self._stack[-1].away += left - call.entered
 
-    def _add(self, node: Node, around: NodeProfile | None, group: NodeProfile | None) -> NodeProfile:
-        found = self._nodes[node] = NodeProfile(node.kind, label(node), around, group)
+    def _add(self, node: Node, around: NodeProfile | None) -> NodeProfile:
+        group = self._group_of(node, around)
+        within = around if group is None or (around is not None and around.group is group) else group
+        found = self._nodes[node] = NodeProfile(node.kind, label(node), within, group)
         if _passes_on(node):
             self._passing.add(node.kind)
-        if node.kind == GROUP:
-            for member in _members(node):  # other threads may come upon them first
-                self._nodes.setdefault(member, NodeProfile(member.kind, label(member), found, found))
         return found
+
+    def _group_of(self, node: Node, around: NodeProfile | None) -> NodeProfile | None:
+        """The row of the fusion group that ``node`` is a member of."""
+        group = self._groups.get(node.graph)
+        if group is not None and group not in self._nodes:
+            outer = self._group_of(group, around)
+            self._nodes[group] = NodeProfile(GROUP, label(group), outer or around, outer)
+        return None if group is None else self._nodes[group]
+
+    def _count_in_groups(self, member: NodeProfile, took: int) -> None:
+        """Add a call of ``member`` to the groups around it that have no step of their own, unless a step inside
+        of them holds it.
+        """
+        around = self._stack[-1].node if self._stack else None
+        group = member.group
+        while group is not None and group is not around and (around is None or around.group is not group):
+            group.total += took
+            group.calls = max(group.calls, member.calls)
+            group = group.group
 
     def _note_place(self, node: Node, row: NodeProfile, in_place: bool, new: bool) -> None:
         if in_place or not self._over.isdisjoint(node.outputs):
@@ -445,8 +424,3 @@ def _passes_on(node: Node) -> bool:
     results = [result for row in schemas(node.kind) for result in row.returns]
     shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
     return shares or bool(node.blocks) or node.kind.startswith("prim::")
-
-
-def _members(group: Node) -> Iterator[Node]:
-    subgraph = inner_graph(group)
-    return iter(()) if subgraph is None else subgraph.walk()

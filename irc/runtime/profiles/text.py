@@ -30,17 +30,14 @@ def to_text(profile: Profile) -> str:
 def headlines(profile: Profile) -> str:
     """Where time and memory of the whole run went."""
     counters = profile.counters
-    first, *others = map(ms, profile.threads)
     lines = [
-        f"{ms(profile.elapsed)} ms: {first} in nodes, {ms(profile.between)} between them and at the ends,"
+        f"{ms(profile.elapsed)} ms: {ms(profile.own)} in nodes, {ms(profile.between)} between them and at the ends,"
         f" {ms(profile.following)} for following them",
-        *(f"{time} ms in nodes on another thread meanwhile" for time in others),
         f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs; results alive at one time need"
         f" {profile.least:,}",
         f"{count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
         f" in {count(profile.arena, 'byte')} of planned memory, at the most {counters.arena_bound:,} of it at one time",
         f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
-        f" {count(counters.tiled_groups, 'group')} in {count(counters.tiles, 'block')},"
         f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends",
     ]
     if profile.dropped:

@@ -27,10 +27,8 @@ def save_trace(profile: Profile, path: str | PathLike[str]) -> None:
 
 
 def trace_events(profile: Profile) -> Iterator[dict[str, Any]]:
-    """The events of a profile: names of threads, calls, and the memory that is alive."""
-    for thread in sorted({event.thread for event in profile.events}):
-        name = "run" if thread == 0 else f"worker {thread}"
-        yield {"ph": "M", "name": "thread_name", "pid": _PROCESS, "tid": thread, "args": {"name": name}}
+    """The events of a profile: calls, and the memory that is alive."""
+    yield {"ph": "M", "name": "thread_name", "pid": _PROCESS, "tid": 0, "args": {"name": "run"}}
     # A viewer nests what lies within: the outer one of two that begin at once has to come first.
     for event in sorted(profile.events, key=lambda e: (e.start, -e.end)):
         yield _call(event)
@@ -49,7 +47,7 @@ def _call(event: Event) -> dict[str, Any]:
         "name": node.kind.removeprefix("onnx::"),
         "cat": "member" if node.group is not None else "node",
         "pid": _PROCESS,
-        "tid": event.thread,
+        "tid": 0,
         "ts": event.start / 1e3,
         "dur": (event.end - event.start) / 1e3,
         "args": arguments,

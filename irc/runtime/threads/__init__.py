@@ -1,1 +1,1 @@
-"""Work on several threads: a pool of workers, units of independent branches."""
+"""Work on several threads: a pool of workers, and the threads of NumPy's BLAS."""

@@ -1,4 +1,4 @@
-"""Chains of pointwise operators that leave the run: planned runs write over operands without looking at them."""
+"""First and later runs give the same bits, however inputs lie, and leave alone what earlier runs gave."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime import lowering
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory import memory_plan
-from irc.runtime.memory.memory_plan import MemoryPlan
 from irc.runtime.model import CompiledModel
 
 Array = np.ndarray[Any, Any]
@@ -47,12 +44,7 @@ def by_hand(x: Array, c: Array, r: Array, s: Array) -> Array:
     return -np.maximum(np.maximum(np.maximum(e, c), s) ** s, s)
 
 
-def planned(model: CompiledModel) -> MemoryPlan:
-    (plan,) = model.executable.runs.plans()
-    return plan
-
-
-def test_they_are_written_over_in_planned_runs() -> None:
+def test_operands_are_written_over_in_planned_runs() -> None:
     model = CompiledModel(parse_graph(CHAIN))
     results: list[tuple[Array, Array]] = []
     for _ in range(4):
@@ -64,29 +56,6 @@ def test_they_are_written_over_in_planned_runs() -> None:
             np.testing.assert_array_equal(given_[name], x)
     for found, wanted in results:  # later runs change none of them
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    names = {value.name: over.name for value, over in planned(model).onward.items()}
-    assert names == {"b": "a", "d": "b", "e": "d", "f": "e", "g": "f", "h": "g"}
-
-
-def test_kernels_are_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing looks at arrays: of eight operators only the first and the last one may."""
-    seen: list[str] = []
-    for name in ("kernel_step", "reusing_step", "onward_step"):
-        real = getattr(lowering, name)
-
-        def made(*args: Any, name: str = name, real: Any = real) -> Any:
-            step = real(*args)
-            if step is not None:
-                seen.append(name)
-            return step
-
-        monkeypatch.setattr(lowering, name, made)
-    model = CompiledModel(parse_graph(CHAIN))
-    for _ in range(3):
-        model.run(feeds())
-    first, second = seen[:8], seen[8:]
-    assert "onward_step" not in first and len(second) == 8
-    assert second.count("onward_step") == 6
 
 
 @pytest.mark.parametrize("layout", ["read-only", "transposed", "repeated", "backwards"])
@@ -140,24 +109,6 @@ def test_what_is_seen_through_a_view_stays() -> None:
         np.testing.assert_array_equal(x, kept)
 
 
-def test_other_packages_kernels_may_return_what_they_like(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result of theirs is looked at before anything is written over it, and so is what they are given to write to."""
-    model = CompiledModel(parse_graph(CHAIN))
-    monkeypatch.setattr(memory_plan, "binder_of_others", lambda node: node.kind == "onnx::Max" or None)
-    for _ in range(3):
-        model.run(feeds())
-    assert {value.name for value in planned(model).onward} == {"b", "d", "e", "h"}
-
-
-def test_members_of_groups_are_looked_at() -> None:
-    """They may run in blocks, which have memory of their own."""
-    model = irc.compile(parse_graph(CHAIN))
-    for _ in range(3):
-        given_ = feeds()
-        np.testing.assert_allclose(model.run(given_)["y"], by_hand(**given_), rtol=1e-5, atol=1e-6)
-        assert not any(plan.onward for plan in model.executable.runs.plans())
-
-
 def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's own functions take many times as long for large ones."""
     monkeypatch.setattr(half_ufuncs, "MANY", 1)
@@ -167,7 +118,6 @@ def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None
         given_ = {name: x.astype(np.float16) for name, x in feeds().items()}
         wide = {name: x.astype(np.float32) for name, x in given_.items()}
         np.testing.assert_allclose(model.run(given_)["y"], by_hand(**wide), rtol=0.02, atol=0.02)
-    assert len(planned(model).onward) == 6
 
 
 def test_profiles_tell_what_is_written_over() -> None:
@@ -181,11 +131,11 @@ def test_profiles_tell_what_is_written_over() -> None:
     assert profile.peak - profile.arena == 3 * 4 * 4
 
 
-def test_limits_and_threads_do_without() -> None:
+def test_limits_change_nothing() -> None:
     model = CompiledModel(parse_graph(CHAIN))
     for _ in range(3):
         given_ = feeds()
-        for more in ({"limits": irc.Limits(bytes=1 << 20)}, {"threads": 2}, {}):
+        for more in ({"limits": irc.Limits(bytes=1 << 20)}, {}):
             np.testing.assert_allclose(model.run(given_, **more)["y"], by_hand(**given_), rtol=1e-5, atol=1e-6)
 
 
@@ -289,7 +239,7 @@ class _Writer:
 @settings(max_examples=60)
 @given(st.integers(0, 1 << 30), st.sampled_from(["none", "default"]))
 def test_random_graphs(seed: int, passes: str) -> None:
-    """Planned runs give what first runs do, on inputs that lie differently in each; what they gave before stays."""
+    """Planned runs give the bits of first runs, on inputs that lie differently in each; what they gave before stays."""
     written = _Writer(seed)
     model = irc.compile(parse_graph(written.text), passes)
     names = {argument.name for argument in model.inputs}
@@ -303,10 +253,10 @@ def test_random_graphs(seed: int, passes: str) -> None:
         given_["go"] = np.array(bool(rng.integers(2)))
         given_ = {n: x for n, x in given_.items() if n in names}
         kept = {n: np.array(x, order="C") for n, x in given_.items()}
-        alone = irc.compile(parse_graph(written.text), passes).run({n: x.copy() for n, x in kept.items()})
+        alone = irc.compile(parse_graph(written.text), passes).run({n: x.copy("K") for n, x in given_.items()})
         before.append((model.run(given_), alone))
         for name, x in kept.items():
             np.testing.assert_array_equal(given_[name], x)
     for found, alone in before:
         for name in written.outputs:
-            np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=1e-6)
+            assert found[name].tobytes() == alone[name].tobytes()

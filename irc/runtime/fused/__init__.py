@@ -1,1 +1,0 @@
-"""Fusion groups, and how they run block by block."""

@@ -1,0 +1,254 @@
+"""Bulks of operators, options, several threads at once, failures and watches that raise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc.errors import Error
+from irc.ir import Builder, DType, Graph, Node, types
+from irc.ir.ops import register
+from irc.runtime.execution import Counters, Watch
+from irc.runtime.kernels.registry import kernel
+from irc.runtime.model import CompiledModel
+from irc.runtime.options import Options
+from irc.runtime.plan import Lowerer
+from tests.runtime.helpers import f32, graph_of
+
+TENSOR = types.tensor(DType.FLOAT)
+WAIT = 60
+"""Seconds until a test that would hang fails."""
+
+
+def chain(operators: int) -> Graph:
+    graph = Graph()
+    value = graph.add_input(types.tensor(DType.FLOAT, (4,)), "x")
+    b = Builder(graph)
+    for i in range(operators):
+        value = b.op(f"onnx::{('Neg', 'Relu', 'Exp')[i % 3]}", value, type=TENSOR)
+    graph.set_outputs([value])
+    return graph
+
+
+def counted(graph: Graph, *inputs: Any, **options: Any) -> Counters:
+    model = CompiledModel(graph, options=Options(**options))
+    model.run({i.name: x for i, x in zip(model.inputs, inputs, strict=True)})
+    return model.counters
+
+
+# -- in order -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bulk", "expected"), [(None, 1), (1000, 1), (999, 2), (15, 67), (1, 1000)])
+def test_a_thousand_operators_with_inputs_and_outputs_are_bulked(bulk, expected):
+    counters = counted(chain(1000), f32(1, 2, 3, 4), bulk=bulk)
+    assert (counters.units, counters.kernels) == (expected, 1000)
+    assert counters.breaks == ({} if expected == 1 else {"size": expected - 1})
+
+
+CONTROL = """
+graph(%c : Bool(), %m : Long(), %x : Float(2)):
+  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+  %a : Float(2) = onnx::Neg(%x)
+  %b : Float(2) = onnx::Abs(%a)
+  %d : Float(2) = prim::If(%c)
+    block0():
+      %t : Float(2) = onnx::Exp(%b)
+      %u : Float(2) = onnx::Neg(%t)
+      -> (%u)
+    block1():
+      -> (%a)
+  %y : Float(2) = onnx::Loop(%m, %yes, %d)
+    block0(%i : Long(), %go : Bool(), %v : Float(2)):
+      %w : Float(2) = onnx::Neg(%v)
+      -> (%go, %w)
+  %z : Float(2) = onnx::Relu(%y)
+  return (%z)
+"""
+
+
+def test_control_flow_ends_units():
+    counters = counted(graph_of(CONTROL), np.array(True), np.array(3), f32(1, 2))
+    # Neg, Abs | If: its block | Loop: three trips | Relu
+    assert counters.units == 1 + 1 + 1 + 1 + 3 + 1
+    assert counters.breaks == {"control flow": 3}
+    assert counted(graph_of(CONTROL), np.array(False), np.array(0), f32(1, 2)).units == 4
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, 10_000_000])
+def test_options_are_checked(value):
+    with pytest.raises(Error, match="threads must be a positive integer") as caught:
+        Options(threads=value)
+    assert caught.value.code == "IRC419"
+    model, feeds = CompiledModel(chain(3)), {"x": f32(1, 2, 3, 4)}
+    for run in (model.run, model.profile, irc.Session(model, {"x": model.outputs[0].name}).run):
+        with pytest.raises(Error, match="IRC419"):
+            run(feeds, threads=value)
+    with pytest.raises(Error, match="IRC419"):
+        CompiledModel(chain(3), options=value)
+    if value != 10_000_000:
+        with pytest.raises(Error, match="bulk must be a positive integer, or None"):
+            Options(bulk=value)
+
+
+def test_numbers_of_options_may_be_numpys():
+    options = Options(threads=np.int64(2), bulk=np.uint8(3))  # type: ignore[arg-type]
+    assert options == Options(2, 3) and type(options.threads) is type(options.bulk) is int
+    model = CompiledModel(chain(3))
+    assert model.run({"x": f32(1, 2, 3, 4)}, threads=np.int64(2)).keys() == {o.name for o in model.outputs}  # type: ignore[arg-type]
+
+
+BRANCHES = """
+graph(%x : Float(4, 4), %w : Float(4, 4)):
+  %s : Float(4, 4) = onnx::Neg(%x)
+  %a : Float(4, 4) = onnx::MatMul(%s, %w)
+  %b : Float(4, 4) = onnx::Relu(%a)
+  %c : Float(4, 4) = onnx::MatMul(%w, %s)
+  %d : Float(4, 4) = onnx::Abs(%c)
+  %y : Float(4, 4) = onnx::Add(%b, %d)
+  return (%y, %d)
+"""
+
+
+FIVE = """
+graph(%x : Float(2, 2), %w : Float(n, 2)):
+  %a : Float(2, 2) = onnx::MatMul(%x, %x)
+  %b : Float(2, 2) = onnx::MatMul(%x, %x)
+  %s : Float(2, 2) = onnx::Neg(%a)
+  %c : Tensor = onnx::MatMul(%s, %w)
+  %t : Tensor = onnx::Relu(%c)
+  %d : Float(2, 2) = onnx::MatMul(%b, %b)
+  %e : Tensor = onnx::MatMul(%t, %d)
+  %f : Tensor = onnx::MatMul(%c, %c)
+  return (%e, %f)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_failure_in_a_unit_names_the_operator_and_is_raised_once(threads):
+    model = CompiledModel(graph_of(FIVE), options=Options(threads=threads))
+    x = np.eye(2, dtype=np.float32)
+    good = model.run({"x": x, "w": x})
+    kernels = model.counters.kernels
+    for _ in range(3):
+        with pytest.raises(Error) as caught:
+            model.run({"x": x, "w": np.ones((3, 2), np.float32)})
+        assert caught.value.where == "onnx::MatMul '%c'"
+        assert "float32[2, 2], float32[3, 2]" in caught.value.message
+        again = model.run({"x": x, "w": x})
+        for name, value in good.items():
+            np.testing.assert_array_equal(again[name], value)
+        assert model.counters.kernels == kernels == 8
+
+
+CALLED: list[Any] = []
+"""What ``test.bulk::Spy`` was called with."""
+
+
+@pytest.fixture
+def failing_and_spying() -> None:
+    register("test.bulk::Fail(Tensor x) -> Tensor", "test.bulk::Spy(Tensor x) -> Tensor")
+
+    @kernel("test.bulk::Fail")
+    def fail(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            raise ValueError("it fails")
+
+        return run
+
+    @kernel("test.bulk::Spy")
+    def spy(node: Node) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            CALLED.append(x)
+            return f32(0)
+
+        return run
+
+    CALLED.clear()
+
+
+FAILING = """%a : Tensor = onnx::Neg(%x)
+      %f : Tensor = test.bulk::Fail(%a)
+      %s : Tensor = test.bulk::Spy(%f)"""
+
+IN_ORDER = f"""
+graph(%x : Tensor):
+      {FAILING}
+  return (%s)
+"""
+
+IN_A_LOOP = f"""
+graph(%x : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %p : Tensor):
+      {FAILING}
+      -> (%t, %s)
+  return (%y)
+"""
+
+
+@pytest.mark.usefixtures("failing_and_spying")
+@pytest.mark.parametrize("watch", [None, Watch()], ids=["alone", "watched"])
+@pytest.mark.parametrize("text", [IN_ORDER, IN_A_LOOP], ids=["in order", "in a loop"])
+def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, watch: Watch | None):
+    with pytest.raises(Error, match="it fails") as caught:
+        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], watch=watch)
+    assert caught.value.where == "test.bulk::Fail '%f'"
+    assert CALLED == []
+
+
+def test_one_model_runs_from_several_threads_at_once():
+    model = CompiledModel(graph_of(BRANCHES), options=Options(threads=3))
+    rng = np.random.default_rng(1)
+    feeds = [dict(zip("xw", rng.standard_normal((2, 4, 4)).astype(np.float32), strict=True)) for _ in range(16)]
+    expected = [model.run(feed, threads=1) for feed in feeds]
+    found: list[Any] = [None] * len(feeds)
+
+    def one(number: int) -> None:
+        found[number] = model.run(feeds[number])
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(feeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+    for got, want in zip(found, expected, strict=True):
+        for name in want:
+            np.testing.assert_array_equal(got[name], want[name])
+
+
+def test_options_are_taken_by_compile_and_load(tmp_path):
+    options = irc.Options(threads=2, bulk=3)
+    model = irc.compile(graph_of(BRANCHES), "none", options=options)
+    assert model.options is options
+    path = tmp_path / "m.irc"
+    model.save(path)
+    assert irc.load(path).options == Options()
+    assert irc.load(path, options).options is options
+
+
+# -- interrupts and callbacks ------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["enter", "before", "after"])
+def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
+    class Raising(Watch):
+        pass
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a callback")
+
+    setattr(Raising, method, fail)
+    plan = Lowerer(graph_of(BRANCHES)).plan
+    x = np.eye(4, dtype=np.float32)
+    with pytest.raises(Exception, match="a callback"):
+        plan.run([x, x], watch=Raising())
+    y, d = plan.run([x, x])
+    np.testing.assert_array_equal(y, d)
