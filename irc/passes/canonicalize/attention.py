@@ -209,14 +209,17 @@ def _transposed(m: Match, value: Value, rank: int) -> Value:
         return transpose.inputs[0]
     shape = value.type.shape
     type = TensorType(value.type.dtype, shape and (*shape[:-2], shape[-1], shape[-2]))
-    return m.new("onnx::Transpose", [value], type, {"perm": perm})
+    version = None if type.dtype is DType.BFLOAT16 else 1  # the first one, so that exports are free to choose an opset
+    return m.new("onnx::Transpose", [value], type, {"perm": perm}, version)
 
 
 def _masks(m: Match, found: _Scores) -> list[Value]:
     """The operator's inputs for what is added to scores, and for which of them count."""
     bias: Value | None = None
+    version = next((node.version for node in found.nodes if node.kind == "onnx::Add"), None)
     for term in found.terms:
-        bias = term if bias is None else m.new("onnx::Add", [bias, term], TensorType(term.type.dtype))
+        type = TensorType(term.type.dtype)
+        bias = term if bias is None else m.new("onnx::Add", [bias, term], type, version=version)
     if found.mask is None:
         return [] if bias is None else [bias]
     mask = found.mask
