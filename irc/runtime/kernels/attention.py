@@ -98,7 +98,8 @@ def attend(
     attention = _Attention(_operands(query, key, value, bias, mask, form), form)
     shape = attention.shape
     if out is None:
-        check_size(shape, query.dtype)
+        if CURRENT.scope.guard is not None or math.prod(shape) > _SURELY_SMALL:
+            check_size(shape, query.dtype)
         out = np.empty(shape, query.dtype)
     if not attention.keys:
         out.fill(0)
@@ -110,15 +111,20 @@ def attend(
 _PLAIN = Form()
 
 
+_SURELY_SMALL = 1 << 20
+"""Elements of a result that cannot be too large without limits."""
+
+
 class _Operands(NamedTuple):
-    """Operands with an axis for heads that share keys: K heads of these, G that share each.
+    """Operands with one batch, and, if heads share keys, with an axis for those that share one: there are G of these.
 
     Attributes:
-        query: (..., K, G, L, E).
+        query: (..., K, G, L, E), or (..., H, L, E) if each head has keys of its own.
         key: (..., K, S, E).
         value: (..., K, S, V).
-        bias: what broadcasts to (..., K, G, L, S).
+        bias: what broadcasts to (..., K, G, L, S), or (..., H, L, S).
         mask: likewise.
+        group: G; 1 if each head has keys of its own.
         heads: the axes of the result but for the last two, as the caller knows them.
     """
 
@@ -127,6 +133,7 @@ class _Operands(NamedTuple):
     value: Array
     bias: Array | None
     mask: Array | None
+    group: int
     heads: Shape
 
 
@@ -162,12 +169,10 @@ def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: 
         key = np.broadcast_to(key, (*lead, *others[-2:]))
     if lead != value.shape[:-2]:
         value = np.broadcast_to(value, (*lead, *value.shape[-2:]))
-    query = query.reshape(*lead, group, *own[-2:])
-    if bias is not None:
-        bias = _apart(bias, group)
-    if mask is not None:
-        mask = _apart(mask, group)
-    return _Operands(query, key, value, bias, mask, heads)
+    if group != 1:
+        query = query.reshape(*lead, group, *own[-2:])
+        bias, mask = (None if x is None else _apart(x, group) for x in (bias, mask))
+    return _Operands(query, key, value, bias, mask, group, heads)
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -200,12 +205,13 @@ class _Attention:
     """
 
     def __init__(self, operands: _Operands, form: Form) -> None:
-        self._query, self._key, self._value, self._bias, self._mask, heads = operands
+        self._query, self._key, self._value, self._bias, self._mask, self._group, heads = operands
         self._form = form
         self._dtype = self._query.dtype
         self._rows, self.keys = self._query.shape[-2], self._key.shape[-2]
         self.shape = (*heads, self._rows, self._value.shape[-1])
-        if is_half(self._dtype):
+        self._is_half = self._dtype.char not in "fd" and is_half(self._dtype)
+        if self._is_half:
             self._key, self._value = widened(self._key), widened(self._value)
         self._wide: AnyDType = self._key.dtype
         scale = 1 / math.sqrt(self._query.shape[-1] or 1) if form.scale is None else form.scale
@@ -216,13 +222,14 @@ class _Attention:
         """Compute all blocks into ``out``, of `shape`."""
         lead = self._query.shape[:-2]
         row = self.keys * self._wide.itemsize
-        out = out.reshape(*lead, *out.shape[-2:])
+        if self._group != 1:
+            out = out.reshape(*lead, *out.shape[-2:])
         if math.prod(lead) * self._rows * row <= BLOCK_BYTES:
             self._block(out, self._query, self._key, self._value, self._bias, self._mask, 0, self.keys)
             return
         scores = (*lead, self._rows, self.keys)
         bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (self._bias, self._mask))
-        blocks = [*_blocks(lead, self._rows, row)]
+        blocks = [*_blocks(lead if self._group == 1 else lead[:-1], self._group, self._rows, row)]
 
         def piece(number: int) -> None:
             heads, start, stop = blocks[number]
@@ -259,16 +266,19 @@ class _Attention:
         keys: int,
     ) -> None:
         """Compute the result ``out`` of some rows of some heads, of which the first row has the number ``start``."""
-        form = self._form
-        *lead, group, rows, width = query.shape
-        products = (*lead, group * rows)
+        form, group = self._form, self._group
+        *lead, rows, width = query.shape
+        products = (*lead, rows) if group == 1 else (*lead[:-1], group * rows)
         flat = scratch("attention", (*products, keys), self._wide)
         is_moved = _LEAST <= abs(self._scale) <= 1  # to the queries, which are fewer
-        ready = np.multiply(widened(query), self._scale if is_moved else self._wide.type(1), order="C")
-        matrix_product(ready.reshape(*products, width), key.swapaxes(-1, -2), flat)
+        wide = widened(query) if self._is_half else query
+        ready = np.multiply(wide, self._scale if is_moved else self._wide.type(1), order="C")
+        is_step = products[-1] == 1 and CURRENT.scope.guard is None  # a decoder's: nothing is left to choose
+        product = np.matmul if is_step else matrix_product
+        product(ready if group == 1 else ready.reshape(*products, width), key.swapaxes(-1, -2), flat)
         if not is_moved:
             np.multiply(flat, self._scale, flat)
-        scores = flat.reshape(*lead, group, rows, keys)
+        scores = flat if group == 1 else flat.reshape(*lead, rows, keys)
         if form.softcap:
             cap = self._wide.type(form.softcap)
             np.divide(flat, cap, flat)
@@ -280,26 +290,24 @@ class _Attention:
             np.copyto(scores, form.fill, where=np.logical_not(mask))
         if form.causal:
             self._hide_later(scores, start)
-        if self._wide is not self._dtype and is_half(self._dtype):
+        if self._is_half:
             np.copyto(flat, rounded(flat, self._dtype))
-        sums = self._weigh(flat, lambda: self._excluded(scores.shape, bias, mask, start))
+        sums = self._weigh(flat, (scores.shape, bias, mask, start))
         if form.dropout is not None:
             np.multiply(flat, form.dropout(flat), flat)
-        target = self._target(out)
-        made = matrix_product(flat, value, target)
+        target = out if group == 1 and not self._is_half else self._together(out)
+        made = product(flat, value, target)
         if sums is not None:
             np.divide(made, sums, made)
         if target is None:
             narrowed(made.reshape(out.shape), self._dtype, out)
 
-    def _target(self, out: Array) -> Array | None:
-        """``out`` (..., G, L, V) as (..., G L, V), if the product can be written there."""
-        if out.dtype != self._wide:
+    def _together(self, out: Array) -> Array | None:
+        """``out``, (..., G, L, V) if heads share keys, as (..., G L, V), if the product can be written there."""
+        if self._is_half or not out.flags.c_contiguous:
             return None
         *lead, group, rows, width = out.shape
-        if group == 1:
-            return out[..., 0, :, :]
-        return out.reshape(*lead, group * rows, width) if out.flags.c_contiguous else None
+        return out.reshape(*lead, group * rows, width)
 
     def _hide_later(self, scores: Array, start: int) -> None:
         """Exclude the keys that come later than rows from number ``start`` on see."""
@@ -310,10 +318,10 @@ class _Attention:
             later = counting(keys)[first:] > (counting(rows) + last)[:, None]
             np.copyto(scores[..., first:], -np.inf, where=later)
 
-    def _weigh(self, scores: Array, excluded: Callable[[], Array]) -> Array | None:
+    def _weigh(self, scores: Array, block: tuple[Shape, Array | None, Array | None, int]) -> Array | None:
         """Make ``scores`` their softmax; or, if the sums of its rows are returned, what divided by these is that.
 
-        ``excluded`` gives what scores would be if products were 0.
+        ``block``: what `_excluded` takes.
         """
         zero_rows, last = self._form.zero_rows, scores.ndim - 1
         none: Array | None = None  # rows that become zeros
@@ -332,7 +340,7 @@ class _Attention:
         if zero_rows and none is None:
             none = np.asarray(np.isnan(scores[..., :1] if sums is None else sums))
             if zero_rows == "masked" and none.any():
-                none &= np.isneginf(_highest(excluded())).reshape(none.shape)
+                none &= np.isneginf(_highest(self._excluded(*block))).reshape(none.shape)
         if none is not None and none.any():
             np.copyto(scores, 0, where=none)
             if sums is not None:
@@ -356,25 +364,28 @@ def _highest(scores: Array) -> Array:
     return np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf)
 
 
-def _blocks(lead: Shape, rows: int, row: int) -> Iterator[tuple[tuple[Any, ...], int, int]]:
-    """Blocks of scores: the index of heads (but for those that share keys), the first row, and the row after the last.
+def _blocks(lead: Shape, group: int, rows: int, row: int) -> Iterator[tuple[tuple[Any, ...], int, int]]:
+    """Blocks of scores: the index of heads, the first row, and the row after the last.
 
-    ``row``: bytes of a row.
+    Args:
+        lead: the axes of heads; of those that share keys, only one counts.
+        group: how many share keys.
+        rows: how many rows of scores a head has.
+        row: bytes of a row.
     """
-    *outer, group = lead
-    axis, inner = len(outer), group * rows * row
-    while axis and inner * outer[axis - 1] <= BLOCK_BYTES:  # whole axes
+    axis, inner = len(lead), group * rows * row
+    while axis and inner * lead[axis - 1] <= BLOCK_BYTES:  # whole axes
         axis -= 1
-        inner *= outer[axis]
+        inner *= lead[axis]
     if inner <= BLOCK_BYTES and axis:
         some = max(1, BLOCK_BYTES // inner)
-        for index in np.ndindex(*outer[: axis - 1]):
-            for start in range(0, outer[axis - 1], some):
+        for index in np.ndindex(*lead[: axis - 1]):
+            for start in range(0, lead[axis - 1], some):
                 yield (*index, slice(start, start + some)), 0, rows
         return
     most = max(1, BLOCK_BYTES // (group * row), -(-ROWS // group))
     some = -(-rows // -(-rows // most))  # of about one size
-    for index in np.ndindex(*outer):
+    for index in np.ndindex(*lead):
         for start in range(0, rows, some):
             yield index, start, min(start + some, rows)
 
