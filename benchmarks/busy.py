@@ -8,6 +8,7 @@ by more than 1.5 times what it slows down in ONNX Runtime.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -88,6 +89,8 @@ def main() -> int:
     unknown = set(options.models) - set(BUNDLED)
     if unknown or options.turns < 1 or options.processes < 0:
         parser.error(f"unknown models: {', '.join(sorted(unknown))}" if unknown else "numbers must be positive")
+    if (load := os.getloadavg()[0]) > 1:
+        print(f"the machine is not quiet (load {load:.1f}): what follows says little", file=sys.stderr)
     found = [slowdown(name, options.turns, options.processes) for name in options.models or BUNDLED]
     return int(max(found) > MOST)
 

@@ -1,7 +1,8 @@
 """The scope of a run on its thread: guard, work memory, other threads that help, no warnings of NumPy's.
 
-Kernels ask the *guard* of a run with limits before they allocate much or work for long (`check_bytes`, `check_work`,
-`pace`). Without a guard, only absurd sizes are refused (`irc.runtime.kernels.support.check_size`).
+Kernels ask the *guard* of a run with limits (`irc.runtime.guards.limits.LimitGuard`) before they allocate much or work
+for long: `check_bytes`, `check_work`, `pace`. Without a guard, only absurd sizes are refused
+(`irc.runtime.kernels.support.check_size`).
 
 A run may begin in the middle of another one on the same thread, in a signal handler or a finalizer: it has a scope of
 its own, and the one around it is restored at its end, however it ends.
@@ -12,38 +13,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from irc.ir.tensor import Array
 
+if TYPE_CHECKING:
+    from irc.runtime.guards.limits import LimitGuard
+
 T = TypeVar("T")
 
 Share = Callable[[int, Callable[[int], None]], None]
 """Does as many pieces of work as the number says, each by calling the function with its number."""
-
-
-class Guard(Protocol):
-    """Decides what a run may still use; each method raises an Error if that is too much.
-
-    Attributes:
-        most_bytes: what the run may use; infinite without a limit.
-    """
-
-    most_bytes: float
-
-    def allocate(self, size: int) -> None:
-        """``size`` bytes are about to be allocated."""
-        ...
-
-    def work(self, products: int) -> None:
-        """``products`` multiplications are about to be made, without a chance to stop in between."""
-        ...
-
-    def pace(self) -> None:
-        """A part of a long piece of work is done."""
-        ...
 
 
 def in_turn(pieces: int, piece: Callable[[int], None]) -> None:
@@ -65,7 +47,7 @@ class Scope:
     __slots__ = ("guard", "idle", "scratch", "share")
 
     def __init__(self) -> None:
-        self.guard: Guard | None = None
+        self.guard: LimitGuard | None = None
         self.share: Share = in_turn
         self.scratch: dict[str, Array] = {}
         self.idle: dict[str, Array] | None = {}
@@ -96,7 +78,7 @@ def float_errors() -> tuple[ContextVar[Any], Any]:
 _ERRORS, _IGNORED = float_errors()
 
 
-def in_own_scope(guard: Guard | None, share: Share, function: Callable[..., T], *arguments: Any) -> T:
+def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[..., T], *arguments: Any) -> T:
     """The result of ``function``, called as a run of its own on this thread, with these ``guard`` and ``share``.
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.

@@ -17,7 +17,7 @@ from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime.arena import PlannedRuns
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.bounds import Guard, Share, in_own_scope, in_turn
+from irc.runtime.bounds import Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
 from irc.runtime.inputs import NOTHING, Binding, Held, Inputs
@@ -173,7 +173,7 @@ class Executable:
 
     def _compute(
         self,
-        guard: Guard | None,
+        guard: LimitGuard | None,
         share: Share,
         values: Sequence[Any],
         run: Run,
