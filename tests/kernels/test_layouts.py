@@ -14,7 +14,7 @@ import pytest
 from irc.errors import Error
 from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType
-from irc.runtime.kernels import expressions, half_ufuncs, halves, numerics, pointwise, primitives, support
+from irc.runtime.kernels import half_ufuncs, halves, numerics, pointwise, primitives, programs, support
 from tests.kernels.conftest import Cases
 
 Array = np.ndarray[Any, Any]
@@ -32,8 +32,8 @@ def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BLOCK", 61)
     for module in (pointwise, primitives):
         monkeypatch.setattr(module, "MANY", 2)
-    monkeypatch.setattr(expressions, "BLOCK_BYTES", 267)
-    monkeypatch.setattr(expressions, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(programs, "BLOCK_BYTES", 267)
+    monkeypatch.setattr(programs, "KEPT_BYTES", 1)
     monkeypatch.setattr(numerics, "WORTH_FILLING", 1)
 
 

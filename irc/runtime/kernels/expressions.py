@@ -17,16 +17,10 @@ from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
 from irc.ops.operator import trace
 from irc.runtime.kernels import halves
 from irc.runtime.kernels.halves import narrowed, widened
-from irc.runtime.kernels.programs import Program, compiled
+from irc.runtime.kernels.programs import Program, compiled, evaluate, flat
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, broadcast_shape, is_half, shapes_differ
-
-BLOCK_BYTES = 1 << 20
-"""Of an operand that a program treats at once, so that what lies between its steps stays in cache."""
-
-_KEPT_BYTES = 1 << 16
-"""From this size on, scratch arrays are kept from run to run: fresh memory costs page faults."""
+from irc.runtime.kernels.support import Array, is_half
 
 _EXACT = frozenset(
     {
@@ -38,8 +32,11 @@ _EXACT = frozenset(
 """Primitives that choose or compare: for them, small floats need not be converted."""
 
 Semantics = Callable[..., Any]
-_Key = tuple[AnyDType | None, ...]
-_Compute = Callable[[Any, Array | None], Array]
+_Key = tuple[Any, ...]
+"""For each operand its element type, in a tuple if it has no dimensions where the first one has; None: absent."""
+
+_Compute = Callable[..., Array]
+"""``(*operands, out) -> result``"""
 
 
 def of_expression(semantics: Semantics, arity: int, floats: bool = False, result: int | None = 0) -> Kernel:
@@ -63,51 +60,53 @@ def of_expression(semantics: Semantics, arity: int, floats: bool = False, result
         return of_one
 
     def of_many(*operands: Array | None, out: Array | None = None) -> Array:
-        key = tuple([None if x is None else x.dtype for x in operands])
+        key: _Key = ()
+        for x in operands:
+            key += (None if x is None else x.dtype if x.ndim or not key else (x.dtype,),)
         compute = known.get(key)
         if compute is None:
             compute = known[key] = _computing(semantics, floats, result, key)
-        return compute(operands, out)
+        return compute(*operands, out)
 
     def of_two(x: Array, y: Array, out: Array | None = None) -> Array:
-        key = x.dtype, y.dtype
+        key = (x.dtype, y.dtype) if y.ndim else (x.dtype, (y.dtype,))
         compute = known.get(key)
         if compute is None:
             compute = known[key] = _computing(semantics, floats, result, key)
-        return compute((x, y), out)
+        return compute(x, y, out)
 
     return of_two if arity == 2 else of_many
 
 
 def _computing(semantics: Semantics, floats: bool, result: int | None, key: _Key) -> _Compute:
-    """What computes operands of these types: a function of them, a tuple if there are several, and ``out``."""
+    """What computes operands of these types."""
     is_bound = isinstance(semantics, partial)
     function, parameters = (semantics.func, tuple(semantics.keywords.items())) if is_bound else (semantics, ())
     program, converted = _program(function, parameters, repr(parameters), floats, key)
-    final = program.dtype if result is None else key[result]
+    final = program.dtype if result is None else _dtypes(key)[result]
     assert final is not None
     if not converted and final == program.dtype:
-        return partial(_evaluate, program) if len(key) > 1 else _of_one(program)
+        return _of_one(program) if len(key) == 1 else program.small
     if len(key) == 1 and final != program.dtype == SINGLE:
         return _of_small_float(program, final)
-    convert = partial(_converting, program, converted, final)
-    return convert if len(key) > 1 else lambda x, out: convert((x,), out)
+    return lambda *given: _converting(program, converted, final, given[:-1], given[-1])
+
+
+def _dtypes(key: _Key) -> list[AnyDType | None]:
+    return [each[0] if isinstance(each, tuple) else each for each in key]
 
 
 def _of_one(program: Program) -> _Compute:
-    """`_evaluate` of one operand: a small array takes no longer than its ufuncs."""
-    small = program.small
+    """What evaluates a program of one operand: that of one function and a constant is only that."""
     call, arguments, _ = program.steps[0]
-    if len(program.steps) == 1 and program.constants and not arguments[0] and not isinstance(call, np.ufunc):
+    if len(program.steps) == 1 and arguments == ("x0", "k0") and not isinstance(call, np.ufunc):
         constant = program.constants[0]
-        return lambda x, out: call(x, constant, out)
 
-    def compute(x: Array, out: Array | None) -> Array:
-        if x.nbytes <= _KEPT_BYTES and (out is None or out.flags.c_contiguous):
-            return small(x, out)
-        return _evaluate(program, (x,), out)
+        def compute(x: Array, out: Array | None) -> Array:
+            return call(x, constant, out)
 
-    return compute
+        return compute
+    return program.small
 
 
 def _of_small_float(program: Program, final: AnyDType) -> _Compute:
@@ -134,74 +133,15 @@ def _program(
 
     The parameters' text tells apart -0 and 0, which are equal.
     """
-    semantics = partial(function, **dict(parameters))
-    small = frozenset(i for i, dtype in enumerate(key) if dtype is not None and is_half(dtype))
+    semantics, dtypes = partial(function, **dict(parameters)), _dtypes(key)
+    small = frozenset(i for i, dtype in enumerate(dtypes) if dtype is not None and is_half(dtype))
     if small:
-        expression = trace(semantics, key)
+        expression = trace(semantics, dtypes)
         if all(node.primitive in _EXACT for node in walk(expression) if isinstance(node, Apply)):
             small = frozenset[int]()
-    wide = [SINGLE if i in small else dtype for i, dtype in enumerate(key)]
-    return compiled(trace(semantics, wide, floats), len(key)), small
-
-
-def _evaluate(program: Program, operands: Sequence[Array | None], out: Array | None = None) -> Array:
-    """The result of ``program`` on operands of the types that it is for."""
-    first = operands[0]
-    assert first is not None
-    shape, is_large, are_in_order = first.shape, first.size * program.dtype.itemsize > _KEPT_BYTES, True
-    for x in operands:
-        if x is not None and x.ndim:
-            if x.shape != shape:
-                return _broadcast(program, operands, out)
-            are_in_order = are_in_order and x.flags.c_contiguous
-    if out is None:
-        out = np.empty(shape, program.dtype)
-    elif not out.flags.c_contiguous:
-        if not are_in_order:
-            np.copyto(out, _evaluate(program, operands))
-            return out
-        are_in_order = False
-    if not is_large:
-        new = [np.empty(shape, dtype) for dtype in program.scratch] if program.scratch else ()
-        program.run(*operands, out, *new)
-        return out
-    size, block = first.size, max(1, BLOCK_BYTES // program.dtype.itemsize)
-    if size <= block or not are_in_order:
-        program.run(*operands, out, *_kept(program, shape))
-        return out
-    flat, target = [_flat(x) for x in operands], out.reshape(-1)
-    for start in range(0, size, block):
-        part = slice(start, start + block)
-        into = target[part]
-        registers = [x[part] if x is not None and x.ndim else x for x in flat]
-        program.run(*registers, into, *_kept(program, into.shape))
-    return out
-
-
-def _flat(x: Array | None) -> Array | None:
-    return x.reshape(-1) if x is not None and x.ndim else x
-
-
-def _kept(program: Program, shape: tuple[int, ...]) -> list[Array]:
-    return [scratch(f"register {i}", shape, dtype) for i, dtype in enumerate(program.scratch)]
-
-
-def _broadcast(program: Program, operands: Sequence[Array | None], out: Array | None) -> Array:
-    """As `_evaluate`, for operands of several shapes."""
-    given = [x for x in operands if x is not None]
-    try:
-        shape = broadcast_shape(*(x.shape for x in given))
-        if out is None or not out.flags.c_contiguous:
-            found = np.empty(shape, program.dtype)
-            program.broadcast(*operands, found)
-            if out is None:
-                return found
-            np.copyto(out, found)
-            return out
-        program.broadcast(*operands, out)
-    except ValueError as error:
-        raise shapes_differ(error, *given) from None
-    return out
+    wide = [SINGLE if i in small else dtype for i, dtype in enumerate(dtypes)]
+    scalars = frozenset(i for i, each in enumerate(key) if isinstance(each, tuple))
+    return compiled(trace(semantics, wide, floats), len(key), scalars), small
 
 
 def _converting(
@@ -218,16 +158,16 @@ def _converting(
             are_in_order = are_in_order and x.flags.c_contiguous
     if shape is None or (first.size > halves.BLOCK and not are_in_order):
         wide = [widened(x) if i in converted else x for i, x in enumerate(operands)]
-        return _finished(_evaluate(program, wide), final, out)
+        return _finished(evaluate(program, wide), final, out)
     if out is None:
         out = np.empty(shape, final)
     if first.size <= halves.BLOCK:
         _convert_block(program, converted, operands, out)
         return out
-    flat, target = [_flat(x) for x in operands], out.reshape(-1)
+    rows, target = [flat(x) for x in operands], out.reshape(-1)
     for start in range(0, first.size, halves.BLOCK):
         part = slice(start, start + halves.BLOCK)
-        parts = [x[part] if x is not None and x.ndim else x for x in flat]
+        parts = [x[part] if x is not None and x.ndim else x for x in rows]
         _convert_block(program, converted, parts, target[part])
     return out
 
@@ -244,9 +184,9 @@ def _finished(x: Array, final: AnyDType, out: Array | None) -> Array:
 def _convert_block(program: Program, converted: frozenset[int], operands: Sequence[Any], out: Array) -> None:
     wide = [widened(x, scratch(f"wide {i}", x.shape, SINGLE)) if i in converted else x for i, x in enumerate(operands)]
     if out.dtype == program.dtype:
-        _evaluate(program, wide, out)
+        evaluate(program, wide, out)
         return
     # The program may write its result over an operand, so that there is one array less in the cache.
     is_free = 0 in converted and program.dtype == SINGLE and wide[0].shape == out.shape
     result = wide[0] if is_free else scratch("wide result", out.shape, program.dtype)
-    narrowed(_evaluate(program, wide, result), out.dtype, out)
+    narrowed(evaluate(program, wide, result), out.dtype, out)

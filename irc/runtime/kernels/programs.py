@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.ops.algebra import CAST, AnyDType, Apply, Constant, Expression, Operand, walk
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS, UNCHECKED, Implementation, conversion_to
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import Array, broadcast_shape, shapes_differ
+
+BLOCK_BYTES = 1 << 20
+"""Of an operand that a program treats at once, so that what lies between its steps stays in cache."""
+
+KEPT_BYTES = 1 << 16
+"""From this size on, scratch arrays are kept from run to run: fresh memory costs page faults."""
 
 
 class Step(NamedTuple):
-    """A call: of what, of which registers, and where its result lies."""
+    """A call: of what, on what, and where its result lies.
+
+    ``x0``, ``x1``... are the operands, ``out`` is the result's array, ``t0``... are scratch arrays, ``k0``... are
+    constants, ``s0``... what is computed of operands without dimensions alone.
+    """
 
     call: Implementation
-    arguments: tuple[int, ...]
-    result: int
+    arguments: tuple[str, ...]
+    result: str
 
 
 class Program(NamedTuple):
-    """An expression as steps over registers: the operands, the result, scratch arrays, and constants, in this order.
+    """An expression as steps.
 
-    The result may be one of the operands: nothing is written there before the last step that reads any operand.
+    ``out`` may be the memory of an operand: nothing is written there before the last step that reads any operand that
+    has dimensions.
 
     Attributes:
-        arity: the number of operands.
         steps: the last one makes the result.
         scratch: the element types of the scratch arrays.
         constants: arrays without dimensions.
         dtype: the element type of the result.
-        run: ``(*operands, result, *scratch) -> None``: all steps on arrays that have the result's shape, or broadcast
-            to it without dimensions.
+        run: ``(*operands, out, *scratch) -> None``: all steps. Operands have the result's shape, but for those that
+            the program expects to have no dimensions.
         broadcast: ``(*operands, result) -> None``: all steps on operands of several shapes, with a new array for what
             each step makes but the last.
-        small: of programs of one operand, ``(operand, result or None) -> result``: as `run`, with new scratch arrays.
+        small: ``(*operands, out) -> result``: as `evaluate`, where a small array takes no longer than its ufuncs do.
     """
 
-    arity: int
     steps: tuple[Step, ...]
     scratch: tuple[AnyDType, ...]
     constants: tuple[Array, ...]
@@ -48,71 +61,166 @@ class Program(NamedTuple):
     small: Callable[..., Array]
 
 
-def compiled(expression: Expression, arity: int) -> Program:
-    """The program for ``expression`` over ``arity`` operands."""
+def compiled(expression: Expression, arity: int, scalars: frozenset[int] = frozenset()) -> Program:
+    """The program for ``expression`` over ``arity`` operands, of which ``scalars`` have no dimensions."""
     root = _expanded(expression)
     if not isinstance(root, Apply):
         root = Apply(CAST, (root,), root.dtype)  # a copy
     order = [node for node in _scheduled(root) if isinstance(node, Apply)]
+    constants = [node for node in walk(root) if isinstance(node, Constant)]
+    at = {id(node): f"k{i}" for i, node in enumerate(constants)}  # where the value of a node lies
+    at.update((id(node), f"x{node.index}") for node in walk(root) if isinstance(node, Operand))
+    single = {id(node) for node in constants}
+    single.update(id(node) for node in walk(root) if isinstance(node, Operand) and node.index in scalars)
+    for node in order[:-1]:
+        if all(id(x) in single for x in node.arguments):
+            single.add(id(node))
+            at[id(node)] = f"s{len(single)}"
+    types = _allotted([node for node in order if id(node) not in single], root, single, at)
+    steps = tuple(Step(_implementation(n), tuple(at[id(x)] for x in n.arguments), at[id(n)]) for n in order)
+    arrays = tuple(map(_array, constants))
+    used = {f"x{i}" for i in range(1, arity)} & {name for step in steps for name in step.arguments}
+    given = {f"x{i}" for i in scalars} & used
+    names = _functions(arity, steps, types, arrays, root.dtype, sorted(used - given), sorted(given))
+    functions = (names[name] for name in ("run", "broadcast", "small"))
+    program = Program(steps, tuple(types), arrays, root.dtype, *functions)
+    names["large"] = partial(evaluate, program)
+    return program
+
+
+def _allotted(order: Sequence[Apply], root: Apply, single: set[int], at: dict[int, str]) -> list[AnyDType]:
+    """The element types of the scratch arrays that results lie in; enters into ``at`` where each does."""
     last_use = {id(argument): i for i, node in enumerate(order) for argument in node.arguments}
-    last_read = max((i for i, n in enumerate(order) if any(isinstance(x, Operand) for x in n.arguments)), default=-1)
-    scratch: list[AnyDType] = []
-    at: dict[int, int] = {}  # where the value of a node lies; scratch arrays count from arity + 1 on
-    free: list[int] = []
+    last_read = max(
+        (i for i, n in enumerate(order) if any(isinstance(x, Operand) and id(x) not in single for x in n.arguments)),
+        default=-1,
+    )
+    scratch: dict[str, AnyDType] = {}
+    free: list[str] = []
     for i, node in enumerate(order):
-        dying = [at[id(x)] for x in dict.fromkeys(node.arguments) if isinstance(x, Apply) and last_use[id(x)] == i]
-        dtypes = {arity: root.dtype, **{arity + 1 + n: dtype for n, dtype in enumerate(scratch)}}
-        usable = [r for r in (*dying, *free) if dtypes[r] == node.dtype]
+        arguments = [x for x in dict.fromkeys(node.arguments) if isinstance(x, Apply) and id(x) not in single]
+        dying = [at[id(x)] for x in arguments if last_use[id(x)] == i]
+        usable = [name for name in (*dying, *free) if {"out": root.dtype, **scratch}[name] == node.dtype]
         held = {at[id(x)] for x in order[:i] if last_use[id(x)] >= i}
-        if node is root or (i >= last_read and node.dtype == root.dtype and (arity not in held or arity in dying)):
-            place = arity
+        may_be_out = i >= last_read and node.dtype == root.dtype and ("out" not in held or "out" in dying)
+        if node is root or may_be_out:
+            place = "out"
         elif usable:
             place = usable[0]
         else:
-            scratch.append(node.dtype)
-            place = arity + len(scratch)
+            place = f"t{len(scratch)}"
+            scratch[place] = node.dtype
         at[id(node)] = place
-        free = [r for r in dict.fromkeys((*free, *dying)) if r not in (place, arity)]
-    first = arity + 1 + len(scratch)
-    constants = [node for node in walk(root) if isinstance(node, Constant)]
-    at.update((id(node), first + n) for n, node in enumerate(constants))
-    at.update((id(node), node.index) for node in walk(root) if isinstance(node, Operand))
-    steps = tuple(Step(_implementation(n), tuple(at[id(x)] for x in n.arguments), at[id(n)]) for n in order)
-    arrays = tuple(map(_array, constants))
-    functions = _functions(arity, steps, scratch, arrays, root.dtype)
-    return Program(arity, steps, tuple(scratch), arrays, root.dtype, *functions)
+        free = [name for name in dict.fromkeys((*free, *dying)) if name not in (place, "out")]
+    return list(scratch.values())
 
 
 def _functions(
-    arity: int, steps: Sequence[Step], scratch: Sequence[AnyDType], constants: Sequence[Array], dtype: AnyDType
-) -> list[Callable[..., Any]]:
-    """`Program.run`, `Program.broadcast` and `Program.small`.
+    arity: int,
+    steps: Sequence[Step],
+    scratch: Sequence[AnyDType],
+    constants: Sequence[Array],
+    dtype: AnyDType,
+    arrays: Sequence[str],
+    scalars: Sequence[str],
+) -> dict[str, Any]:
+    """`Program.run`, `Program.broadcast` and `Program.small`, by name.
 
     Straight-line Python functions are made from text: a loop over steps takes half as long again as the ufuncs of small
-    arrays do. The text has no other names than those below.
+    arrays do. The text has no other names than those below, which the functions find in the dictionary returned.
+
+    Args:
+        arity, steps, scratch, constants, dtype: as in `Program`.
+        arrays: operands but the first that are read and have dimensions.
+        scalars: those that are read and have none. They are copied where a result is written over an operand, whose
+            memory they may be.
     """
     operands, kept = [f"x{i}" for i in range(arity)], [f"t{i}" for i in range(len(scratch))]
-    registers = [*operands, "out", *kept, *(f"k{i}" for i in range(len(constants)))]
-    calls = [(f"f{i}", [registers[r] for r in step.arguments], registers[step.result]) for i, step in enumerate(steps)]
-    in_place = [
-        f"{f}({', '.join(given)}, out={to})" if _by_name(step) else f"{f}({', '.join([*given, to])})"
-        for step, (f, given, to) in zip(steps, calls, strict=True)
+    *before, last = [f"f{i}({', '.join(step.arguments)}" for i, step in enumerate(steps)]
+    anew = [f"{step.result} = {call})" for call, step in zip(before, steps)]
+    calls = [
+        f"{step.result} = {call})" if step.result[0] == "s" else f"{call}, {'out=' * _by_name(step)}{step.result})"
+        for call, step in zip((*before, last), steps)
     ]
-    *before, (last, given, _) = calls
-    anew = [f"{to} = {f}({', '.join(given)})" for f, given, to in before]
-    new = [f"t{i} = empty(x0.shape, d{i})" for i in range(len(scratch))]
+    conditions = [f"{name}.shape != shape" for name in arrays]
+    conditions += ["x0.nbytes > limits.KEPT_BYTES", "(out is not None and not out.flags.c_contiguous)"]
     functions = {
-        f"run({', '.join([*operands, 'out', *kept])})": in_place,
-        f"broadcast({', '.join([*operands, 'result'])})": [*anew, f"{last}({', '.join(given)}, out=result)"],
-        "small(x0, out)": ["if out is None: out = empty(x0.shape, dtype)", *new, *in_place, "return out"],
+        f"run({', '.join([*operands, 'out', *kept])})": calls,
+        f"broadcast({', '.join([*operands, 'result'])})": [*anew, f"{last}, out=result)"],
+        f"small({', '.join([*operands, 'out'])})": [
+            "shape = x0.shape",
+            f"if {' or '.join(conditions)}: return large(({', '.join(operands)},), out)",
+            "if out is None: out = empty(shape, dtype)",
+            *(["else: " + "; ".join(f"{name} = {name}.copy()" for name in scalars)] if scalars else []),
+            *(f"t{i} = empty(shape, d{i})" for i in range(len(scratch))),
+            *calls,
+            "return out",
+        ],
     }
     text = "".join(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines) for head, lines in functions.items())
-    names: dict[str, Any] = {"empty": np.empty, "dtype": dtype}
+    names: dict[str, Any] = {"empty": np.empty, "dtype": dtype, "limits": sys.modules[__name__]}
     names.update((f"f{i}", step.call) for i, step in enumerate(steps))
     names.update((f"k{i}", constant) for i, constant in enumerate(constants))
     names.update((f"d{i}", each) for i, each in enumerate(scratch))
     exec(text, names)
-    return [names[name] for name in ("run", "broadcast", "small")]
+    return names
+
+
+def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
+    """The result of ``program`` on operands of the types that it is for; written to ``out`` if that is given."""
+    first: Array = operands[0]
+    shape, are_in_order = first.shape, True
+    for x in operands:
+        if x is not None and x.ndim:
+            if x.shape != shape:
+                return _broadcast(program, operands, out)
+            are_in_order = are_in_order and x.flags.c_contiguous
+    if out is None:
+        out = np.empty(shape, program.dtype)
+    else:
+        if not out.flags.c_contiguous and not are_in_order:
+            np.copyto(out, evaluate(program, operands))
+            return out
+        are_in_order = are_in_order and out.flags.c_contiguous
+        operands = [x if x is None or x.ndim else x.copy() for x in operands]
+    size, block = first.size, max(1, BLOCK_BYTES // program.dtype.itemsize)
+    if size <= block or not are_in_order:
+        program.run(*operands, out, *_kept(program, shape))
+        return out
+    rows, target = [flat(x) for x in operands], out.reshape(-1)
+    for start in range(0, size, block):
+        part = slice(start, start + block)
+        into = target[part]
+        program.run(*(x[part] if x is not None and x.ndim else x for x in rows), into, *_kept(program, into.shape))
+    return out
+
+
+def flat(x: Array | None) -> Any:
+    """``x`` as a vector, if it has dimensions."""
+    return x.reshape(-1) if x is not None and x.ndim else x
+
+
+def _kept(program: Program, shape: tuple[int, ...]) -> list[Array]:
+    size = math.prod(shape) * program.dtype.itemsize
+    if size <= KEPT_BYTES:
+        return [np.empty(shape, dtype) for dtype in program.scratch]
+    return [scratch(f"register {i}", shape, dtype) for i, dtype in enumerate(program.scratch)]
+
+
+def _broadcast(program: Program, operands: Sequence[Any], out: Array | None) -> Array:
+    """As `evaluate`, for operands of several shapes."""
+    given: list[Array] = [x for x in operands if x is not None]
+    try:
+        shape = broadcast_shape(*(x.shape for x in given))
+        is_placed = out is not None and out.flags.c_contiguous
+        found: Array = out if is_placed else np.empty(shape, program.dtype)  # type: ignore[assignment]
+        program.broadcast(*operands, found)
+    except ValueError as error:
+        raise shapes_differ(error, *given) from None
+    if out is None or is_placed:
+        return found
+    np.copyto(out, found)
+    return out
 
 
 def _by_name(step: Step) -> bool:

@@ -53,6 +53,7 @@ def _is_bool(x: Operand) -> bool:
 
 def _scaled(name: str, plain: np.ufunc) -> Setup:
     """``aten::name``, a sum or difference of one operand and ``alpha`` times the other; ``plain`` if that is 1."""
+    whole = computed(name)
 
     def setup(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
         dtype = result_type(x, y)
@@ -63,7 +64,7 @@ def _scaled(name: str, plain: np.ufunc) -> Setup:
         if (isinstance(alpha, float) and is_integral(dtype)) or (isinstance(alpha, complex) and dtype.kind != "c"):
             raise Error("IRC423", f"alpha is {alpha}, by which elements of type {dtype.name} cannot be multiplied")
         element_of(alpha, dtype)  # which refuses what does not fit
-        return Computation(computed(name), (x, y, alpha), dtype)
+        return Computation(whole, (x, y, alpha), dtype)
 
     return setup
 
@@ -150,17 +151,20 @@ def complex_log_of_sum(a: Array, b: Array, out: Array | None = None) -> Any:
     return np.add(high, np.log1p(np.exp(gap)), out=out)
 
 
+_interpolated = computed("lerp")
+
+
 def _lerp(x: Array, end: Array, weight: Operand) -> Computation:
-    compute = computed("lerp")
     if end.dtype != x.dtype or (np.ndim(weight) and weight.dtype != x.dtype):
         raise Error("IRC423", "lerp takes tensors of one element type; convert them")
     if not is_array(weight):
-        return Computation(compute, (x, end, weight), x.dtype, exact=True)
-    return Computation(compute, (x, end, weight), result_type(x, end, weight))
+        return Computation(_interpolated, (x, end, weight), x.dtype, exact=True)
+    return Computation(_interpolated, (x, end, weight), result_type(x, end, weight))
 
 
 def _plus(name: str) -> Setup:
     """``aten::name``: ``x`` and ``value`` times a product or quotient."""
+    whole = computed(name)
 
     def setup(x: Array, y: Array, z: Array, value: Any = 1) -> Computation:
         dtype = result_type(x, y, z)
@@ -170,10 +174,11 @@ def _plus(name: str) -> Setup:
             raise Error("IRC423", "addcdiv does not divide integers; convert them")
         if dtype == BOOL:
             raise Error("IRC423", "addcmul is not defined on bools; convert them")
-        whole = computed(name)
+        if value == 1:
+            return Computation(whole, (x, y, z), dtype)
 
         def compute(a: Array, b: Array, c: Array, out: Array | None = None) -> Any:
-            return whole(a, b, c, out=out) if value == 1 else whole(a, b, c, tensor(value, b.dtype), out=out)
+            return whole(a, b, c, tensor(value, b.dtype), out=out)
 
         return Computation(compute, (x, y, z), dtype)
 

@@ -153,13 +153,12 @@ def _clamp(x: Array, low: Any = None, high: Any = None) -> Computation:
         raise Error("IRC423", "clamp is not defined on bools; convert them")
     given = [b if is_array(b) else element_of(b, dtype) for b in given]  # which refuses numbers that do not fit
 
-    bounded, limits = computed("clamp"), tuple(given)
+    if low is None:
+        return Computation(_AT_MOST, (x, *given), dtype)
+    return Computation(_AT_LEAST if high is None else _CLAMPED, (x, *given), dtype)
 
-    def compute(a: Array, *bounds: Array, out: Array | None = None) -> Any:
-        lower = None if low is None else bounds[0]
-        return bounded(a, lower, None if high is None else bounds[-1], out=out)
 
-    return Computation(compute, (x, *limits), dtype)
+_AT_LEAST, _AT_MOST, _CLAMPED = computed("clamp_min"), computed("clamp_max"), computed("clamp")
 
 
 def _nan_to_num(x: Array, nan: Any = None, above: Any = None, below: Any = None) -> Computation:

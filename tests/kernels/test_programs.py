@@ -1,0 +1,110 @@
+"""Expressions as calls of ufuncs: where results lie meanwhile, and what they may be written over."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irc.ops import functions
+from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
+from irc.ops.aten import activations, arithmetic
+from irc.runtime.kernels import programs
+from irc.runtime.kernels.expressions import of_expression
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.mark.parametrize(
+    ("semantics", "arrays"),
+    [
+        (functions.sigmoid, 0),
+        (functions.softplus, 1),
+        (functions.mish, 2),
+        (functions.gelu, 2),
+        (activations.relu6, 0),
+        (activations.leaky_relu, 1),
+        (activations.hardswish, 1),
+    ],
+)
+def test_results_share_few_scratch_arrays(semantics: Any, arrays: int) -> None:
+    """The result's own is used as soon as no operand is read any more."""
+    assert len(programs.compiled(semantics(Operand(0, SINGLE)), 1).scratch) == arrays
+
+
+def test_what_has_no_dimensions_is_computed_once() -> None:
+    operands = [Operand(i, SINGLE) for i in range(3)]
+    program = programs.compiled(arithmetic.lerp(*operands), 3, frozenset({2}))
+    assert [step.result[0] for step in program.steps].count("s") == 4
+    weights, x = np.array(0.7, np.float32), np.linspace(0, 1, 5, dtype=np.float32)
+    whole = of_expression(arithmetic.lerp, 3)
+    np.testing.assert_array_equal(whole(x, x + 2, weights), whole(x, x + 2, np.full(5, weights)))
+
+
+def _mixed(x: Expression, y: Expression, z: Expression) -> Expression:
+    return select(y < z, maximum(x, y) * z, x - y / (z + 1))
+
+
+@pytest.mark.parametrize("limits", [(1 << 20, 1 << 16), (64, 16)])
+@pytest.mark.parametrize("shapes", list(product([(4, 30), (30,), (4, 1), ()], repeat=2)))
+def test_results_are_written_over_any_operand(
+    shapes: tuple[Any, Any], limits: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large operands are, and however they lie."""
+    monkeypatch.setattr(programs, "BLOCK_BYTES", limits[0])
+    monkeypatch.setattr(programs, "KEPT_BYTES", limits[1])
+    kernel = of_expression(_mixed, 3)
+    rng = np.random.default_rng(0)
+    for turned in range(3):
+        given = [rng.standard_normal(shape).astype(np.float32) for shape in ((4, 30), *shapes)]
+        operands = [*given[turned:], *given[:turned]]
+        wide = [x.astype(np.float64) for x in operands]
+        x, y, z = wide
+        expected = np.where(y < z, np.maximum(x, y) * z, x - y / (z + 1))
+        found = kernel(*operands)
+        np.testing.assert_allclose(found, expected, 1e-3, 1e-4)
+        for i, x in enumerate(operands):
+            if x.shape == found.shape:
+                own = [v.copy() for v in operands]
+                assert kernel(*own, out=own[i]) is own[i]
+                assert own[i].tobytes() == found.tobytes()
+                columns = np.empty((4, 60), np.float32)[:, ::2]
+                columns[...] = operands[i]
+                own = [columns if j == i else v for j, v in enumerate(operands)]
+                assert kernel(*own, out=columns) is columns
+                np.testing.assert_array_equal(columns, found)
+
+
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_an_operand_without_dimensions_may_be_an_element_of_what_is_written(size: int) -> None:
+    x = np.arange(1, size + 1, dtype=np.float32)
+    for semantics, index in product((arithmetic.add_product, arithmetic.lerp), (0, 2, size - 1)):
+        kernel = of_expression(semantics, 3)
+        y = x[::-1].copy()
+        expected = kernel(x, y, x[index].copy().reshape(()))
+        own = x.copy()
+        kernel(own, y, own[index : index + 1].reshape(()), out=own)
+        np.testing.assert_array_equal(own, expected)
+    one = np.array([3.0], np.float32)
+    of_expression(lambda x, y: (x + 1) * y, 2)(one, one.reshape(()), out=one)
+    assert one.tolist() == [12]
+
+
+def test_zeros_of_both_signs_are_different_parameters() -> None:
+    x = np.array([-1, -1], np.float32)
+    for low in (0.0, -0.0, 0.0):
+        found = of_expression(partial(activations.hardtanh, min_val=low, max_val=1.0), 1)(x)
+        assert np.signbit(found).tolist() == [bool(np.signbit(low))] * 2
+
+
+def test_constants_are_of_the_operands_type() -> None:
+    x = Operand(0, SINGLE)
+    with pytest.raises(TypeError, match="no constant of type float32"):
+        x * 1j
+    with pytest.raises(TypeError, match="of operands of one type"):
+        x + Operand(1, np.dtype(np.float64))
+    with pytest.raises(TypeError, match="takes 2 arguments, not 1"):
+        maximum(x)
