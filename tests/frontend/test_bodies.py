@@ -191,3 +191,20 @@ def test_sizes_of_32_bits_to_crop_and_pad_to() -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     model, feeds = fed("CenterCropPad", 18, [x, np.array([2, 6], np.int32)], "y")
     assert irc.compile(model).run(feeds)["y"].tolist() == [[0, 0, 1, 2, 3, 0], [0, 4, 5, 6, 7, 0]]
+
+
+@pytest.mark.parametrize("of_function", [False, True])
+def test_models_cannot_name_the_operator_that_bodies_use(of_function: bool) -> None:
+    node = helper.make_node("attention", ["q", "q", "q"], ["y"], domain="irc")
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("irc", 1)]
+    functions = [helper.make_function("local", "F", ["q"], ["y"], [node], imports)] if of_function else []
+    outer = helper.make_node("F", ["q"], ["y"], domain="local") if of_function else node
+    q, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 4, 64]) for name in "qy")
+    model = helper.make_model(
+        helper.make_graph([outer], "model", [q], [y]),
+        opset_imports=[*imports, helper.make_opsetid("local", 1)],
+        functions=functions,
+        ir_version=9,
+    )
+    assert "irc::attention" not in {node.kind for node in import_model(model).main.walk()}
+    assert any(node.kind == "opaque.irc::attention" for node in irc.compile(model).graph.walk())

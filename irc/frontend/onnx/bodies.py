@@ -92,8 +92,9 @@ def _body(builder: GraphBuilder, raw: RawNode, operator: Operator, inputs: Seque
     function = RawFunction(proto, (domain, raw.op_type, ""), RawGraph(f"the body of {raw}"), {}, attributes)
     scan_function(proto, function.graph)
     function.imports = {**builder.imports, **read_imports(proto.opset_import, function.graph.where)}
-    bind_own(function.graph)
-    resolve(function.graph, function.imports, {}, builder.importer.refuse_unknown)  # it may have the node's graphs
+    if operator.kind == _ATTENTION:  # others may have the node's graphs, in which the model's operators are meant
+        bind_own(function.graph)
+    resolve(function.graph, function.imports, {}, builder.importer.refuse_unknown)
     return function
 
 
