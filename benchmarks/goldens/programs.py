@@ -133,7 +133,7 @@ def _small() -> Iterator[Named]:
     for shape in ((8,), (1000,), (100, 1000), (1000, 1000)):
         label = "x".join(map(str, shape))
         yield Named(f"chain-{label}", partial(_of, partial(chain.model, 40, shape), partial(chain.feeds, shape), True))
-    yield Named("kernels", partial(_of, kernels.model, _of_kernels, True))
+    yield Named("kernels", partial(_of, partial(kernels.model, 1000), _of_kernels, True))
     for size in (attention.Size(4, 4, 96), attention.Size(8, 2, 200), attention.Size(12, 12, 512)):
         yield Named(f"attention {size}", partial(_of, partial(attention.model, size), partial(attention.feeds, size)))
     for length in (0, 1, 63, 64):
