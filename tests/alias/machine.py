@@ -1,10 +1,12 @@
 """Runs the random programs on NumPy, and watches what really shares memory and what really changes.
 
-All tensors are 2 by 2, so that views of any kind keep the shape.
+All tensors are 2 by 2, so that views of any kind keep the shape. Their arrays are views of others: NumPy then lets them
+have any strides, which operators on metadata change.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +61,7 @@ class Machine:
         return self._numbers.pop(0) % n if self._numbers else 0
 
     def _fresh(self) -> Array:
-        return np.arange(1.0, 5.0).reshape(2, 2) * (1 + self._pick(5)) - 6
+        return (np.arange(1.0, 5.0).reshape(2, 2) * (1 + self._pick(5)) - 6)[:]
 
     def _define(self, value: Value, what: Any) -> None:
         self.objects[value] = what
@@ -110,7 +112,7 @@ class Machine:
             case "prim::Constant":
                 return [node.attributes.get("value")]
             case "aten::relu":
-                return [np.maximum(given[0], 0)]
+                return [np.maximum(given[0], 0)[:]]
             case "aten::t":
                 return [given[0].T]
             case "aten::relu_":
@@ -119,10 +121,21 @@ class Machine:
             case "aten::add_":
                 given[0] += given[1].copy()
                 return [given[0]]
+            case "aten::t_" | "aten::transpose_":
+                return [reshaped(given[0], given[0].shape[::-1], given[0].strides[::-1])]
+            case "aten::unsqueeze_":
+                return [reshaped(given[0], (1, *given[0].shape), (0, *given[0].strides))]
+            case "aten::squeeze_":
+                unit = len(given[0].shape) - 2  # 0 of a matrix, whose axes are of size 2
+                return [reshaped(given[0], given[0].shape[unit:], given[0].strides[unit:])]
+            case "aten::as_strided_":
+                return [reshaped(given[0], (2, 2), (8, 16))]
+            case "aten::resize_":  # to the size that it has
+                return [given[0]]
             case "aten::zeros":
                 return [self._fresh()]
             case "aten::cat":
-                return [np.array(given[0][0])]
+                return [np.array(given[0][0])[:]]
             case "aten::chunk":
                 return [[given[0][:], given[0].T]]
             case "aten::add":
@@ -148,6 +161,16 @@ class Machine:
                 return [given[0]]
             case kind:
                 raise AssertionError(kind)
+
+
+def reshaped(x: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """``x`` itself, which has this shape and these strides now: all that hold it see that, as in PyTorch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # there is no other way to change an array itself
+        x.strides = (0,) * x.ndim
+        x.shape = shape
+        x.strides = strides
+    return x
 
 
 def contents(what: Any, depth: int = 4) -> bytes:

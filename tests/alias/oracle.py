@@ -16,6 +16,10 @@ from irc.ir.types import DictType, ListType, TupleType
 
 Object = tuple[str, object]
 
+METADATA = frozenset(f"aten::{name}_" for name in "t transpose squeeze unsqueeze as_strided resize".split())
+WRITERS = METADATA | {"aten::relu_", "aten::add_"}
+"""Operators that write their first operand and return it."""
+
 
 class Oracle:
     """The fixed point for one graph."""
@@ -124,7 +128,7 @@ class Oracle:
                 points[outputs[0]].add(self._new(outputs[0], outputs[0].type))
             case "aten::t":
                 points[outputs[0]] |= points[inputs[0]]
-            case "aten::relu_" | "aten::add_":
+            case kind if kind in WRITERS:
                 self.written[node] |= points[inputs[0]]
                 points[outputs[0]] |= points[inputs[0]]
             case "prim::ListConstruct" | "prim::DictConstruct" | "prim::TupleConstruct":

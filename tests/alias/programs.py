@@ -48,6 +48,7 @@ class ProgramBuilder:
         if self._pick(2):
             self.graph.add_input(LIST, "xs")
         self._int = Builder(self.graph).constant(0, name="zero")
+        self._one = Builder(self.graph).constant(1, name="one")
         self._key = Builder(self.graph).constant("k", name="key")
         self._cond = Builder(self.graph).constant(True, name="cond")
         scope = list(self.graph.inputs)
@@ -113,11 +114,30 @@ class ProgramBuilder:
         scope.append(b.op("aten::t", self._value(b, scope, TENSOR)))
 
     def _in_place(self, b: Builder, scope: list[Value], depth: int) -> None:
-        scope.append(b.op("aten::relu_", self._value(b, scope, TENSOR)))
+        x = self._value(b, scope, TENSOR)
+        which, other = divmod(len(scope), 3)  # no choice of its own: programs are as long as without these operators
+        scope.append(b.op("aten::relu_", x) if other else self._metadata(b, x, (which + 2 * len(x.uses)) % 6))
 
     def _add_in_place(self, b: Builder, scope: list[Value], depth: int) -> None:
         x, y = self._value(b, scope, TENSOR), self._value(b, scope, TENSOR)
         scope.append(b.op("aten::add_", x, y, self._int))
+
+    def _metadata(self, b: Builder, x: Value, which: int) -> Value:
+        """A tensor changes its own shape and strides, or the memory it shows; matrices stay of 2 by 2."""
+        zero, one = self._int, self._one
+        if which == 0:
+            return b.op("aten::t_", x)
+        if which == 1:
+            return b.op("aten::transpose_", x, zero, one)
+        if which == 2:  # whose size is not 1
+            return b.op("aten::squeeze_", x, zero)
+        if which == 3:
+            return b.op("aten::squeeze_", b.op("aten::unsqueeze_", x, zero), zero)
+        two, none = b.constant(2), b.constant(None)
+        size, strides = (b.op("prim::ListConstruct", *n, type=ListType(types.INT)) for n in ((two, two), (one, two)))
+        if which == 4:
+            return b.op("aten::resize_", x, size, none)
+        return b.op("aten::as_strided_", x, size, strides, none)
 
     def _make(self, b: Builder, scope: list[Value], depth: int) -> None:
         kind = (LIST, NESTED, PAIR, DICT)[self._pick(4)]
