@@ -21,6 +21,7 @@ from irc.ir.ops.opaque import is_opaque, opaque_operators
 from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
+from irc.runtime.backends import AUTO, Backend
 from irc.runtime.evaluate import evaluate
 from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
@@ -43,6 +44,7 @@ def compile(
     check: bool = False,
     refuse_unknown: bool = False,
     options: Options = DEFAULTS,
+    backend: str | Backend = AUTO,
     instruments: Sequence[Instrument | str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> CompiledModel:
@@ -61,6 +63,9 @@ def compile(
         refuse_unknown: whether operators of an ONNX model that irc does not know are an error (IRC123). Else they pass
             through to what is saved or exported, and a run that needs one fails.
         options: how it runs: on how many threads, say.
+        backend: what computes fusion groups, and steps whose memory is planned: ``"auto"`` for the fastest that is
+            installed, ``"numpy"`` for none, the name of one that another package offers, or the backend itself. It
+            changes neither the graph nor what is saved.
         instruments: what watches the passes, or names of it; see ``irc.passes.instruments``.
         progress: called with a few words before each stage.
 
@@ -94,7 +99,7 @@ def compile(
         clock.lap("passes")
         tell("lowering")
         try:
-            compiled = CompiledModel(module, report, options)
+            compiled = CompiledModel(module, report, options, backend)
         except Error as error:
             from irc.check.locate import since_pass
 
@@ -104,6 +109,8 @@ def compile(
             raise located from error
         clock.lap("lower")
         report.seconds = clock.laps
+        report.backend = backend if isinstance(backend, str) else backend.name
+        report.declined = dict(Counter(compiled.executable.runs.refused.values()))
         _describe(report, module.main, passed)
         plan = compiled.executable.runs.expected()
         if plan is not None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 OPERATORS = "irc.operators"
 """Name = namespace, object = a module whose import registers its operators."""
 
+BACKENDS = "irc.backends"
+"""Name = name of the backend, object = its class, an `irc.runtime.backends.Backend`."""
+
 PASSES = "irc.passes"
 """Name = name of the pass, object = its class."""
 
@@ -33,4 +36,5 @@ def load(offer: EntryPoint, what: str) -> Any:
 
 def packages() -> set[str]:
     """The packages that offer anything."""
-    return {package_of(offer.value.partition(":")[0]) for group in (OPERATORS, PASSES) for offer in offers(group)}
+    groups = (BACKENDS, OPERATORS, PASSES)
+    return {package_of(offer.value.partition(":")[0]) for group in groups for offer in offers(group)}

@@ -13,6 +13,7 @@ import irc
 
 ROOT = Path(__file__).parent.parent
 NO_NAMES_OF_PYTHON = {
+    "irc.backends",
     "irc.denotation",
     "irc.doc_string",
     "irc.operators",
@@ -21,7 +22,7 @@ NO_NAMES_OF_PYTHON = {
     "irc.source",
     "irc.version",
 }
-"""A group of entry points, keys of metadata, and a file."""
+"""Groups of entry points, keys of metadata, and a file."""
 
 
 def names() -> set[str]:

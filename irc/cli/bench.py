@@ -44,6 +44,7 @@ def add_commands(commands: options.Commands) -> None:
     parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
     options.add_inputs(parser)
     options.add_pipeline(parser, None)
+    options.add_backend(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
 
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
-        model = given.model.compiled(passes, tell)
+        model = given.model.compiled(passes, tell, given.backend)
         inputs = read_inputs(model, given.input)
         feeds = complete(model, inputs, given.seed, stated_sizes(model, inputs, given.dim, given.shape))
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}

@@ -43,6 +43,7 @@ def add_commands(commands: options.Commands) -> None:
         "by default, if the model exceeds 2 GB",
     )
     options.add_pipeline(parser)
+    options.add_backend(parser)
     options.add_explain(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout instead of a table")
     check = parser.add_argument_group("checking")
@@ -74,6 +75,7 @@ def run(given: argparse.Namespace) -> int:
             instruments=given.instruments,
             progress=tell,
             refuse_unknown=given.refuse_unknown,
+            backend=given.backend,
         )
         model.report.name = given.model.path
         if given.check:

@@ -100,17 +100,17 @@ class ModelFile:
             raise Error("IRC101", message, self.path)
         return self._parse() if self.kind is Kind.TEXT else self.path
 
-    def compiled(self, passes: str, tell: Callable[[str], None] | None = None) -> CompiledModel:
-        """The model, compiled by ``passes`` unless it is compiled already."""
+    def compiled(self, passes: str, tell: Callable[[str], None] | None = None, backend: str = "auto") -> CompiledModel:
+        """The model, compiled by ``passes`` unless it is compiled already, to be run by ``backend``."""
         if self.kind is Kind.COMPILED:
             from irc import load
 
-            model = load(self.path)
+            model = load(self.path, backend=backend)
             self._refuse_unknown(model.module)
             return model
         from irc.compiler import compile
 
-        return compile(self.source(), passes, progress=tell, refuse_unknown=self.refuse_unknown)
+        return compile(self.source(), passes, progress=tell, refuse_unknown=self.refuse_unknown, backend=backend)
 
     def _parse(self) -> Module:
         from irc.frontend.torchscript.outs import copy_into_outs

@@ -145,6 +145,17 @@ def pipeline_unless_compiled(given: argparse.Namespace) -> str:
     return pipeline(given)
 
 
+def add_backend(parser: Options) -> None:
+    """Add ``--backend``."""
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        default="auto",
+        help="what computes fusion groups: auto, the fastest that is installed; numpy, operator by operator; or "
+        "another package's",
+    )
+
+
 def add_instruments(parser: argparse.ArgumentParser) -> None:
     """The options that say what watches the passes."""
     from irc.passes.instruments import INSTRUMENTS

@@ -39,6 +39,7 @@ def add_commands(commands: options.Commands) -> None:
     threads = "how many threads matrix products may use"
     parser.add_argument("--threads", type=options.threads, metavar="N", help=threads)
     options.add_pipeline(parser, None)
+    options.add_backend(parser)
     options.add_limits(parser)
     parser.set_defaults(run=run)
 
@@ -56,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
     limits = options.limits(given)
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
-        model = given.model.compiled(passes, tell)
+        model = given.model.compiled(passes, tell, given.backend)
         _spare_what_is_read(model, given)
         feeds = _inputs(model, given, limits)
         tell("running")

@@ -8,7 +8,7 @@ time; what runs return is never in one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,17 @@ import numpy as np
 
 from irc.ir.bulk import no_collection
 from irc.runtime.execution import Run
+from irc.runtime.groups import subgraph_of
+from irc.runtime.memory.fixed_shapes import own_groups
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.planned_steps import compiled_code
 from irc.runtime.recurring import Recurring
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Value
-    from irc.runtime.execution import Frame
+    from irc.ir import Node, Value
+    from irc.runtime.execution import Code, Frame
     from irc.runtime.plan import Lowerer, Plan
 
 KINDS = 8
@@ -67,9 +70,10 @@ class _Arena:
 class _Planned:
     """A plan whose results have places."""
 
-    def __init__(self, memory: MemoryPlan, plan: Plan) -> None:
+    def __init__(self, memory: MemoryPlan, plan: Plan, compiled: tuple[Code, int] | None) -> None:
         self.memory = memory
         self.plan = plan
+        self._code, self._compiled = compiled or (plan.code, 0)
         self._sources = [(slot, place.source) for slot, place in self.places() if place.source is not None]
 
     def places(self) -> Iterator[tuple[int, Place]]:
@@ -83,14 +87,17 @@ class _Planned:
             template = template.copy()
             for slot, source in self._sources:
                 template[slot] = inputs[source]
-        if run.watch is not None:
+        code = self._code
+        if run.watch is not None:  # it is told of each step
             run.watch.lend(arena.memory, self.memory)
+            code = self.plan.code
         run.arena = arena.memory.base
         counters = run.counters
         counters.planned += len(self.memory.place_of)
         counters.in_place += len(self.memory.over)
         counters.arena_bytes, counters.arena_bound = self.memory.nbytes, self.memory.bound
-        return self.plan.call(inputs, run, template)
+        counters.compiled += self._compiled if code is self._code else 0
+        return self.plan.call(inputs, run, template, code)
 
 
 class PlannedRuns:
@@ -105,6 +112,7 @@ class PlannedRuns:
         self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
+        self._planners: dict[frozenset[Node], Planner] = {}
         self._lock = RLock()
 
     def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), again: bool = True) -> list[Any]:
@@ -142,7 +150,12 @@ class PlannedRuns:
     def expected(self) -> MemoryPlan | None:
         """The plan for runs in which values have the types that the graph states; None if a shape is not stated."""
         forms = stated_forms(self._lowerer.graph)
-        return None if forms is None else self._planner.plan(forms)
+        return None if forms is None else self._planner(forms).plan(forms)
+
+    @property
+    def refused(self) -> Mapping[Node, str]:
+        """The fusion groups that the backend leaves to the interpreter, and why."""
+        return self._lowerer.bound.refused
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""
@@ -167,17 +180,32 @@ class PlannedRuns:
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
-        memory = self._planner.plan(forms, donated)
-        planned = _Planned(memory, self._lowerer.plan) if memory.place_of else None
+        planner = self._planner(forms)
+        memory, plan, backend = planner.plan(forms, donated), self._lowerer.plan, self._lowerer.bound.backend
+        planned = None
+        if memory.place_of:
+            compiled = None
+            if backend is not None:
+                fixed = {value: form for value, form in forms.items() if value in planner.fixed}
+                compiled = compiled_code(backend, plan, fixed, memory.place_of)
+            planned = _Planned(memory, plan, compiled)
         if planned is not None:
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)
         self._keep(kind, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
-    @cached_property
-    def _planner(self) -> Planner:
+    def _planner(self, forms: Mapping[Value, Form]) -> Planner:
+        """The planner for runs like the one in which values had ``forms``."""
         lowerer = self._lowerer
-        return Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of)
+        compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
+        if compiled not in self._planners:
+            self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, compiled)
+        return self._planners[compiled]
+
+    @cached_property
+    def _own_groups(self) -> list[Node]:
+        """The fusion groups that the backend may compile."""
+        return [node for node in own_groups(self._lowerer.graph) if self._lowerer.bound.compiled(node) is not None]
 
     def _take(self, nbytes: int) -> _Arena:
         """An arena of at least ``nbytes`` that no other run uses."""
@@ -189,3 +217,8 @@ class PlannedRuns:
             return arena
         del arena  # before there is a larger one
         return _Arena(nbytes)
+
+
+def _were_steps(group: Node, forms: Mapping[Value, Form]) -> bool:
+    """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
+    return any(value in forms for node in subgraph_of(group).nodes for value in node.outputs)

@@ -34,6 +34,7 @@ from irc.runtime.values import Array, describe, is_mapping
 if TYPE_CHECKING:
     from irc.ir import Graph, Module
     from irc.runtime.arguments import Argument
+    from irc.runtime.backends import Backend
     from irc.runtime.profiles.profile import Profiler
 
 MAX_SIGNATURES = 16
@@ -74,6 +75,8 @@ class Executable:
         sizes: the sizes of named dimensions that the graph is for.
         options: how it runs.
 
+        backend: what may compile fusion groups and steps.
+
     Attributes:
         options: as given.
         state: the objects it keeps from run to run.
@@ -94,15 +97,25 @@ class Executable:
         defaults: Mapping[str, Any],
         sizes: Mapping[str, int],
         options: Options,
+        backend: Backend | None = None,
     ) -> None:
         self.options = options
         self._graph = graph
-        self._part = partial(Executable, module=module, inputs=inputs, outputs=outputs, defaults=defaults, sizes=sizes)
+        self._part = partial(
+            Executable,
+            module=module,
+            inputs=inputs,
+            outputs=outputs,
+            defaults=defaults,
+            sizes=sizes,
+            options=options,
+            backend=backend,
+        )
         self._parts: dict[frozenset[int], Executable] | None = {} if has_unknown(graph) else None
         self.state = State(module, graph)
         self.counters = Counters()
         with no_collection():
-            lowerer = Lowerer(graph, guarded=True, bulk=options.bulk)
+            lowerer = Lowerer(graph, guarded=True, bulk=options.bulk, backend=backend)
         self.runs = PlannedRuns(lowerer)
         self.writes, self._known = lowerer.writes, lowerer.known
         self._results = results_of(outputs)

@@ -40,6 +40,7 @@ class Counters:
         units: bulks of operators that were dispatched, on this or another thread; a loop body counts each trip.
         breaks: why units ended before the last operator of their block, and how often.
         kernels: calls of kernels, those inside fusion groups included.
+        compiled: calls of kernels that a backend has made of fusion groups or of several steps.
         in_place: kernels that wrote their result over an input: one that nothing needed any more, or, as in-place
             operators (``onnx::Add_``) do, their first.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
@@ -55,6 +56,7 @@ class Counters:
     units: int = 0
     breaks: dict[str, int] = field(default_factory=dict[str, int])
     kernels: int = 0
+    compiled: int = 0
     in_place: int = 0
     copies: int = 0
     copied_bytes: int = 0
@@ -127,6 +129,7 @@ class Code:
     Attributes:
         steps: what to run, in order.
         nodes: the node each step comes from, and the slots of its inputs and outputs: for messages and watches only.
+        dead: the slots that each step empties at its end.
         params: slots of the block's parameters.
         returns: slots of the block's returns.
         owned: the slots in `returns` that no other code reads: to be emptied once the returns are taken.
@@ -137,11 +140,16 @@ class Code:
         breaks: the reasons why there are not fewer units, with how often each applies.
     """
 
-    __slots__ = ("breaks", "captured", "in_place", "kernels", "nodes", "owned", "params", "returns", "steps", "units")
+    __slots__ = (
+        *("steps", "nodes", "dead"),
+        *("params", "returns", "owned", "captured"),
+        *("kernels", "in_place", "units", "breaks"),
+    )
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.nodes: list[tuple[Node, Slots, Slots]] = []
+        self.dead: list[Slots] = []
         self.params: Slots = ()
         self.returns: Slots = ()
         self.owned: Slots = ()
@@ -150,6 +158,26 @@ class Code:
         self.in_place = 0
         self.units = 0
         self.breaks: Mapping[str, int] = {}
+
+    @classmethod
+    def like(cls, other: Code) -> Code:
+        """Code that has all of ``other`` but its steps."""
+        code = cls()
+        for name in cls.__slots__:
+            if name not in ("steps", "nodes", "dead"):
+                setattr(code, name, getattr(other, name))
+        return code
+
+    def add(self, step: Step, node: tuple[Node, Slots, Slots], dead: Slots) -> None:
+        """Add a step."""
+        self.steps.append(step)
+        self.nodes.append(node)
+        self.dead.append(dead)
+
+    def take(self, other: Code, start: int, end: int) -> None:
+        """Add the steps of ``other`` from ``start`` up to ``end``."""
+        for i in range(start, end):
+            self.add(other.steps[i], other.nodes[i], other.dead[i])
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""

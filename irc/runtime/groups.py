@@ -7,16 +7,20 @@ fused: their values get slots of that frame, and die there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Frame, Slots, Step, execute, label, put
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from irc.ir import Graph, Node, Value
+    from irc.runtime.backends import CompiledGroup
+    from irc.runtime.kernels.registry import Kernel
     from irc.runtime.lowering import FillIn, Lowering
     from irc.runtime.prepared import Kept
 
@@ -42,32 +46,81 @@ def member_slots(graph: Graph, ins: Slots, outs: Slots) -> dict[Value, int]:
     return {**dict(zip(graph.inputs, ins)), **made}
 
 
-def moves(code: Code, outs: Slots) -> list[tuple[int, int]]:
-    """Pairs of slots: where a group's result belongs, and where its member has left it."""
-    return [(out, result) for out, result in zip(outs, code.returns) if out != result]
-
-
-def lower_apart(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Kept) -> FillIn:
+def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Kept) -> FillIn:
     """Lower a group whose results, which are made of constants alone, are ``kept`` from run to run."""
-    graph = subgraph_of(node)
-    code = lowering.members(graph.nodes, graph.outputs, member_slots(graph, ins, outs))
-    pairs = moves(code, outs)
-    returned = frozenset(code.returns)
+    make_members = _members(lowering, node, ins, outs)
 
     def fill_in(dead: Slots) -> Step:
-        left = tuple([s for s in dead if s in returned or s not in code.captured])  # by the steps inside
+        members = make_members(())
         keeps = set(outs).isdisjoint(dead)
 
         def step(frame: Frame) -> None:
             if kept.made is not None:
                 put(frame, outs, kept.made, dead)
                 return
+            members(frame)
+            if keeps:
+                _keep([frame[s] for s in outs], kept, frame)
+            put(frame, (), (), dead)
+
+        return step
+
+    return fill_in
+
+
+def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> FillIn:
+    """Lower a group that a backend may compile: a kernel if it has one for the operands, else its members."""
+    make_members = _members(lowering, node, ins, outs)
+    if len(outs) == 1:
+        lowering.may_be_placed(node.output, outs[0])
+
+    def fill_in(dead: Slots) -> Step:
+        members = make_members(dead)
+
+        def one(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
+            frame[outs[0]] = kernel(*operands, out=frame[outs[0]])
+
+        def several(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
+            put(frame, outs, kernel(*operands))
+
+        call = one if len(outs) == 1 else several
+
+        def step(frame: Frame) -> None:
+            operands = [frame[s] for s in ins]
+            kernel = compiled.kernel(operands)
+            if kernel is None:
+                del operands  # what is counted by references is for the members to write over
+                members(frame)
+                return
+            call(kernel, operands, frame)
+            counters = frame[0].counters
+            counters.kernels += 1
+            counters.compiled += 1
+            for s in dead:
+                frame[s] = None
+
+        return step
+
+    return fill_in
+
+
+def _members(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    """What makes a step of the members of the group ``node``."""
+    graph = subgraph_of(node)
+    code = lowering.members(graph.nodes, graph.outputs, member_slots(graph, ins, outs))
+    code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
+    pairs = [(out, result) for out, result in zip(outs, code.returns) if out != result]
+    returned = frozenset(code.returns)
+
+    def fill_in(dead: Slots) -> Step:
+        left = tuple([s for s in dead if s in returned or s not in code.captured])  # by the steps inside
+
+        def step(frame: Frame) -> None:
             execute(code, frame)
             for out, result in pairs:
                 frame[out] = frame[result]
-            if keeps:
-                _keep([frame[s] for s in outs], kept, frame)
-            put(frame, (), (), left)
+            for s in left:
+                frame[s] = None
 
         return step
 

@@ -25,10 +25,11 @@ from irc.ir.ops.plugins import fault_of
 from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION, DType
+from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.bulks import bulks_in_order
 from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.groups import lower_apart, member_slots, subgraph_of
+from irc.runtime.groups import lower_compiled, lower_kept, member_slots, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
@@ -38,6 +39,7 @@ from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
+    from irc.runtime.backends import Backend
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.memory.storage import Storage
 
@@ -59,17 +61,23 @@ class Bound:
 
     Args:
         deferred: nodes without kernels; a run that comes to one of them fails.
+        backend: what may compile groups; None for the interpreter alone.
 
     Attributes:
+        backend: as given.
         constants: what constants are at run time, as far as they are in memory.
         prepared: what runs have made of them once and for all.
+        refused: the groups that the backend does not compile, and why.
     """
 
-    def __init__(self, deferred: Collection[Node] = ()) -> None:
+    def __init__(self, deferred: Collection[Node] = (), backend: Backend | None = None) -> None:
+        self.backend = backend
         self.constants: dict[Node, Any] = {}
         self.prepared = Preparations()
         self._kernels: dict[Node, Kernel] = {}
         self._deferred = deferred
+        self.refused: dict[Node, str] = {}
+        self._groups: dict[Node, CompiledGroup] = {}
 
     def kernel(self, node: Node) -> Kernel:
         """The kernel of ``node``; Error if an attribute has a value that it refuses."""
@@ -89,6 +97,19 @@ class Bound:
                 what = nonsense(error) if binder is None else fault_of(error, binder)
                 raise Error("IRC324", f"its attributes make no sense: {what}", label(node)) from error
         return self._kernels[node]
+
+    def compiled(self, group: Node) -> CompiledGroup | None:
+        """The kernels of a fusion group; None if its members are steps like all others."""
+        if self.backend is None or group in self.refused:
+            return None
+        if group not in self._groups:
+            graph = subgraph_of(group)
+            refused = self.backend.refuses(graph)
+            if refused is not None:
+                self.refused[group] = refused.reason
+                return None
+            self._groups[group] = CompiledGroup(self.backend, graph)
+        return self._groups[group]
 
 
 class Lowering:
@@ -138,6 +159,7 @@ class Lowering:
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._regions_made = 0
+        self._groups = 0  # the code of how many groups, one inside of the other, is being lowered
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
         # The blocks being lowered, outermost first.
@@ -170,7 +192,10 @@ class Lowering:
                 its own.
         """
         self._slots.update(given)
-        return self._block(nodes, returns, (), given)
+        self._groups += 1
+        code = self._block(nodes, returns, (), given)
+        self._groups -= 1
+        return code
 
     def _block(
         self,
@@ -206,10 +231,9 @@ class Lowering:
         unused = tuple(own.intersection(code.params) - live.slots)
         code.units, code.breaks = bulks_in_order([n for n, _, _ in reversed(code.nodes) if not n.is_return], self._bulk)
         if end is not None and unused and len(self._live) > 1:
-            code.steps.append(_drop(unused))
-            code.nodes.append((end, (), ()))
-        code.steps.reverse()
-        code.nodes.reverse()
+            code.add(_drop(unused), (end, (), ()), unused)
+        for each in (code.steps, code.nodes, code.dead):
+            each.reverse()
         self._live.pop()
         code.captured = frozenset(live.slots - own)
         if self._live:
@@ -221,7 +245,9 @@ class Lowering:
         if node.kind != GROUP:
             self._lower(node, ins, outs, self._specials.get(node.kind), code)
         elif (kept := self.bound.prepared.group(node)) is not None:
-            self._lower(node, ins, outs, partial(lower_apart, kept=kept), code)
+            self._lower(node, ins, outs, partial(lower_kept, kept=kept), code)
+        elif (compiled := self.bound.compiled(node)) is not None:
+            self._lower(node, ins, outs, partial(lower_compiled, compiled=compiled), code)
         else:
             self._lower_members(node, ins, outs, code)
 
@@ -285,8 +311,7 @@ class Lowering:
         reads = live.captured.union(ins)
         dead += self.dead(reads)
         live.update([slot for slot in reads if self._regions[slot] != _NOWHERE])
-        code.steps.append(fill_in(tuple(dead)))
-        code.nodes.append((node, ins, outs))
+        code.add(fill_in(tuple(dead)), (node, ins, outs), tuple(dead))
         code.kernels += special is None
         code.in_place += writes_over(node)
 
@@ -296,12 +321,16 @@ class Lowering:
         fill_in = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat))
         if fill_in is None:
             fill_in = partial(kernel_step, kernel, ins, outs)
-        if len(self._live) > 1 or len(outs) != 1 or not takes_out(kernel):
-            return fill_in
-        self.slot_of[node.output] = outs[0]
-        if outs[0] in self._outputs:  # which have no places: see `irc.runtime.memory.memory_plan`
+        if len(outs) != 1 or not takes_out(kernel) or not self.may_be_placed(node.output, outs[0]):
             return fill_in
         return lambda dead: placed_step(kernel, ins, outs[0], dead, _directly(node), fill_in(dead))
+
+    def may_be_placed(self, value: Value, slot: int) -> bool:
+        """Whether the step being lowered runs exactly once a run, so that its result, in ``slot``, may be placed."""
+        if len(self._live) > self._groups + 1:
+            return False
+        self.slot_of[value] = slot
+        return True
 
     def dead(self, slots: Iterable[int]) -> list[int]:
         """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""

@@ -11,6 +11,7 @@ from irc.ir import Graph, Module
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes
 from irc.runtime.arguments import Argument
+from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.executable import Executable
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
@@ -30,6 +31,8 @@ class CompiledModel:
         graph: the graph, or a module, whose main graph is then meant. It must not be changed afterwards.
         report: what compiling it did; any object with ``to_dict()``, or None.
         options: how it runs.
+        backend: what computes fusion groups: ``"auto"``, ``"numpy"``, the name of another installed one, or the
+            backend itself.
 
     Attributes:
         graph: the (optimised) graph.
@@ -37,6 +40,7 @@ class CompiledModel:
         report: as given.
         inputs: what `run` takes, in order.
         outputs: what `run` returns, in order; sizes that irc does not know are as the model declares them.
+        backend: what compiles; None for NumPy, operator by operator.
         sizes: of named dimensions of the inputs, which it was compiled for: it takes no others.
         executable: what runs it; irc's own.
 
@@ -44,7 +48,13 @@ class CompiledModel:
         Error: IRC3xx, the graph cannot be lowered: an operator has no kernel, or an attribute is wrong.
     """
 
-    def __init__(self, graph: Graph | Module, report: Any = None, options: Options = DEFAULTS) -> None:
+    def __init__(
+        self,
+        graph: Graph | Module,
+        report: Any = None,
+        options: Options = DEFAULTS,
+        backend: str | Backend = AUTO,
+    ) -> None:
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
@@ -59,7 +69,10 @@ class CompiledModel:
         self.inputs = tuple(Argument(v.name, v.type, v.name in defaults) for v in given)
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
         self.sizes = fixed_sizes(said)
-        self.executable = Executable(self.graph, self.module, self.inputs, self.outputs, defaults, self.sizes, options)
+        self.backend = find_backend(backend)
+        self.executable = Executable(
+            self.graph, self.module, self.inputs, self.outputs, defaults, self.sizes, options, self.backend
+        )
 
     @property
     def options(self) -> Options:
@@ -152,7 +165,7 @@ class CompiledModel:
         return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
 
 
-def load(path: str | PathLike[str], options: Options = DEFAULTS) -> CompiledModel:
+def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str | Backend = AUTO) -> CompiledModel:
     """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
 
     The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
@@ -160,6 +173,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS) -> CompiledMode
     Args:
         path: of the file.
         options: how the model runs; they are not kept in the file.
+        backend: what computes fusion groups, as of `CompiledModel`; files name none.
 
     Raises:
         Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
@@ -169,6 +183,6 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS) -> CompiledMode
 
     module, report = read(path)
     try:
-        return CompiledModel(module, report, options)
+        return CompiledModel(module, report, options, backend)
     except Error as error:
         raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error

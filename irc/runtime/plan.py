@@ -23,6 +23,7 @@ from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
+    from irc.runtime.backends import Backend
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
@@ -43,14 +44,16 @@ class Plan:
     Attributes:
         name: the graph's name.
         code: the steps of the graph's top block.
+        graph_inputs: the graph's inputs.
         slot_of: the slots of results of the top block that may be made in arrays that lie there.
     """
 
-    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "name", "slot_of")
+    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "graph_inputs", "name", "slot_of")
 
     def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
+        self.graph_inputs: Sequence[Value] = ()
         self.slot_of: dict[Value, int] = {}
         self._template: Frame = [None]
         self._unread: list[tuple[int, Node]] = []
@@ -60,10 +63,10 @@ class Plan:
     def __repr__(self) -> str:  # in messages: the value that a function is
         return f"<plan of {self.name!r}>"
 
-    def fill(self, lowering: Lowering, code: Code) -> None:
+    def fill(self, graph: Graph, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread
-        self.slot_of = lowering.slot_of
+        self.slot_of, self.graph_inputs = lowering.slot_of, graph.inputs
 
     @property
     def template(self) -> Frame:
@@ -90,15 +93,18 @@ class Plan:
         """
         return in_own_scope(CURRENT.scope.guard, in_turn, self.call, inputs, Run(counters or Counters(), watch))
 
-    def call(self, inputs: Sequence[Any], run: Run, template: Frame | None = None) -> list[Any]:
+    def call(
+        self, inputs: Sequence[Any], run: Run, template: Frame | None = None, code: Code | None = None
+    ) -> list[Any]:
         """As `run`, for callers that have silenced NumPy's floating-point warnings.
 
         Args:
             inputs: one value for each input.
             run: what the steps may ask for.
             template: the plan's template, with arrays in the slots for places.
+            code: the plan's code, some of it compiled.
         """
-        code = self.code
+        code = code or self.code
         if len(inputs) != len(code.params):
             raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
         frame = (template or self.template).copy()
@@ -126,6 +132,7 @@ class Lowerer:
         guarded: whether the arrays that the plan will be given are read-only or may be overwritten: those that may
             share no memory with another input.
         bulk: how many operators may be dispatched as one unit; None for any number.
+        backend: what may compile fusion groups and steps; None for the interpreter alone.
 
     Attributes:
         graph: as given.
@@ -142,7 +149,9 @@ class Lowerer:
             is not well-formed or an attribute has a value that a kernel refuses.
     """
 
-    def __init__(self, graph: Graph, guarded: bool = False, bulk: int | None = None) -> None:
+    def __init__(
+        self, graph: Graph, guarded: bool = False, bulk: int | None = None, backend: Backend | None = None
+    ) -> None:
         absent = without_kernels(graph)
         deferred = {node: None for node in absent if may_stay_out(node)}
         if len(deferred) < len(absent):
@@ -150,7 +159,7 @@ class Lowerer:
         self.graph = graph
         self.guarded = guarded
         self.bulk = bulk
-        self.bound = Bound(deferred)
+        self.bound = Bound(deferred, backend)
         self._known = Functions(graph.module)
         self.storage, self.writes, self.known = self._analyzed()
         self.plan = Plan(graph.name, self.bound)
@@ -176,7 +185,7 @@ class Lowerer:
         self.bound.prepared.lasting.update(storage.lasting)
         lowering = Lowering(storage, SPECIAL, self._function, self.bound, self.bulk)
         try:
-            plan.fill(lowering, lowering.region(graph.block))
+            plan.fill(graph, lowering, lowering.region(graph.block))
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
 

@@ -56,6 +56,8 @@ class Report:
         stats: how often each pass did what, by ``"pass.key"``.
         groups: fusion groups.
         refusals: what was left alone, and why.
+        backend: what was asked for to compute fusion groups, where this was compiled; files do not say it.
+        declined: fusion groups that run operator by operator, by the backend's reasons, and how many they are.
         alias: facts of the alias analysis of the optimised graph.
         memory: bytes.
         fallbacks: operators that run on ``onnx.reference`` for want of a kernel of irc's own.
@@ -73,6 +75,8 @@ class Report:
     stats: dict[str, int] = field(default_factory=dict[str, int])
     groups: list[FusionGroup] = field(default_factory=list[FusionGroup])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
+    backend: str = ""
+    declined: dict[str, int] = field(default_factory=dict[str, int])
     alias: dict[str, int] = field(default_factory=dict[str, int])
     memory: Memory = field(default_factory=Memory)
     fallbacks: dict[str, int] = field(default_factory=dict[str, int])
@@ -100,6 +104,7 @@ class Report:
             ("time", ", ".join(f"{stage} {milliseconds(seconds)} ms" for stage, seconds in self.seconds.items())),
             ("passes", "\n".join(runs)),
             ("fusion", self.fusion_text()),
+            ("backend", self.backend_text()),
             ("memory", self.memory_text()),
             ("aliasing", self.alias_text()),
         ]
@@ -108,6 +113,11 @@ class Report:
             rows.append(("slow", f"no kernel of irc's own, so onnx.reference computes them: {kinds}"))
         rows.append(("notes", "\n".join(self.notes)))
         return [(label, text) for label, text in rows if text]
+
+    def backend_text(self) -> str:
+        """What computes fusion groups, and why not where it does not."""
+        reasons = [f"{count(n, 'group')} left to NumPy: {reason}" for reason, n in self.declined.items()]
+        return "\n".join([self.backend, *reasons]) if self.backend else ""
 
     def group_kinds(self) -> Counter[str]:
         """How many fusion groups have which operators, most frequent first."""

@@ -42,6 +42,9 @@ MAGIC = b"\x89IRC\r\n\x1a\n"
 VERSION = 1
 ALIGNMENT = 64
 
+_NOT_KEPT: dict[str, Any] = {"backend": "", "declined": {}}
+"""What files do not say of a report: what loads a model chooses the backend."""
+
 _PREFIX = struct.Struct("<8sIIQQ")
 """Magic, format version, CRC-32 of the header, bytes of the header, bytes of the file."""
 
@@ -86,7 +89,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
             "values": values,
             "objects": objects,
             "metadata": module.metadata,
-            "report": None if model.report is None else model.report.to_dict(),
+            "report": None if model.report is None else {**model.report.to_dict(), **_NOT_KEPT},
         },
         separators=(",", ":"),
     ).encode("ascii")

@@ -206,14 +206,21 @@ class Planner:
         graph: the graph.
         storage: which of its values are one memory.
         placeable: the results whose kernels can be given the arrays for them.
+        compiled: the fusion groups that are one kernel. The members of others are steps like all others.
+
+    Attributes:
+        fixed: the values whose shapes the shapes of the inputs decide.
     """
 
-    def __init__(self, graph: Graph, storage: Storage, placeable: Container[Value]) -> None:
+    def __init__(
+        self, graph: Graph, storage: Storage, placeable: Container[Value], compiled: Collection[Node] = ()
+    ) -> None:
         self._storage = storage
         self._inputs = graph.inputs
         self._placeable = placeable
-        self._groups = own_groups(graph)
-        self._fixed = fixed_shapes(graph, self._groups, storage.written)
+        groups = own_groups(graph)
+        self.fixed = fixed_shapes(graph, groups, storage.written)
+        self._groups = {node: group for node, group in groups.items() if node not in compiled}
         self._nodes = list(self._in_order(graph))  # a node's turn is its index, from 1 on
         lasting = [value for node in storage.lasting for value in node.outputs]
         self._kept = {FOREIGN, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
@@ -304,7 +311,9 @@ class Planner:
 
     def _form(self, node: Node, forms: Mapping[Value, Form]) -> Form | None:
         """The form of the place for the result of ``node``; None if it is to have none."""
-        if len(node.outputs) != 1 or node.output not in self._fixed or node.output not in self._placeable:
+        if node in self._groups or len(node.outputs) != 1:
+            return None
+        if node.output not in self.fixed or node.output not in self._placeable:
             return None
         form = forms.get(node.output)
         if form is None or self._storage.of(node.output) in self._kept:

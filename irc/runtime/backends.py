@@ -1,0 +1,178 @@
+"""Backends: what computes fusion groups and planned steps, where that pays, instead of NumPy operator by operator.
+
+What may be fused, and what may be written in place, is decided before, by passes, and is the same for all backends. A
+backend says what pays. Whatever it declines, the interpreter runs, so a backend may know as little as it likes.
+
+Invariants that a backend keeps:
+
+- A kernel gives the interpreter's results, within the bounds that the backend states, for operands of the types that
+  it was compiled for, however they lie in memory.
+- It writes to nothing but its results. Operands may be read-only, and may overlap each other. ``out`` overlaps no
+  operand.
+- It keeps no operand, and nothing that it returns shares memory with an operand.
+- It may be called from several threads at once.
+- For the same group and types, the backend decides the same each time that it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from irc.errors import Error, did_you_mean, nonsense
+from irc.offers import BACKENDS, load, offers
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node
+    from irc.runtime.execution import Frame, Slots
+    from irc.runtime.kernels.registry import Kernel
+
+NUMPY = "numpy"
+"""The interpreter alone."""
+
+AUTO = "auto"
+"""The fastest backend that is installed."""
+
+PREFERRED: tuple[str, ...] = ()
+"""The backends that `AUTO` stands for, the first that is installed, else `NUMPY`."""
+
+
+class ArrayType(NamedTuple):
+    """The element type and the shape of an array that a kernel is compiled for."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+class Declined(NamedTuple):
+    """Why a backend leaves something to the interpreter."""
+
+    reason: str
+
+
+class PlannedStep(NamedTuple):
+    """A step of a run in planned memory that calls one kernel.
+
+    Attributes:
+        node: the operator.
+        operands: the types of its operands.
+        ins: where in the frame the operands are.
+        out: where in the frame the array for the result is.
+    """
+
+    node: Node
+    operands: tuple[ArrayType, ...]
+    ins: Slots
+    out: int
+
+
+class Backend:
+    """A base class that declines everything.
+
+    A subclass is made once for each model, without arguments.
+    """
+
+    name: ClassVar[str] = NUMPY
+
+    def refuses(self, group: Graph) -> Declined | None:
+        """Why ``group`` is declined whatever the types of its operands; None if these decide.
+
+        Asked once for each group, when a model is compiled or loaded. What is declined here runs as if nothing had been
+        fused; what `compile_group` declines costs about a microsecond a run.
+        """
+        return Declined(f"the backend {self.name} compiles no groups")
+
+    def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Kernel | Declined:
+        """A kernel that computes ``group`` for operands of these types.
+
+        Called in the first run in which the operands have these types. A kernel takes one array an input of the group.
+        It returns the result, or, of several results, a tuple. If there is one result, it takes ``out=``: None, or an
+        array of the result's type and shape, in C order, in which the result is made.
+        """
+        return Declined(f"the backend {self.name} compiles no groups")
+
+    def compile_steps(self, steps: Sequence[PlannedStep]) -> Callable[[Frame], None] | Declined:
+        """A function of the frame that does what consecutive ``steps`` do.
+
+        Called once for each kind of run whose memory is planned. Runs that are followed step by step, or limited, run
+        the steps one by one.
+        """
+        return Declined(f"the backend {self.name} compiles no steps")
+
+
+def find_backend(name: str | Backend) -> Backend | None:
+    """The backend called ``name``, or given as an object; None for the interpreter alone.
+
+    Raises:
+        Error: IRC327, there is no such backend; IRC304, it cannot be loaded or is no `Backend`.
+    """
+    if isinstance(name, Backend):
+        return name
+    if name == NUMPY:
+        return None
+    found = {offer.name: offer for offer in offers(BACKENDS)}
+    if name == AUTO:
+        name = next((preferred for preferred in PREFERRED if preferred in found), NUMPY)
+        return None if name == NUMPY else find_backend(name)
+    if name not in found:
+        known = [AUTO, NUMPY, *found]
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise Error("IRC327", f"no backend is called {name!r}; {hint}")
+    what = f"the backend {name!r}"
+    made = load(found[name], what)
+    try:
+        backend = made()
+    except Exception as error:
+        raise Error("IRC304", f"{what} cannot be made: {nonsense(error)}", found[name].value) from error
+    if not isinstance(backend, Backend):
+        raise Error("IRC304", f"{what} is no irc.runtime.backends.Backend", found[name].value)
+    return backend
+
+
+MOST_KINDS = 64
+"""Kinds of operands that one group keeps kernels for; of more, those that came first are forgotten."""
+
+
+class CompiledGroup:
+    """The kernels that a backend has compiled for one group, by the types of operands.
+
+    Args:
+        backend: what compiles.
+        group: the group.
+
+    Attributes:
+        reasons: why the backend has declined, without duplicates.
+    """
+
+    def __init__(self, backend: Backend, group: Graph) -> None:
+        self._backend = backend
+        self._group = group
+        self._kernels: dict[tuple[Any, ...], Kernel | None] = {}
+        self.reasons: dict[str, None] = {}
+
+    def kernel(self, operands: Sequence[Any]) -> Kernel | None:
+        """The kernel for ``operands``; None if the members have to run, one by one."""
+        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+        try:
+            return self._kernels[kind]
+        except KeyError:
+            return self._compiled(kind)
+
+    def _compiled(self, kind: tuple[Any, ...]) -> Kernel | None:
+        kernel = None
+        if None in kind:
+            self.reasons["an operand is no array"] = None
+        else:
+            made = self._backend.compile_group(self._group, tuple([ArrayType(*each) for each in kind]))
+            if isinstance(made, Declined):
+                self.reasons[made.reason] = None
+            else:
+                kernel = made
+        kernels = self._kernels
+        if len(kernels) >= MOST_KINDS:
+            kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])
+        self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
+        return kernel

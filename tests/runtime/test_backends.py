@@ -1,0 +1,228 @@
+"""Backends: who compiles what, what runs where one declines, and the one that docs/backends.md shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irc
+from irc import backend as onnx_backend
+from irc import offers
+from irc.cli import main
+from irc.ir import Graph, parse_graph
+from irc.runtime.backends import ArrayType, Backend, Declined, PlannedStep, find_backend
+from irc.runtime.execution import Frame
+from irc.runtime.plan import lower
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "backends.md"
+
+GROUPED = """
+graph(%x : Float(*, 8), %y : Float(8)):
+  %a = onnx::Mul(%x, %y)
+  %b = onnx::Add(%a, %y)
+  %c = onnx::Relu(%b)
+  %m = onnx::Softmax(%c)
+  %d = onnx::Abs(%m)
+  %e = onnx::Sqrt(%d)
+  %f = onnx::Neg(%e)
+  %s = onnx::ReduceSum(%f)
+  return (%s, %e)
+"""
+"""Two groups: one with one result, and one with two."""
+
+X, Y = np.linspace(-3, 3, 32, dtype=np.float32).reshape(4, 8), np.linspace(-1, 1, 8, dtype=np.float32)
+
+
+class Members(Backend):
+    """Compiles groups to plans of their members, and notes what it was asked."""
+
+    name = "members"
+
+    def __init__(self, refuse: str = "", decline: Callable[[Sequence[ArrayType]], bool] = lambda types: False) -> None:
+        self.refuse, self.decline = refuse, decline
+        self.asked: list[tuple[ArrayType, ...]] = []
+        self.outs: list[bool] = []
+
+    def refuses(self, group: Graph) -> Declined | None:
+        return Declined(self.refuse) if self.refuse else None
+
+    def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Any:
+        self.asked.append(operands)
+        if self.decline(operands):
+            return Declined("of these types it is not worth it")
+        plan = lower(group)
+
+        def kernel(*arrays: Any, out: Any = None) -> Any:
+            self.outs.append(out is not None)
+            assert out is None or not any(np.may_share_memory(out, x) for x in arrays)
+            results = [x.copy() for x in plan.run(arrays)]
+            if len(results) > 1:
+                return tuple(results)
+            if out is None:
+                return results[0]
+            out[...] = results[0]
+            return out
+
+        return kernel
+
+
+def results(model: irc.CompiledModel, x: Any = X) -> list[Any]:
+    return list(model.run({"x": x, "y": Y}).values())
+
+
+def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_groups_are_compiled_once_for_each_kind_of_operands() -> None:
+    backend = Members()
+    model = irc.compile(parse_graph(GROUPED), backend=backend)
+    plain = irc.compile(parse_graph(GROUPED), backend="numpy")
+    groups = len(model.report.groups)
+    assert groups == 2
+    for rows in (4, 4, 4, 2, 4, 2):
+        same(results(model, X[:rows]), results(plain, X[:rows]))
+        assert model.counters.compiled == groups
+        assert plain.counters.compiled == 0
+        assert model.counters.kernels < plain.counters.kernels
+    assert len(backend.asked) == 2 * groups
+    assert any(backend.outs)  # in planned memory
+    assert model.report.backend == "members"
+    assert model.report.declined == {}
+
+
+def test_what_is_refused_runs_as_if_it_were_not_fused() -> None:
+    backend = Members(refuse="it is Sunday")
+    model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
+    for _ in range(3):
+        same(results(model), results(plain))
+        assert model.counters == plain.counters
+    assert not backend.asked
+    assert model.report.declined == {"it is Sunday": len(model.report.groups)}
+    assert "2 groups left to NumPy: it is Sunday" in str(dict(model.report.rows())["backend"])
+
+
+def test_what_is_declined_for_some_types_runs_as_its_members_for_these() -> None:
+    backend = Members(decline=lambda types: types[0].shape[0] == 2)
+    model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
+    for rows in (2, 2, 4, 2, 4, 4, 3):
+        same(results(model, X[:rows]), results(plain, X[:rows]))
+        assert (model.counters.compiled > 0) == (rows != 2)
+        if rows == 2:
+            assert model.counters == plain.counters
+
+
+class Table(Backend):
+    """Makes one function of all steps that it is given; counts them."""
+
+    name = "table"
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def compile_steps(self, steps: Sequence[PlannedStep]) -> Any:
+        self.steps.append(len(steps))
+        calls = [(step, lower(_alone(step))) for step in steps]
+
+        def run(frame: Frame) -> None:
+            for step, plan in calls:
+                arrays = [frame[s] for s in step.ins]
+                assert [ArrayType(x.dtype, x.shape) for x in arrays] == list(step.operands)
+                frame[step.out][...] = plan.run([x.copy() for x in arrays])[0]
+
+        return run
+
+
+def _alone(step: PlannedStep) -> Graph:
+    from irc.ir.clone import ValueMap, clone_node
+
+    graph = Graph("step")
+    mapping: ValueMap = {v: graph.add_input(v.type, v.name) for v in dict.fromkeys(step.node.inputs)}
+    graph.set_outputs(graph.block.append(clone_node(step.node, graph, mapping)).outputs)
+    return graph
+
+
+def test_steps_of_planned_runs_become_one() -> None:
+    backend = Table()
+    model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
+    for i in range(4):
+        same(results(model), results(plain))
+        assert model.counters.compiled == (len(backend.steps) if i else 0)
+    assert backend.steps
+    assert all(n >= 2 for n in backend.steps)
+    followed = model.profile({"x": X, "y": Y})  # step by step
+    assert followed.counters.compiled == 0
+    assert {node.kind for node in followed.nodes} >= {"onnx::Mul", "onnx::Softmax", "onnx::Sqrt"}
+
+
+def test_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Offer:
+        name, value = "members", "my_package:Members"
+
+        def load(self) -> Any:
+            return Members
+
+    monkeypatch.setattr("irc.runtime.backends.offers", lambda group: [Offer()] if group == offers.BACKENDS else [])
+    assert isinstance(find_backend("members"), Members)
+    assert find_backend("auto") is find_backend("numpy") is None
+    with pytest.raises(irc.Error, match=r"no backend is called 'member'; did you mean 'members'\?") as caught:
+        irc.compile(parse_graph(GROUPED), backend="member")
+    assert caught.value.code == "IRC327"
+    model = irc.compile(parse_graph(GROUPED), backend="members")
+    path = tmp_path / "m.irc"
+    model.save(path)
+    assert b"members" not in path.read_bytes()
+    expected = results(irc.load(path))
+    loaded = irc.load(path, backend="members")
+    same(results(loaded), expected)
+    assert loaded.counters.compiled
+    for name in ("members", "numpy", "auto"):
+        assert main(["run", str(path), "--seed", "0", "--dim", "x[0]=3", "--backend", name]) == 0
+    assert main(["run", str(path), "--seed", "0", "--dim", "x[0]=3", "--backend", "nonsense"]) == 1
+    assert "IRC327" in capsys.readouterr().err
+
+
+def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Offer:
+        name, value = "wrong", "my_package:Wrong"
+
+        def __init__(self, made: Any) -> None:
+            self.load = lambda: made
+
+    for made, message in [(dict, "is no irc.runtime.backends.Backend"), (lambda x: x, "cannot be made")]:
+        monkeypatch.setattr("irc.runtime.backends.offers", lambda group, made=made: [Offer(made)])
+        with pytest.raises(irc.Error, match=message) as caught:
+            find_backend("wrong")
+        assert caught.value.code == "IRC304"
+
+
+def test_the_backend_of_the_page() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(block, scope)
+    model = irc.compile(parse_graph(GROUPED), backend=scope["Numexpr"]())
+    plain = irc.compile(parse_graph(GROUPED), backend="numpy")
+    for rows in (4, 4, 1, 4):
+        for a, b in zip(results(model, X[:rows]), results(plain, X[:rows]), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+        assert model.counters.compiled == 1
+    assert model.report.declined == {"an expression has one result, of at most 20 operands": 1}
+
+
+def test_onnx_backend() -> None:
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in "xy")
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)])
+    backend = Members()
+    (found,) = onnx_backend.prepare(model, backend=backend).run([X[0, :4]])
+    np.testing.assert_array_equal(found, -np.maximum(X[0, :4], 0))
+    assert backend.asked
