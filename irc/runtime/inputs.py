@@ -21,7 +21,7 @@ from irc.ir import Tensor
 from irc.ir.fixed_sizes import sizes_text
 from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.layouts import overlaps_itself
-from irc.runtime.memory.likeness import plain
+from irc.runtime.memory.growable import plain
 from irc.runtime.outputs import copied, read_only_view
 from irc.runtime.values import Array, arrays_once, describe, is_array
 

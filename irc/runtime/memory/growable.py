@@ -1,4 +1,4 @@
-"""`GrowableArray`: an array, to its user, that can be appended to in place."""
+"""`GrowableArray`: contents with reserve, which can be appended to in place."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from irc.errors import Error
 from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.kernels.support import axis_in
-from irc.runtime.memory.likeness import LikeArray
 from irc.runtime.memory.room import Room, filled, mismatch, moved
 from irc.runtime.values import Array, integer
 
 
-class GrowableArray(LikeArray):
+class GrowableArray:
     """An array that can be appended to in amortised constant time, along one axis.
 
-    To its user it is an array: NumPy's functions and operators take it, it has
-    the attributes and methods of one, and indexing gives views. Views stay as
-    they are when it grows. What asks for NumPy's own class, as
-    `numpy.random.shuffle` does, is to be given `array`.
+    `array` is a view of the contents. NumPy's functions take the object, too, and see such a view; so do indexing and
+    ``len``. Operators and methods are those of `array`. Views stay as they are when it grows.
 
     As an input of a model that is donated, the model extends it in place while
     its capacity lasts; the output, a plain array, can be donated to the next
@@ -73,6 +70,48 @@ class GrowableArray(LikeArray):
         return both is not None
 
     @property
+    def array(self) -> Array:
+        """The contents: a view whose shape and strides its holder may set."""
+        return self._view.view()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the contents."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self._view.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._view.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._view.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the contents, without the reserve."""
+        return self._view.nbytes
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._view[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._view[index] = value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    @property
     def _room(self) -> Room:
         return self._view.base.base  # type: ignore[reportOptionalMemberAccess]  # only rooms are ever viewed
 
@@ -96,6 +135,11 @@ class GrowableArray(LikeArray):
 
     def __repr__(self) -> str:
         return f"GrowableArray({self._view!r}, axis={self._axis}, capacity={self.capacity})"
+
+
+def plain(value: Any) -> Any:
+    """``value``, or the contents of a `GrowableArray`."""
+    return value.array if isinstance(value, GrowableArray) else value
 
 
 def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
