@@ -8,8 +8,9 @@ time; what runs return is never in one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -20,11 +21,11 @@ from irc.ir.bulk import no_collection
 from irc.runtime.execution import Run
 from irc.runtime.groups import subgraph_of
 from irc.runtime.memory.fixed_shapes import own_groups
-from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, stated_forms
+from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.planned_steps import compiled_code
+from irc.runtime.planned_steps import compiled_code, planned_code
 from irc.runtime.recurring import Recurring
-from irc.runtime.values import is_array
+from irc.runtime.values import Array, is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -41,11 +42,13 @@ BUDGET = 1 << 23
 _KIND_BYTES = 1 << 10
 """What is kept for a kind, but for what grows with the graph."""
 
-_FORM_BYTES = 576
-"""What is kept for a value in one kind of run: its form, its place, the array there."""
+_FORM_BYTES = 768
+"""What is kept for a value in one kind of run: its form, its place, the array there, the step that makes it."""
 
 Kind = tuple[Any, ...]
-"""What a plan is made for: the forms of the inputs, and the positions of those that are donated."""
+"""What a plan is made for: shapes and element types of the inputs, and the positions of those that are donated."""
+
+_SHAPE_AND_TYPE = attrgetter("shape", "dtype")
 
 
 class _Arena:
@@ -60,26 +63,36 @@ class _Arena:
         found = self._templates.get(planned)
         if found is None:
             found = planned.plan.template.copy()
-            for slot, place in planned.places():
-                if place.source is None:
-                    found[slot] = np.ndarray(place.form.shape, place.form.dtype, self.memory, place.offset)
+            memory = planned.memory
+            # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
+            arrays: dict[int, Array] = {}
+            for value, number in memory.place_of.items():
+                form, offset, source = memory.places[number]
+                if source is None:
+                    if number not in arrays:
+                        arrays[number] = np.ndarray(form.shape, form.dtype, self.memory, offset)
+                    found[planned.plan.slot_of[value]] = arrays[number]
             self._templates[planned] = found  # last: whole, or, after an interrupt, not at all
         return found
 
 
 class _Planned:
-    """A plan whose results have places."""
+    """A plan whose results have places.
 
-    def __init__(self, memory: MemoryPlan, plan: Plan, compiled: tuple[Code, int] | None) -> None:
+    Args:
+        memory: the places.
+        plan: the plan of the graph.
+        code: its steps, as they run one by one.
+        compiled: its steps, some of which a backend has compiled, and how many compiled steps there are.
+    """
+
+    def __init__(self, memory: MemoryPlan, plan: Plan, code: Code, compiled: tuple[Code, int]) -> None:
         self.memory = memory
         self.plan = plan
-        self._code, self._compiled = compiled or (plan.code, 0)
-        self._sources = [(slot, place.source) for slot, place in self.places() if place.source is not None]
-
-    def places(self) -> Iterator[tuple[int, Place]]:
-        """The slots whose results have places, and these."""
-        for value, number in self.memory.place_of.items():
-            yield self.plan.slot_of[value], self.memory.places[number]
+        self._code = code
+        self._compiled, self._count = compiled
+        places = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
+        self._sources = [(slot, place.source) for slot, place in places if place.source is not None]
 
     def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
         template = arena.template(self)
@@ -87,16 +100,16 @@ class _Planned:
             template = template.copy()
             for slot, source in self._sources:
                 template[slot] = inputs[source]
-        code = self._code
+        code, count = self._compiled, self._count
         if run.watch is not None:  # it is told of each step
             run.watch.lend(arena.memory, self.memory)
-            code = self.plan.code
+            code, count = self._code, 0
         run.arena = arena.memory.base
         counters = run.counters
         counters.planned += len(self.memory.place_of)
         counters.in_place += len(self.memory.over)
         counters.arena_bytes, counters.arena_bound = self.memory.nbytes, self.memory.bound
-        counters.compiled += self._compiled if code is self._code else 0
+        counters.compiled += count
         return self.plan.call(inputs, run, template, code)
 
 
@@ -113,6 +126,7 @@ class PlannedRuns:
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
+        self._latest: tuple[Kind | None, _Planned | None] = None, None
         self._lock = RLock()
 
     def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), again: bool = True) -> list[Any]:
@@ -127,30 +141,39 @@ class PlannedRuns:
         plan = self._lowerer.plan
         if not again:
             return plan.call(inputs, run)
-        if donated:  # results lie in C order
-            donated = [i for i in donated if is_array(inputs[i]) and inputs[i].flags.carray]
-        kind: Kind = (*[Form(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
-        planned, to_record = None, False
-        if run.watch is None or run.watch.in_arena:
-            planned, to_record = self._find(kind)
-        if planned is not None:
-            arena = self._take(planned.memory.nbytes)
-            try:
-                return planned.run(arena, inputs, run)
-            finally:
-                self._arenas.append(arena)
-        if not to_record or run.watch is not None:
+        if donated:
+            donated = [i for i in donated if is_array(inputs[i]) and inputs[i].flags.carray]  # results lie in C order
+        try:
+            kind: Kind = (*map(_SHAPE_AND_TYPE, inputs), *donated)
+        except AttributeError:
+            kind = (*[(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
+        latest, planned = self._latest
+        if kind != latest or run.watch is not None:
+            planned = None
+            if run.watch is None or run.watch.in_arena:
+                planned, to_record = self._find(kind)
+                if to_record and run.watch is None:
+                    return self._record(kind, inputs, run)
+        if planned is None:
             return plan.call(inputs, run)
+        arena = self._take(planned.memory.nbytes)
+        try:
+            return planned.run(arena, inputs, run)
+        finally:
+            self._arenas.append(arena)
+
+    def _record(self, kind: Kind, inputs: Sequence[Any], run: Run) -> list[Any]:
+        """As `run`, for the first run of its ``kind``."""
         recorder = run.watch = FormRecorder()
-        results = plan.call(inputs, run)
-        recorder.forms.update((v, f) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, Form))
+        results = self._lowerer.plan.call(inputs, run)
+        recorder.forms.update((v, Form(*f)) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, tuple))
         self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
         """The plan for runs in which values have the types that the graph states; None if a shape is not stated."""
         forms = stated_forms(self._lowerer.graph)
-        return None if forms is None else self._planner(forms).plan(forms)
+        return None if forms is None else self._planner(frozenset()).plan(forms)
 
     @property
     def refused(self) -> Mapping[Node, str]:
@@ -171,6 +194,7 @@ class PlannedRuns:
             if isinstance(found, dict):
                 with no_collection():
                     found = self._plan(kind, found)
+            self._latest = kind, found
             return found, False
 
     def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None, nbytes: int) -> None:
@@ -180,24 +204,25 @@ class PlannedRuns:
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
         donated = kind[len(self._lowerer.graph.inputs) :]
-        planner = self._planner(forms)
-        memory, plan, backend = planner.plan(forms, donated), self._lowerer.plan, self._lowerer.bound.backend
-        planned = None
+        compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
+        planner = self._planner(compiled)
+        memory, planned = planner.plan(forms, donated), None
         if memory.place_of:
-            compiled = None
-            if backend is not None:
+            plan, bound = self._lowerer.plan, self._lowerer.bound
+            code = planned_code(plan, bound, memory.place_of, compiled)
+            fast = code, 0
+            if bound.backend is not None:
                 fixed = {value: form for value, form in forms.items() if value in planner.fixed}
-                compiled = compiled_code(backend, plan, fixed, memory.place_of)
-            planned = _Planned(memory, plan, compiled)
+                fast = compiled_code(bound.backend, plan, code, fixed, memory.place_of)
+            planned = _Planned(memory, plan, code, fast)
         if planned is not None:
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)
         self._keep(kind, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
-    def _planner(self, forms: Mapping[Value, Form]) -> Planner:
-        """The planner for runs like the one in which values had ``forms``."""
+    def _planner(self, compiled: frozenset[Node]) -> Planner:
+        """The planner for runs in which the groups ``compiled`` are one kernel each."""
         lowerer = self._lowerer
-        compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
         if compiled not in self._planners:
             self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, compiled)
         return self._planners[compiled]

@@ -7,12 +7,12 @@ fused: their values get slots of that frame, and die there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.runtime.execution import Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
@@ -46,12 +46,49 @@ def member_slots(graph: Graph, ins: Slots, outs: Slots) -> dict[Value, int]:
     return {**dict(zip(graph.inputs, ins)), **made}
 
 
+class Members(NamedTuple):
+    """The members of a fusion group as code of their own.
+
+    Attributes:
+        code: their steps.
+        moves: pairs of slots: where a result of the group belongs, and where its member has left it.
+    """
+
+    code: Code
+    moves: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Members:
+        """The members of ``node``, which reads the slots ``ins`` and writes ``outs``."""
+        graph = subgraph_of(node)
+        code = lowering.members(graph.nodes, graph.outputs, member_slots(graph, ins, outs))
+        code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
+        return cls(code, [(out, result) for out, result in zip(outs, code.returns) if out != result])
+
+    def left(self, dead: Slots) -> Slots:
+        """Which of the slots that the group is to empty its members do not."""
+        return tuple([s for s in dead if s in self.code.returns or s not in self.code.captured])
+
+    def step(self, dead: Slots) -> Step:
+        """A step that runs the members, and then empties ``dead``."""
+        code, pairs, left = self.code, self.moves, self.left(dead)
+
+        def step(frame: Frame) -> None:
+            execute(code, frame)
+            for out, result in pairs:
+                frame[out] = frame[result]
+            for s in left:
+                frame[s] = None
+
+        return step
+
+
 def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Kept) -> FillIn:
     """Lower a group whose results, which are made of constants alone, are ``kept`` from run to run."""
-    make_members = _members(lowering, node, ins, outs)
+    inside = Members.of(lowering, node, ins, outs)
 
     def fill_in(dead: Slots) -> Step:
-        members = make_members(())
+        members = inside.step(())
         keeps = set(outs).isdisjoint(dead)
 
         def step(frame: Frame) -> None:
@@ -70,12 +107,13 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
 
 def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> FillIn:
     """Lower a group that a backend may compile: a kernel if it has one for the operands, else its members."""
-    make_members = _members(lowering, node, ins, outs)
+    inside = Members.of(lowering, node, ins, outs)
+    lowering.groups[node] = inside
     if len(outs) == 1:
         lowering.may_be_placed(node.output, outs[0])
 
     def fill_in(dead: Slots) -> Step:
-        members = make_members(dead)
+        members = inside.step(dead)
 
         def one(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
             frame[outs[0]] = kernel(*operands, out=frame[outs[0]])
@@ -97,29 +135,6 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             counters.kernels += 1
             counters.compiled += 1
             for s in dead:
-                frame[s] = None
-
-        return step
-
-    return fill_in
-
-
-def _members(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
-    """What makes a step of the members of the group ``node``."""
-    graph = subgraph_of(node)
-    code = lowering.members(graph.nodes, graph.outputs, member_slots(graph, ins, outs))
-    code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
-    pairs = [(out, result) for out, result in zip(outs, code.returns) if out != result]
-    returned = frozenset(code.returns)
-
-    def fill_in(dead: Slots) -> Step:
-        left = tuple([s for s in dead if s in returned or s not in code.captured])  # by the steps inside
-
-        def step(frame: Frame) -> None:
-            execute(code, frame)
-            for out, result in pairs:
-                frame[out] = frame[result]
-            for s in left:
                 frame[s] = None
 
         return step

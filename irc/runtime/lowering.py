@@ -29,12 +29,12 @@ from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.bulks import bulks_in_order
 from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.groups import lower_compiled, lower_kept, member_slots, subgraph_of
+from irc.runtime.groups import Members, lower_compiled, lower_kept, member_slots, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
-from irc.runtime.steps import kernel_step, move_step, placed_step
+from irc.runtime.steps import drop_step, kernel_step, move_step
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ class Lowering:
         bound: as given.
         template: the frame a run starts from.
         unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        slot_of: the slots of the results that may be placed: a run in planned memory finds arrays there.
+        slot_of: the slots of results that may be placed: a run in planned memory finds arrays there.
+        groups: the members of fusion groups of the top block that a backend may compile.
     """
 
     def __init__(
@@ -144,10 +145,9 @@ class Lowering:
         self.template: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
         self.slot_of: dict[Value, int] = {}
+        self.groups: dict[Node, Members] = {}
         self._in_order = False
         """Whether something may look at how results lie in memory."""
-        self._outputs: frozenset[int] = frozenset()
-        """The slots of the graph's outputs."""
         self._bulk = bulk
         self.bound = bound
         self._specials = specials
@@ -220,8 +220,6 @@ class Lowering:
         own.difference_update(given.values())
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
-        if not self._live:
-            self._outputs = frozenset(code.returns)
         live = _Live(self._shown)
         live.update(code.returns)
         self._live.append(live)
@@ -231,7 +229,7 @@ class Lowering:
         unused = tuple(own.intersection(code.params) - live.slots)
         code.units, code.breaks = bulks_in_order([n for n, _, _ in reversed(code.nodes) if not n.is_return], self._bulk)
         if end is not None and unused and len(self._live) > 1:
-            code.add(_drop(unused), (end, (), ()), unused)
+            code.add(drop_step(unused), (end, (), ()), unused)
         for each in (code.steps, code.nodes, code.dead):
             each.reverse()
         self._live.pop()
@@ -319,18 +317,14 @@ class Lowering:
         kernel = self.bound.kernel(node)
         may_repeat = node.kind in READS_FIRST
         fill_in = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat))
-        if fill_in is None:
-            fill_in = partial(kernel_step, kernel, ins, outs)
-        if len(outs) != 1 or not takes_out(kernel) or not self.may_be_placed(node.output, outs[0]):
-            return fill_in
-        return lambda dead: placed_step(kernel, ins, outs[0], dead, _directly(node), fill_in(dead))
+        if len(outs) == 1 and takes_out(kernel):
+            self.may_be_placed(node.output, outs[0])
+        return fill_in or partial(kernel_step, kernel, ins, outs)
 
-    def may_be_placed(self, value: Value, slot: int) -> bool:
-        """Whether the step being lowered runs exactly once a run, so that its result, in ``slot``, may be placed."""
-        if len(self._live) > self._groups + 1:
-            return False
-        self.slot_of[value] = slot
-        return True
+    def may_be_placed(self, value: Value, slot: int) -> None:
+        """Note the ``slot`` of the result of the step being lowered, if that runs exactly once a run."""
+        if len(self._live) <= self._groups + 1:
+            self.slot_of[value] = slot
 
     def dead(self, slots: Iterable[int]) -> list[int]:
         """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""
@@ -428,8 +422,8 @@ def runtime_constant(value: Any, in_order: bool = False) -> Any:
     return value
 
 
-def _directly(node: Node) -> bool:
-    """Whether a ufunc that is the kernel of ``node`` suits its operands."""
+def is_plain(node: Node) -> bool:
+    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
     return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
 
 
@@ -442,11 +436,3 @@ def _refusing(node: Node, deferred: Iterable[Node]) -> Kernel:
 
 def _move(_: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
     return lambda dead: move_step(ins[0], outs[0], dead)
-
-
-def _drop(slots: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        for s in slots:
-            frame[s] = None
-
-    return step

@@ -16,6 +16,7 @@ from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
 from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
+from irc.runtime.groups import Members
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
@@ -46,14 +47,27 @@ class Plan:
         code: the steps of the graph's top block.
         graph_inputs: the graph's inputs.
         slot_of: the slots of results of the top block that may be made in arrays that lie there.
+        groups: the members of fusion groups of the top block that a backend may compile.
     """
 
-    __slots__ = ("__weakref__", "_bound", "_lock", "_template", "_unread", "code", "graph_inputs", "name", "slot_of")
+    __slots__ = (
+        "__weakref__",
+        "_bound",
+        "_lock",
+        "_template",
+        "_unread",
+        "code",
+        "graph_inputs",
+        "groups",
+        "name",
+        "slot_of",
+    )
 
     def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
         self.graph_inputs: Sequence[Value] = ()
+        self.groups: dict[Node, Members] = {}
         self.slot_of: dict[Value, int] = {}
         self._template: Frame = [None]
         self._unread: list[tuple[int, Node]] = []
@@ -66,21 +80,24 @@ class Plan:
     def fill(self, graph: Graph, lowering: Lowering, code: Code) -> None:
         """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
         self.code, self._template, self._unread = code, lowering.template, lowering.unread
-        self.slot_of, self.graph_inputs = lowering.slot_of, graph.inputs
+        self.slot_of, self.groups, self.graph_inputs = lowering.slot_of, lowering.groups, graph.inputs
 
     @property
     def template(self) -> Frame:
         """The frame that runs start from: it has the constants; weights are read when it is first used."""
         if self._unread:
-            with self._lock:
-                for slot, node in self._unread:
-                    constants = self._bound.constants
-                    if node not in constants:
-                        constants[node] = runtime_constant(node.attributes["value"])
-                    self._template[slot] = constants[node]
-                # Last: a thread that sees none needs no lock, and after an error the next run tries again.
-                self._unread = []
+            self._read()
         return self._template
+
+    def _read(self) -> None:
+        with self._lock:
+            for slot, node in self._unread:
+                constants = self._bound.constants
+                if node not in constants:
+                    constants[node] = runtime_constant(node.attributes["value"])
+                self._template[slot] = constants[node]
+            # Last: a thread that sees none needs no lock, and after an error the next run tries again.
+            self._unread = []
 
     def run(self, inputs: Sequence[Any], counters: Counters | None = None, watch: Watch | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
@@ -107,11 +124,13 @@ class Plan:
         code = code or self.code
         if len(inputs) != len(code.params):
             raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
-        frame = (template or self.template).copy()
+        if self._unread:
+            self._read()
+        frame = (template or self._template).copy()
         frame[0] = run
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)
-        return [frame[s] for s in code.returns]
+        return list(map(frame.__getitem__, code.returns))
 
 
 def without_kernels(graph: Graph) -> list[Node]:

@@ -25,55 +25,37 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     return make(kernel, ins, outs[0], dead)
 
 
-def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool, otherwise: Step) -> Step:
-    """A step whose one result is made in the array that slot ``out`` holds, if it does; ``otherwise`` if not.
-
-    Runs in planned memory begin with arrays in such slots (`irc.runtime.arena`).
+def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool) -> Step:
+    """As `kernel_step`, for one result, which is made in the array that slot ``out`` holds.
 
     If the kernel is a ufunc, it is called ``directly``, or through the kernel, which chooses what suits its operands.
     """
     ufunc = ufunc_of(kernel) if directly else None
-    if ufunc is not None and len(ins) <= 2:
-        return (_placed_unary if len(ins) == 1 else _placed_binary)(ufunc, ins, out, dead, otherwise)
+    if ufunc is not None and not dead and len(ins) <= 2:
+        return _placed_unary(ufunc, ins, out) if len(ins) == 1 else _placed_binary(ufunc, ins, out)
 
     def step(frame: Frame) -> None:
-        place = frame[out]
-        if place is None:
-            otherwise(frame)
-            return
-        kernel(*[frame[s] for s in ins], out=place)
+        kernel(*[frame[s] for s in ins], out=frame[out])
         for s in dead:
             frame[s] = None
 
     return step
 
 
-def _placed_unary(ufunc: Callable[..., Any], ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+def _placed_unary(ufunc: Callable[..., Any], ins: Slots, out: int) -> Step:
     (x,) = ins
 
     def step(frame: Frame) -> None:
-        place = frame[out]
-        if place is None:
-            otherwise(frame)
-            return
-        ufunc(frame[x], place)
-        for s in dead:
-            frame[s] = None
+        ufunc(frame[x], frame[out])
 
     return step
 
 
-def _placed_binary(ufunc: Callable[..., Any], ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+def _placed_binary(ufunc: Callable[..., Any], ins: Slots, out: int) -> Step:
     x, y = ins
 
     def step(frame: Frame) -> None:
-        place = frame[out]
-        if place is None:
-            otherwise(frame)
-            return
-        ufunc(frame[x], frame[y], place)
-        for s in dead:
-            frame[s] = None
+        ufunc(frame[x], frame[y], frame[out])
 
     return step
 
@@ -83,6 +65,16 @@ def move_step(source: int, target: int, dead: Slots) -> Step:
 
     def step(frame: Frame) -> None:
         frame[target] = frame[source]
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def drop_step(dead: Slots) -> Step:
+    """A step that only empties ``dead``."""
+
+    def step(frame: Frame) -> None:
         for s in dead:
             frame[s] = None
 

@@ -51,7 +51,7 @@ def test_operands_are_written_over_in_planned_runs() -> None:
         given_ = feeds()
         kept = {name: x.copy() for name, x in given_.items()}
         results.append((model.run(given_)["y"], by_hand(**given_)))
-        assert model.counters.in_place == 7 and model.counters.planned == 0
+        assert (model.counters.in_place, model.counters.planned) == ((6, 7) if len(results) > 1 else (7, 0))
         for name, x in kept.items():
             np.testing.assert_array_equal(given_[name], x)
     for found, wanted in results:  # later runs change none of them
@@ -126,9 +126,9 @@ def test_profiles_tell_what_is_written_over() -> None:
         model.run(feeds())
     profile = model.profile(feeds())
     rows = {row.label: (row.in_place, row.fresh) for row in profile.by_node()}
-    assert list(rows.values()).count((1, 0)) == 7 and list(rows.values()).count((0, 1)) == 1
-    assert profile.counters.in_place == 7
-    assert profile.peak - profile.arena == 3 * 4 * 4
+    assert list(rows.values()).count((1, 0)) == 6 and list(rows.values()).count((0, 1)) == 2
+    assert profile.counters.in_place == 6
+    assert profile.least == 2 * 3 * 4 * 4
 
 
 def test_limits_change_nothing() -> None:

@@ -631,7 +631,13 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
     rng = np.random.default_rng(0)
     ours, others = ({v.name: rng.standard_normal(v.type.shape).astype(np.float32) for v in graph.inputs} for _ in "12")
     expected, expected_others = (CompiledModel(graph).run(feeds)["y"] for feeds in (ours, others))
-    for file, least in (("arena.py", 3), ("recurring.py", 1), ("convolution.py", 3), ("scratch.py", 3), ("plan.py", 3)):
+    for file, least in (
+        ("arena.py", 3),
+        ("recurring.py", 1 if runs < 2 else 0),
+        ("convolution.py", 3),
+        ("scratch.py", 3),
+        ("plan.py", 3),
+    ):
         for at in range(1, 1000):
             model, found = CompiledModel(graph), []
             for _ in range(runs):
@@ -682,4 +688,5 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
         np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"]))
         if not stopped:
             break
-    assert least < at < 999
+    # A kind that has just come is known without being looked up.
+    assert (0 if met > 1 and file == "recurring.py" else least) < at < 999

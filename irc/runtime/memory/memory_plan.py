@@ -13,7 +13,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 
 from irc.alias.classes import FOREIGN
 from irc.ir.functions import inner_graph
-from irc.ir.kinds import CONSTANT, IF
+from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
 from irc.ir.types import TensorType
@@ -179,11 +179,9 @@ class _Buffer:
         start: the turn of the first.
         end: the last turn in which one is in use.
         source: as of a `Place`.
-        leaves: whether an output is made in it in the end. It then has no place: each run allocates it in place of the
-            output, and the step that makes that finds the memory free.
     """
 
-    __slots__ = ("chain", "end", "form", "leaves", "source", "start")
+    __slots__ = ("chain", "end", "form", "source", "start")
 
     def __init__(self, form: Form, first: Value, start: int, end: int, source: int | None = None) -> None:
         self.form = form
@@ -191,7 +189,6 @@ class _Buffer:
         self.start = start
         self.end = end
         self.source = source
-        self.leaves = False
 
     @property
     def latest(self) -> Value:
@@ -250,8 +247,6 @@ class Planner:
                 read[of[value].form].append(value)
             form = self._form(node, forms)
             if form is None:
-                for buffer in self._leaving(node, read, turn, forms, of):
-                    buffer.leaves = True
                 continue
             value = node.output
             buffer = self._dying(node, read[form], of)
@@ -261,7 +256,7 @@ class Planner:
                 buffer.chain.append(value)
             buffer.end = self._last[self._storage.of(value)]
             made[value] = of[value] = buffer
-        plan = _pack({value: buffer for value, buffer in made.items() if not buffer.leaves})
+        plan = _pack(made)
         spans: dict[int, _Span] = {}
         for value, number in plan.place_of.items():
             place = plan.places[number]
@@ -319,32 +314,6 @@ class Planner:
         if form is None or self._storage.of(node.output) in self._kept:
             return None
         return form
-
-    def _leaving(
-        self,
-        node: Node,
-        read: Mapping[Form, list[Value]],
-        turn: int,
-        forms: Mapping[Value, Form],
-        of: Mapping[Value, _Buffer],
-    ) -> Iterator[_Buffer]:
-        """The buffers that ``node`` reads last and may make a value over that leaves the run."""
-        if self._kept.isdisjoint(map(self._storage.of, node.outputs)):
-            return
-        if node.blocks:
-            dying: dict[_Buffer, None] = {}
-            for value in map(self._resolved, self._touched(node)):
-                buffer = of.get(value)
-                if buffer is not None and buffer.latest is value and self._last[self._storage.of(value)] <= turn:
-                    dying[buffer] = None
-            # Where an output might be made over any of several, or a loop carries them, each run would allocate all.
-            made = [forms.get(v) for v in node.outputs] if node.kind == IF else []
-            alone = {form for form, count in Counter(b.form for b in dying if b.source is None).items() if count == 1}
-            yield from (b for b in dying if b.source is not None or (b.form in alone and b.form in made))
-        elif len(node.outputs) == 1 and node.output in self._placeable and node.output in forms:
-            buffer = self._dying(node, read[forms[node.output]], of)
-            if buffer is not None:
-                yield buffer
 
     def _dying(self, node: Node, read: list[Value], of: Mapping[Value, _Buffer]) -> _Buffer | None:
         """The buffer, of the last fit value in ``read``, that the result may overwrite; ``read`` is of one form."""
