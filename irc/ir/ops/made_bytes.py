@@ -15,6 +15,9 @@ import numpy as np
 
 from irc.ir.tensor import Tensor
 
+VIEW_BYTES = 128
+"""What a view takes beside the memory that it shows."""
+
 STRING_BYTES = 64
 """What a string takes beside its characters, and its place in an array."""
 

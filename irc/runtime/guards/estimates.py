@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.ir.ops.made_bytes import STRING_BYTES, made_bytes
+from irc.ir.ops.made_bytes import STRING_BYTES, VIEW_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
@@ -23,9 +23,6 @@ from irc.runtime.values import Array, is_array, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-VIEW_BYTES = 128
-"""What a view takes beside the memory that it shows."""
 
 WIDEST = 16
 """Bytes of the widest element type."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.made_bytes import VIEW_BYTES
 from irc.ir.storages import is_dense
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
@@ -313,7 +314,7 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
         return [part(x, axis, a, b) for a, b in zip(starts, [*where, None])]
     if where < 1:
         raise Error("IRC420", f"a tensor cannot be split into {where} parts")
-    check_size((where, *x.shape), x.dtype)
+    check_size((where, VIEW_BYTES), np.dtype(np.uint8))
     size, longer = divmod(total, where)
     ends = [(i + 1) * size + min(i + 1, longer) for i in range(where)]
     return _pieces(x, axis, ends)
