@@ -115,7 +115,8 @@ def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str
     words: dict[str, Any] = {name: given[name] for name in ("scale", "softcap") if given.get(name)}
     inputs = [query, key, value]
     has_mask, has_past, has_lengths = (i < len(types) and types[i] is not NONE for i in (_MASK, _PAST, _LENGTHS))
-    if has_mask or has_lengths or (has_past and given.get("is_causal")):
+    has_window = any(given.get(f"{side}_window_size", -1) >= 0 for side in ("left", "right"))
+    if has_mask or has_lengths or has_window or (has_past and given.get("is_causal")):
         inputs.append(bias)  # with a past, rows count from its end, and there may be more new keys than queries
     elif given.get("is_causal"):
         words["causal"] = "first"

@@ -16,7 +16,8 @@ from irc.ops import algebra
 from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
 from irc.ops.operator import trace
 from irc.runtime.kernels import halves
-from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.halves import HALF, narrowed, widened
+from irc.runtime.kernels.primitives import UNLESS_HALF
 from irc.runtime.kernels.programs import Program, compiled, evaluate, flat
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.scratch import scratch
@@ -101,6 +102,8 @@ def _of_one(program: Program) -> _Compute:
     call, arguments, _ = program.steps[0]
     if len(program.steps) == 1 and arguments == ("x0", "k0") and not isinstance(call, np.ufunc):
         constant = program.constants[0]
+        if constant.dtype != HALF:
+            call = getattr(call, UNLESS_HALF, call)
 
         def compute(x: Array, out: Array | None) -> Array:
             return call(x, constant, out)

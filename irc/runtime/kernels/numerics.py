@@ -47,9 +47,10 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     def function(x: Array, bound: Array, out: Array | None = None) -> Array:
         is_large = x.size >= WORTH_FILLING and not bound.ndim and x.dtype == bound.dtype
         if not is_large or not (x.flags.c_contiguous and (out is None or out.flags.c_contiguous)):
-            if out is None or kept[x.dtype] != 1:
-                return np.asarray(pair(x, bound, out))
-            return ufunc(bound, x, out=out)
+            if kept[x.dtype] == 1:  # as `pair`, without the call of it
+                result = ufunc(bound, x, out=out, order="C")
+                return result if result.__class__ is np.ndarray else np.asarray(result)
+            return np.asarray(pair(x, bound, out))
         found = np.empty(x.shape, x.dtype) if out is None else out
         filled = _filled(x.dtype, bound.tobytes())
         source, target, whole = x.reshape(-1), found.reshape(-1), x.size // FILLED * FILLED

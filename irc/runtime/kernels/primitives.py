@@ -55,6 +55,10 @@ def _of_truth_values(ufunc: Implementation) -> Implementation:
     return run
 
 
+UNLESS_HALF = "unless_half"
+"""Attribute of implementations that look for float16: what they call for all other types."""
+
+
 def bound_of_halves(ufunc: np.ufunc, compute: Implementation) -> Implementation:
     """``compute``, `numerics.bounded` by ``ufunc``, or of many float16 numbers what is quicker."""
     halves = of_halves(ufunc)
@@ -63,6 +67,7 @@ def bound_of_halves(ufunc: np.ufunc, compute: Implementation) -> Implementation:
     def run(x: Array, bound: Array, out: Array | None = None) -> Array:
         return halves(x, bound, out=out) if x.size >= MANY and bound.dtype == HALF else compute(x, bound, out)
 
+    setattr(run, UNLESS_HALF, compute)
     return run
 
 
