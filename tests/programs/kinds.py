@@ -14,7 +14,8 @@ KEYS = ("a", "b")
 
 @dataclass(frozen=True)
 class Tens:
-    """A tensor; ``frozen``: it may be read-only memory, or repeat elements, so that nothing may write into it."""
+    """A tensor; ``frozen``: it may be read-only memory, repeat elements or lie backwards: nothing may write into it, or
+    look at its strides."""
 
     dtype: DType
     shape: tuple[int, ...]

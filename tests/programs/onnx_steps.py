@@ -188,8 +188,9 @@ def slice_(m: Maker) -> None:
     whole = [(0, n, 1), (0, 1 << 40, 1), (-n, 1 << 62, 1), (-1, -(1 << 40), -1)]
     start, end, step = m.pick(whole) if m.flip() else (m.below(n), m.between(-n, n + 1), m.between(1, 2))
     shape[axis] = len(range(*slice(start, None if step < 0 else end, step).indices(n)))
-    if shape[axis]:
-        _view(m, "Slice", x, [m.shape_constant([v]) for v in (start, end, axis, step)], shape)
+    if shape[axis]:  # what lies backwards has too few elements behind its first one for views by strides
+        bounds = [m.shape_constant([v]) for v in (start, end, axis, step)]
+        _view(m, "Slice", x, bounds, shape, frozen=step < 0)
 
 
 def expand(m: Maker) -> None:
