@@ -67,6 +67,11 @@ def _difference(kind: str, arguments: list[Any]) -> str:
     return ""
 
 
+TORCHS = ("INTERNAL ASSERT", "RuntimeError: start out of range (expected to be in range of [0, 0], but got 1)")
+"""What PyTorch says where it cannot say what is wrong, and where `diff` of an axis of size 0, which it takes without
+``out``, looks for a second position there."""
+
+
 def check(name: str, row: Schema) -> int:
     """How many calls were compared with outs of all types."""
     done = 0
