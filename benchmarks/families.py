@@ -253,24 +253,18 @@ def sequences(n: int, t: str) -> Lines:
 
 def shift(n: int, t: str) -> Lines:
     """A loop in which n / 2 tensors move on by one place in each iteration, beside a list."""
-    count = range(n // 2)
-    yield f"graph(%x : {t}, %n : int, %l : Tensor[]):"
-    yield "  %true : bool = prim::Constant[value=1]()"
-    for i in count:
-        yield f"  %a{i} : {t} = aten::neg(%x)"
-    results, carried = (", ".join(f"%{name}{i} : {t}" for i in count) for name in "ru")
-    yield f"  {results} = prim::Loop(%n, %true, {', '.join(f'%a{i}' for i in count)})"
-    yield f"    block0(%i : int, {carried}):"
-    for i in count:
-        yield f"      %b{i} : {t} = aten::t(%u{i})"
-    yield f"      -> (%true, {', '.join(f'%b{min(i + 1, count[-1])}' for i in count)})"
-    yield "  return (%r0)"
+    return _shifting(n, t, "aten::t", ", %l : Tensor[]")
 
 
 def shift_written(n: int, t: str) -> Lines:
     """A loop in which n / 2 tensors are written, and move on by one place in each iteration."""
+    return _shifting(n, t, "aten::relu_")
+
+
+def _shifting(n: int, t: str, operator: str, more: str = "") -> Lines:
+    """A loop in which n / 2 tensors move on by one place in each iteration, through ``operator``."""
     count = range(n // 2)
-    yield f"graph(%x : {t}, %n : int):"
+    yield f"graph(%x : {t}, %n : int{more}):"
     yield "  %true : bool = prim::Constant[value=1]()"
     for i in count:
         yield f"  %a{i} : {t} = aten::neg(%x)"
@@ -278,7 +272,7 @@ def shift_written(n: int, t: str) -> Lines:
     yield f"  {results} = prim::Loop(%n, %true, {', '.join(f'%a{i}' for i in count)})"
     yield f"    block0(%i : int, {carried}):"
     for i in count:
-        yield f"      %b{i} : {t} = aten::relu_(%u{i})"
+        yield f"      %b{i} : {t} = {operator}(%u{i})"
     yield f"      -> (%true, {', '.join(f'%b{min(i + 1, count[-1])}' for i in count)})"
     yield "  return (%r0)"
 

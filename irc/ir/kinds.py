@@ -54,9 +54,6 @@ ATTENTION = "irc::attention"
 MATMUL = "onnx::MatMul"
 """A product of matrices, or of a batch of them."""
 
-RESHAPE = "onnx::Reshape"
-"""The same elements, in the same order, as another shape."""
-
 PRIM_LOOP, ONNX_LOOP, SCAN = "prim::Loop", "onnx::Loop", "onnx::Scan"
 
 LOOPS = frozenset([PRIM_LOOP, ONNX_LOOP, SCAN])

@@ -147,11 +147,6 @@ class Tensor:
         return self._load is not None and not self._transient
 
     @property
-    def is_transient(self) -> bool:
-        """Whether what `peek` returns is only a view of something that may change."""
-        return self._load is not None and self._transient
-
-    @property
     def scalar(self) -> Array:
         """The element of a splat, or of a one-element tensor, as a 0-d array."""
         if self._scalar is not None:
@@ -191,10 +186,6 @@ class Tensor:
         """The contents as by `numpy`, but without keeping them loaded: for a single look."""
         load = self._load
         return self.numpy() if load is None else load()
-
-    def move(self, array: Array) -> None:
-        """Keep the contents in ``array``, which has the same ones: what they were in until now is freed."""
-        self._array, self._load = _read_only(array), None
 
     def sample(self) -> Hashable:
         """The bits of a few elements, the same ones for each tensor of this shape: if they differ, contents do."""

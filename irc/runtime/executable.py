@@ -222,7 +222,7 @@ class Executable:
         positions = frozenset(path[0] for path in (*map(self._path, outputs), *keep))
         part = parts.get(positions)
         if part is None:
-            part = parts[positions] = self._part(part_for(self._graph, positions), options=self.options)
+            part = parts[positions] = self._part(part_for(self._graph, positions))
         return part
 
     def _signature(

@@ -17,7 +17,9 @@ import torch
 from irc.ir import types
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
-from tests.differential.recipes import RECIPES
+from tests.differential.recipes import recipes
+
+_RECIPES = recipes()
 
 DTYPES = {
     torch.float32: 40,
@@ -54,7 +56,7 @@ def arguments(row: Schema, rng: random.Random) -> list[Any]:
     name = row.name.removeprefix("aten::")
     stem = name.removesuffix("_")
     overloaded = f"{name}.{row.overload}"
-    recipe = RECIPES.get(f"{row.name}.{row.overload}".rstrip("."))
+    recipe = _RECIPES.get(f"{row.name}.{row.overload}".rstrip("."))
     made = FITTING.get(overloaded) or FITTING.get(name) or FITTING.get(stem)
     if not any(_holds_tensors(a.type) for a in row.arguments):
         made = None

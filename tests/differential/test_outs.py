@@ -67,11 +67,6 @@ def _difference(kind: str, arguments: list[Any]) -> str:
     return ""
 
 
-TORCHS = ("INTERNAL ASSERT", "start out of range")
-"""What PyTorch says where it cannot say what is wrong, and where `diff` of an axis of size 0, which it takes without
-``out``, looks for further positions there."""
-
-
 def check(name: str, row: Schema) -> int:
     """How many calls were compared with outs of all types."""
     done = 0

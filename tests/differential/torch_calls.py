@@ -12,7 +12,7 @@ import torch
 from irc.ir import types
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import ListType, OptionalType, TensorType, Type
-from tests.differential.recipes import RECIPES
+from tests.differential.recipes import recipes
 
 IMPOSSIBLE = (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError)
 """What torch raises for arguments that do not go together."""
@@ -62,7 +62,7 @@ _LISTS = {
 
 def calls(schema: Schema, rng: random.Random) -> Iterator[list[Any]]:
     """Endless arguments, which may or may not be possible."""
-    recipe = RECIPES.get(f"{schema.name}.{schema.overload}".rstrip("."))
+    recipe = recipes().get(f"{schema.name}.{schema.overload}".rstrip("."))
     while True:
         yield recipe() if recipe else _Arguments(rng).of(schema)
 

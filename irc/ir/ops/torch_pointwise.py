@@ -25,10 +25,6 @@ def keeps_float_type(node: Node) -> bool:
     return node.kind in _KEEP_FLOAT_TYPE and is_elementwise(node)
 
 
-POWERS = frozenset(["aten::float_power", "aten::ldexp", "aten::pow", "onnx::Pow"])
-"""Pointwise operators whose second operand is an exponent: kernels look at how many of these there are."""
-
-
 def is_elementwise(node: Node) -> bool:
     """Whether ``node`` is pointwise on tensors, which broadcast as in NumPy, whichever standard or package it is of."""
     if node.kind not in TORCH_POINTWISE:

@@ -175,25 +175,20 @@ class _Buffer:
 
     Attributes:
         form: the form of all of them.
-        chain: the values so far.
+        latest: the value that is in it.
         start: the turn of the first.
         end: the last turn in which one is in use.
         source: as of a `Place`.
     """
 
-    __slots__ = ("chain", "end", "form", "source", "start")
+    __slots__ = ("end", "form", "latest", "source", "start")
 
     def __init__(self, form: Form, first: Value, start: int, end: int, source: int | None = None) -> None:
         self.form = form
-        self.chain = [first]
+        self.latest = first
         self.start = start
         self.end = end
         self.source = source
-
-    @property
-    def latest(self) -> Value:
-        """The value that is in it."""
-        return self.chain[-1]
 
 
 class Planner:
@@ -253,7 +248,7 @@ class Planner:
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
             else:
-                buffer.chain.append(value)
+                buffer.latest = value
             buffer.end = self._last[self._storage.of(value)]
             made[value] = of[value] = buffer
         plan = _pack(made)

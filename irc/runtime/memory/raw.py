@@ -16,15 +16,15 @@ def aligned(count: int) -> int:
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 
-def aligned_bytes(count: int, alignment: int = ALIGNMENT) -> Array:
-    """``count`` bytes at a multiple of ``alignment``, with any contents; of 0 bytes, no memory.
+def aligned_bytes(count: int) -> Array:
+    """``count`` bytes at a multiple of `ALIGNMENT`, with any contents; of 0 bytes, no memory.
 
     Raises:
         Error: IRC403 if there is not so much memory.
     """
     try:
-        memory = np.empty(count + alignment if count else 0, np.uint8)
+        memory = np.empty(count + ALIGNMENT if count else 0, np.uint8)
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}") from None
-    start = -memory.ctypes.data % alignment
+    start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + count]
