@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
 RUNTIME = (
     *("values", "layouts", "operands", "arguments", "results"),
-    *("bounds", "recurring"),
+    *("bounds", "plan_cache"),
     "kernels",
     *("foreign", "binding"),
     *("execution", "steps"),

@@ -23,8 +23,8 @@ from irc.runtime.groups import subgraph_of
 from irc.runtime.memory.fixed_shapes import own_groups
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.plan_cache import PlanCache
 from irc.runtime.planned_steps import compiled_code, planned_code
-from irc.runtime.recurring import Recurring
 from irc.runtime.values import Array, is_array
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self._lowerer = lowerer
-        self._kinds: Recurring[dict[Value, Form] | _Planned | None] = Recurring(BUDGET, KINDS)
+        self._kinds: PlanCache[dict[Value, Form] | _Planned | None] = PlanCache(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
@@ -188,9 +188,9 @@ class PlannedRuns:
         """The plan for runs of ``kind`` and, if there is none, whether this run is to be recorded."""
         with self._lock:
             try:
-                found = self._kinds.find(kind)
+                found = self._kinds.get(kind)
             except KeyError:
-                return None, self._kinds.is_worth_it(kind, new=self._watched < KINDS)
+                return None, self._kinds.admits(kind, new=self._watched < KINDS)
             if isinstance(found, dict):
                 with no_collection():
                     found = self._plan(kind, found)
@@ -199,7 +199,7 @@ class PlannedRuns:
 
     def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None, nbytes: int) -> None:
         with self._lock:
-            self._kinds.keep(kind, known, _KIND_BYTES + nbytes)
+            self._kinds.put(kind, known, _KIND_BYTES + nbytes)
             self._watched = sum([isinstance(found, dict) for found in self._kinds.made()])
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:

@@ -252,7 +252,7 @@ def _sharing(threads: int | None) -> Share:
     number = usable_processors() if threads is None else threads
     if number == 1:
         return in_turn
-    return lambda pieces, piece: workers.share(lambda: piece, pieces, number)
+    return partial(workers.share, threads=number)
 
 
 def _names(names: Iterable[str], what: str, code: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, types
 from irc.ir.ops import register
-from irc.runtime import arena, outputs, recurring
+from irc.runtime import arena, outputs, plan_cache
 from irc.runtime.execution import Counters
 from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
@@ -633,7 +633,7 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
     expected, expected_others = (CompiledModel(graph).run(feeds)["y"] for feeds in (ours, others))
     for file, least in (
         ("arena.py", 3),
-        ("recurring.py", 1 if runs < 2 else 0),
+        ("plan_cache.py", 1 if runs < 2 else 0),
         ("convolution.py", 3),
         ("scratch.py", 3),
         ("plan.py", 3),
@@ -654,13 +654,13 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
         assert least < at < 999
 
 
-@pytest.mark.parametrize(("file", "least"), [("arena.py", 5), ("recurring.py", 1)])
+@pytest.mark.parametrize(("file", "least"), [("arena.py", 5), ("plan_cache.py", 1)])
 @pytest.mark.parametrize("met", [0, 1, 2, 3])
 def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(
     met: int, file: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arena, "BUDGET", 0)
-    monkeypatch.setattr(recurring, "PAUSE", 0)
+    monkeypatch.setattr(plan_cache, "PAUSE", 0)
     graph = graph_of("""
     graph(%x : Float(N)):
       %a : Float(N) = onnx::Neg(%x)
@@ -689,4 +689,4 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
         if not stopped:
             break
     # A kind that has just come is known without being looked up.
-    assert (0 if met > 1 and file == "recurring.py" else least) < at < 999
+    assert (0 if met > 1 and file == "plan_cache.py" else least) < at < 999

@@ -14,7 +14,6 @@ that must clean up afterwards contains no such loop, but calls functions that do
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Callable
 from itertools import count
@@ -34,7 +33,7 @@ class Pool:
     """Threads that wait for work, started when first needed. They never keep the process from ending."""
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._threads: list[Thread] = []
         self._lock = RLock()
 
@@ -58,146 +57,101 @@ class Pool:
         """Have a worker call ``task``, which must not raise, as soon as one is free."""
         self._waiting.put(task)
 
-    def close(self) -> None:
-        """End all threads, each after what it is doing; they are started again when work comes."""
-        with self._lock:
-            for _ in self._threads:
-                self._waiting.put(None)
-            for thread in self._threads:
-                thread.join(timeout=1)  # they are daemons: one that does not end delays nothing for long
-            self._threads.clear()
 
-
-def _serve(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
+def _serve(waiting: SimpleQueue[Callable[[], None]]) -> None:
     with np.errstate(all="ignore"):  # as around the run whose work this is; the setting is each thread's own
-        while (task := waiting.get()) is not None:
-            task()
-            del task  # not kept while waiting: it holds the arrays of a run
+        while True:
+            waiting.get()()  # not kept in a variable: it holds the arrays of a run
 
 
-class Crew:
+class _Crew:
     """The thread that has the work, and workers that help it until the work is done.
 
-    A waiting thread has a *gate* of its own, a lock that another thread opens. `threading.Condition` does the same, but
-    in Python: an interrupt in the middle of it leaves its lock taken, or releases it twice. The interpreter looks for
+    The thread waits for the helpers at a lock that the last of them opens. `threading.Condition` does the same, but in
+    Python: an interrupt in the middle of it leaves its lock taken, or releases it twice. The interpreter looks for
     interrupts neither between taking a lock of C's and the body of its `with`, nor between the body and releasing it.
-
-    Attributes:
-        failure: the first exception raised on any of the threads; no thread should go on after it.
-        lock: to be held while changing shared state, but not while waiting or calling anything that may take long.
+    (Only the main thread is interrupted: a helper never is.)
     """
 
-    def __init__(self) -> None:
-        self.failure: BaseException | None = None
-        self.lock = Lock()
-        self._gates: list[Lock] = []
-        self._work: Callable[[], None] | None = None
+    def __init__(self, pieces: int, piece: Piece) -> None:
+        self._pieces = pieces
+        self._piece = piece
+        self._take = count().__next__  # taking a number is atomic
+        self._failure: BaseException | None = None  # no thread goes on after it
+        self._lock = Lock()
+        self._is_closed = False
         self._helpers = 0
+        self._gate: Lock | None = None  # locked while the thread waits for the last helper
 
-    def gate(self) -> Lock:
-        """A gate: acquire it, without the lock, to wait until shared state has changed. (Call this with the lock.)"""
-        gate = Lock()
-        gate.acquire()
-        self._gates.append(gate)
-        return gate
-
-    def wake(self) -> None:
-        """Open all gates: shared state has changed. (Call this with the lock.)"""
-        for gate in self._gates:  # forgotten once all are open: after an interrupt here, they are opened again
-            if gate.locked():
-                gate.release()
-        self._gates = []
-
-    def run(self, work: Callable[[], None], threads: int) -> None:
-        """Call ``work`` on up to ``threads`` threads, this one included; return when all of them are done.
-
-        Raises:
-            BaseException: the failure, or an interrupt: no worker may still use memory that is handed out afterwards.
-        """
-        self._work = work
-        helpers = min(threads, MOST) - 1
+    def run(self, helpers: int) -> None:
+        """Do the work with up to so many ``helpers``; return when none of them works any more."""
         try:
             if helpers > 0:
                 workers = pool(helpers)
                 for _ in range(min(helpers, workers.size)):
                     workers.submit(self._help)
-            self._attempt(work)
+            self._work()
         finally:
             self._end()
-        if self.failure is not None:
-            raise self.failure
+        if self._failure is not None:
+            raise self._failure
 
     def _help(self) -> None:
-        with self.lock:
-            work = self._work
-            if work is None:
+        with self._lock:
+            if self._is_closed:
                 return
             self._helpers += 1
-        self._attempt(work)
-        with self.lock:
+        self._work()
+        with self._lock:
             self._helpers -= 1
-            self.wake()
+            if not self._helpers and self._gate is not None:
+                self._gate.release()
+                self._gate = None
 
-    def _attempt(self, work: Callable[[], None]) -> None:
+    def _work(self) -> None:
         try:
-            work()
+            self._take_pieces()
         except BaseException as error:
-            self.fail(error)
+            self._failure = self._failure or error
+
+    def _take_pieces(self) -> None:
+        while self._failure is None and (number := self._take()) < self._pieces:
+            self._piece(number)
 
     def _end(self) -> None:
-        """Return only when no other thread works any more, whatever interrupts that."""
+        """Return only when no helper works any more, whatever interrupts that."""
         while True:
             try:
                 for _ in iter(self._is_over, True):
                     pass
             except BaseException as error:  # in between two calls
-                self.failure = self.failure or error
+                self._failure = self._failure or error
             else:
                 return
 
     def _is_over(self) -> bool:
         """Let no worker begin any more, and wait for those that have begun; False if the caller is to ask again."""
         try:
-            with self.lock:
-                self._work = None
-                if self.failure is not None:
-                    self.wake()
+            with self._lock:
+                self._is_closed = True
                 if not self._helpers:
                     return True
-                gate = self.gate()
+                gate = Lock()
+                gate.acquire()
+                self._gate = gate  # locked: whatever interrupts this, a helper may open it
             gate.acquire()
         except BaseException as error:  # an interrupt; nothing that another one could interrupt is called here
-            self.failure = self.failure or error
+            self._failure = self._failure or error
         return False
 
-    def fail(self, error: BaseException) -> None:
-        """Record the first failure, and wake all waiting threads."""
-        with self.lock:
-            if self.failure is None:
-                self.failure = error
-            self.wake()
 
-
-def share(start: Callable[[], Piece], pieces: int, threads: int) -> None:
-    """Do ``pieces`` pieces of work on up to ``threads`` threads, this one included.
-
-    Args:
-        start: called once on each thread that takes part; returns the function that does a piece there, with memory of
-            its own, say.
-        pieces: how many; each is done once, in any order.
-        threads: how many threads at most.
+def share(pieces: int, piece: Piece, threads: int) -> None:
+    """Call ``piece`` with each number below ``pieces``, in any order, on up to ``threads`` threads, this one included.
 
     Raises:
-        BaseException: the exception of a piece. No piece runs any more then, and not all have run.
+        BaseException: what a piece raised, or an interrupt. No piece runs any more then, and not all have run.
     """
-    crew, take = Crew(), count().__next__  # taking a number is atomic
-
-    def work() -> None:
-        piece = start()
-        while crew.failure is None and (number := take()) < pieces:
-            piece(number)
-
-    crew.run(work, min(threads, pieces))
+    _Crew(pieces, piece).run(min(threads, pieces, MOST) - 1)
 
 
 _shared = Pool()
@@ -216,6 +170,5 @@ def _forget() -> None:
     _shared = Pool()
 
 
-atexit.register(lambda: _shared.close())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -1,4 +1,4 @@
-"""What is made for kinds of runs, and kept because they may come again.
+"""A cache of what is made for kinds of runs, which may come again.
 
 The oldest does not simply make way: of more kinds than there is room for, which come in turn, each would be thrown out
 just before it comes again, and everything made anew for ever.
@@ -7,7 +7,8 @@ just before it comes again, and everything made anew for ever.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import dataclass
 from threading import RLock
 from typing import Generic, TypeVar
 
@@ -21,16 +22,14 @@ PAUSE = 64
 long as 4 to 13 runs on small arrays: where kinds come at random, that must not be most of the work."""
 
 
+@dataclass(slots=True)
 class _Entry(Generic[Made]):
-    __slots__ = ("cost", "last", "made")
-
-    def __init__(self, made: Made, cost: int, last: int) -> None:
-        self.made = made
-        self.cost = cost
-        self.last = last  # when the kind came last
+    made: Made
+    cost: int
+    last: int  # when the kind came last
 
 
-class Recurring(Generic[Made]):
+class PlanCache(Generic[Made]):
     """What was made for kinds that may come again. Several threads may use it at once.
 
     When there is no more room, a kind takes the place of the one that has not come for longest, if it has come twice
@@ -61,7 +60,7 @@ class Recurring(Generic[Made]):
         """All that is kept; that of the kind that came last is the last."""
         return [entry.made for entry in list(self._kept.values())]
 
-    def find(self, kind: Hashable) -> Made:
+    def get(self, kind: Hashable) -> Made:
         """What is kept for ``kind``, which comes now; KeyError if nothing is."""
         with self._lock:
             self._now += 1
@@ -70,24 +69,8 @@ class Recurring(Generic[Made]):
             self._kept.move_to_end(kind)  # KeyError too: at any line, a signal handler may make runs that throw it out
             return entry.made
 
-    def get(self, kind: Hashable, make: Callable[[], Made], cost: Callable[[Made], int]) -> Made:
-        """What is kept for ``kind``, which comes now, or else what ``make`` returns, which is kept if that is worth it.
-
-        Args:
-            kind: the kind.
-            make: what it raises goes to the caller, and nothing is kept.
-            cost: says what keeping that costs.
-        """
-        try:
-            return self.find(kind)
-        except KeyError:
-            made = make()
-        if self.is_worth_it(kind):
-            self.keep(kind, made, cost(made))
-        return made
-
-    def is_worth_it(self, kind: Hashable, new: bool = True) -> bool:
-        """Whether to make something for ``kind``, which has come now and for which nothing is kept.
+    def admits(self, kind: Hashable, new: bool = True) -> bool:
+        """Whether to make something for ``kind``, which has come now and for which nothing is cached.
 
         Args:
             kind: the kind.
@@ -105,7 +88,7 @@ class Recurring(Generic[Made]):
                     self._met.popitem(last=False)
             return found
 
-    def keep(self, kind: Hashable, made: Made, cost: int) -> None:
+    def put(self, kind: Hashable, made: Made, cost: int) -> None:
         """Keep ``made`` for ``kind``, which has come now, and of the others those that there is room for."""
         with self._lock:
             self._kept.pop(kind, None)  # to the end
