@@ -175,7 +175,7 @@ class Executable:
             profiler.start(self._graph, values, counters)
         if held.loan is not None:
             donated = self._inputs.places(held.lent)
-        run = Run(counters, guard or profiler, threads or self.options.threads)
+        run = Run(counters, guard or profiler, threads or self.options.threads, again=held is not NOTHING)
         if self.state.changes:
             compute = partial(self._compute, guard, share, values, run, donated, wanted, held)
             results, kept = self.state.turn(compute)

@@ -115,12 +115,14 @@ class Run:
         watch: what follows the run step by step, or None.
         threads: how many threads may work at it; None: as many as pay.
         arena: what owns the memory in which results are placed; a result that has no place must not be made there.
+        again: whether what it appends to will be appended to again, in the next step of a session.
     """
 
     counters: Counters
     watch: Watch | None = None
     threads: int | None = None
     arena: Any = NOWHERE
+    again: bool = False
 
 
 class Code:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import irc
 from irc.errors import Error
 from irc.runtime.guards.limits import Limits
 from irc.runtime.memory.growable import GrowableArray
@@ -261,10 +262,50 @@ def test_read_only_memory_is_copied_and_gets_no_reserve():
     view.flags.writeable = False
     both, in_place = append(view, f32(3), 0)
     assert not in_place
-    room = room_of(both)
-    assert room is not None
-    assert room.capacity == 3
+    assert both.base is None and both.flags.owndata, "it is what np.concatenate gives"
     assert both.flags.writeable
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "int64", ml_dtypes.bfloat16])
+def test_what_a_run_may_not_write_to_is_joined_as_by_concat(axis, dtype):
+    """Nobody will append to the result again, as far as is known: it needs no reserve, and no room to have some in."""
+    model = CompiledModel(
+        graph_of(f"graph(%a : Tensor, %b : Tensor):\n  %c = irc::append_[axis={axis}](%a, %b)\n  return (%c)")
+    )
+    past = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    for passed in (past, np.asfortranarray(past), past[::-1], GrowableArray(past, axis, 9), past[:0]):
+        array = np.asarray(passed)
+        new = array[(slice(None),) * axis + (slice(0, 1),)]
+        for _ in range(2):
+            out = model.run({"a": passed, "b": new})["c"]
+            np.testing.assert_array_equal(out, np.concatenate([array, new], axis))
+            assert (out.base is None, out.flags.c_contiguous, out.flags.writeable) == (True, True, True)
+            assert (model.counters.in_place, model.counters.copies, model.counters.copied_bytes) == (0, 1, array.nbytes)
+
+
+def test_of_what_a_run_may_not_write_to_only_the_result_takes_memory():
+    model = CompiledModel(graph_of(APPEND))
+    feeds = {"past": np.ones((1000, 2), np.float32), "x": f32([2, 2])}
+    assert model.run(feeds, limits=Limits(bytes=8 * 1001 + 8 * 1001))["present"].shape == (1001, 2)
+    with pytest.raises(Error) as caught:
+        model.run(feeds, limits=Limits(bytes=8 * 1000))
+    assert caught.value.code == "IRC442"
+
+
+@pytest.mark.parametrize("prompt", [3, 7, 100])
+def test_a_session_moves_a_cache_once_in_its_length(prompt):
+    """The first step that appends to it makes reserve at once."""
+    session = irc.Session(CompiledModel(graph_of(APPEND)), {"past": "present"})
+    capacity = 0
+    for length in range(prompt + 1, 10 * prompt):
+        start = {"past": np.zeros((prompt, 2), np.float32)} if length == prompt + 1 else {}
+        out = session.run({"x": np.full((1, 2), length, np.float32), **start})["present"]
+        np.testing.assert_array_equal(out[prompt:, 0], np.arange(prompt + 1, length + 1))
+        is_full = length > capacity
+        assert session.counters.copied_bytes == is_full * 8 * (length - 1)
+        if is_full:
+            capacity = 2 * (length - 1)
 
 
 def test_memory_is_freed_without_the_collector():

@@ -40,12 +40,12 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
 
     Shapes that come from data are checked here before anything is allocated.
     """
-    sizes = tuple(int(s) for s in shape)
-    if any(s < 0 for s in sizes):
+    sizes = tuple(map(int, shape))
+    if sizes and min(sizes) < 0:
         raise Error("IRC422", f"a size is negative in the shape {list(sizes)}")
     if len(sizes) > MAX_RANK:
         raise Error("IRC422", f"a tensor would have {len(sizes)} dimensions; at most {MAX_RANK} are possible")
-    size = math.prod(s for s in sizes if s) * dtype.itemsize  # NumPy counts axes of an empty array, too
+    size = (math.prod(sizes) or math.prod(filter(None, sizes))) * dtype.itemsize  # of an empty array, too, NumPy counts
     if size > MAX_BYTES:
         raise Error("IRC422", f"a tensor of shape {list(sizes)} would take more than {MAX_BYTES >> 30} GiB")
     if CURRENT.scope.guard is not None and 0 not in sizes:

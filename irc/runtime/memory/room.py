@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.execution import Counters, Frame, Slots, Step, label
-from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
+from irc.runtime.bounds import CURRENT
+from irc.runtime.execution import Frame, Run, Slots, Step, label
+from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, c_order, check_size
 from irc.runtime.memory.raw import aligned_bytes
 from irc.runtime.memory.references import is_shown_alone
 
@@ -63,17 +65,14 @@ class Room:
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], axis: int) -> None:
         shape = check_size(shape, dtype)
-        count = 1
-        for size in shape:
-            count *= size
         # It holds no view whose base it is: that would be a cycle, which only the collector frees.
-        self._whole: Array = aligned_bytes(count * dtype.itemsize).view(dtype).reshape(shape)
+        self._whole: Array = aligned_bytes(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
         self.__array_interface__ = self._whole.__array_interface__
         self._before = (_ALL,) * axis
         self._around = shape[:axis], shape[axis + 1 :]
         self._fits: tuple[int, ...] | None = None
         self._dtype = self._whole.dtype
-        self._is_raw = np.asarray(self).dtype != self._dtype  # NumPy's array interface does not know all element types
+        self._is_raw = dtype.isbuiltin != 1  # NumPy's array interface does not know the element types of other packages
         self.axis = axis
         self.capacity = shape[axis]
         self.used = 0
@@ -83,14 +82,16 @@ class Room:
         self._begin = 0  # where it begins
 
     def first(self, parts: Sequence[Array]) -> Array:
-        """Put ``parts``, one after the other, into an empty room; a view of them."""
-        view: Array = np.asarray(self)[(*self._before, slice(0))].view(self._dtype)
-        self._latest = ref(view)
-        for part in parts:
-            longer = self.extend(view, part)
-            assert longer is not None, "the room was made for the parts"
-            view = longer
-        return view
+        """Put ``parts``, which fit together, into the empty room, one after the other; return a view of them."""
+        axis = self.axis
+        end = sum([part.shape[axis] for part in parts])
+        place = (*self._before, slice(end))
+        np.concatenate(parts, axis, out=self._whole[place])
+        both: Array = np.asarray(self)[place]
+        if self._is_raw:
+            both = both.view(self._dtype)
+        self._latest, self.used = ref(both), end
+        return both
 
     def extend(self, old: Array, new: Array) -> Array | None:
         """Write ``new`` behind ``old``; return a view of both.
@@ -208,14 +209,10 @@ def is_append_only(value: Any) -> bool:
 def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     """``old`` and then ``new`` along ``axis``, as by Concat, and whether ``old`` stayed where it is.
 
-    Nothing that ``old``, or any other array, shows is changed. If ``old``
-    cannot stay, both are copied: into a room of twice its length if it was in
-    a room that its holder may write to, else into a room without reserve, which
-    the next append then leaves.
+    Nothing that ``old``, or any other array, shows is changed. If ``old`` cannot stay, the result is as of `moved`.
 
     Raises:
-        Error: IRC403 if there is not enough memory; IRC421 if the shapes or element types do not fit together; IRC422
-            if the result would be larger than any may be.
+        Error: as `moved`.
     """
     axis = axis_in(axis, old.ndim)
     room = room_of(old)
@@ -224,28 +221,51 @@ def append(old: Array, new: Array, axis: int) -> tuple[Array, bool]:
     return moved(old, new, axis), False
 
 
-def moved(old: Array, new: Array, axis: int) -> Array:
-    """``old`` and then ``new`` in new memory, as `append` says, with the same errors."""
-    parts: Sequence[Array] = old, new
-    around, others = ((x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in parts)
-    if around != others and old.ndim == new.ndim:
-        parts = adding(parts, axis)
-    if old.dtype != new.dtype or (around != others and len(parts) == 2):
+def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
+    """``old`` and then ``new`` along ``axis``, counted from the front, in new memory.
+
+    It is a room for twice the positions of ``old`` where that is in a room that may be appended to; and where that is
+    longer than the result, if ``old`` may be written to, so that it is the run's, or if the result will be extended
+    ``again``. Else both are joined as by Concat.
+
+    Raises:
+        Error: IRC403 if there is not enough memory; IRC421 if the shapes or element types do not fit together; IRC422
+            if the result would be larger than any may be.
+    """
+    if old.dtype != new.dtype or len(old.shape) != len(new.shape):
         raise mismatch(old, new, axis)
-    if old.dtype.hasobject:  # strings are references, which raw memory cannot hold
-        return np.concatenate(parts, axis)
-    length = old.shape[axis] + new.shape[axis]
-    row = old.itemsize
-    for size in (*parts[0].shape[:axis], *parts[0].shape[axis + 1 :]):
-        row *= size
-    room = room_of(old)
-    own = room is not None and room.axis == axis and (room.append_only or old.flags.writeable)
-    reserve = 2 * old.shape[axis] if own else 0
-    most = MAX_BYTES // row if row else length
-    if length < (capacity := min(reserve, most)):
+    size = old.shape[axis]
+    length = size + new.shape[axis]
+    room, is_ours = room_of(old), old.flags.writeable
+    in_room = room is not None and room.axis == axis and (room.append_only or is_ours)
+    if not in_room and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
+        return _joined(old, new, axis)
+    parts: Sequence[Array] = old, new
+    if (old.shape[:axis], old.shape[axis + 1 :]) != (new.shape[:axis], new.shape[axis + 1 :]):
+        parts = adding(parts, axis)
+        if len(parts) == 2:
+            raise mismatch(old, new, axis)
+    row = old.itemsize * prod(parts[0].shape[:axis]) * prod(parts[0].shape[axis + 1 :])
+    capacity = min(2 * size, MAX_BYTES // row if row else length)
+    if length < capacity:
         with suppress(Error):  # memory, or what a run may use of it, may do for what is needed
             return filled(parts, axis, capacity)
     return filled(parts, axis, length)
+
+
+def _joined(old: Array, new: Array, axis: int) -> Array:
+    """As `moved`, without reserve, for arrays of one element type and rank."""
+    if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
+        check_size((*old.shape[:axis], old.shape[axis] + new.shape[axis], *old.shape[axis + 1 :]), old.dtype)
+    try:
+        return c_order(np.concatenate((old, new), axis))
+    except MemoryError as error:
+        raise Error("IRC403", f"out of memory: {error}") from None
+    except ValueError:
+        parts = adding((old, new), axis)
+        if len(parts) == 2:
+            raise mismatch(old, new, axis) from None
+        return parts[0].copy("C")
 
 
 def filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
@@ -294,16 +314,16 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Fil
     def fill_in(dead: Slots) -> Step:
         def step(frame: Frame) -> None:
             start, more = frame[old], frame[new]
-            counters: Counters = frame[0].counters
+            run: Run = frame[0]
             room, both = room_of(start), None  # as in `append`, without calls of it: 0.1 us less
             if room is not None and room.axis == (axis if axis >= 0 else axis + start.ndim):
                 both = room.extend(start, more)
             if both is not None:
-                counters.in_place += 1
+                run.counters.in_place += 1
             else:
-                both = moved(start, more, axis_in(axis, start.ndim))
-                counters.copies += 1
-                counters.copied_bytes += start.nbytes
+                both = moved(start, more, axis_in(axis, start.ndim), run.again)
+                run.counters.copies += 1
+                run.counters.copied_bytes += start.nbytes
             frame[out] = both
             for s in dead:
                 frame[s] = None
