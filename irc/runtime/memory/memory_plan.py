@@ -13,7 +13,6 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,47 +107,6 @@ class Place(NamedTuple):
     source: int | None = None
 
 
-class _Span(NamedTuple):
-    """A place of the arena: the turn of its first value, the bytes of an array in it, and the classes of its values."""
-
-    start: int
-    nbytes: int
-    classes: set[int]
-
-
-@dataclass
-class Lifetimes:
-    """When the places of a plan are in use.
-
-    Attributes:
-        turns: when each node of the top block, and each member of its groups, runs.
-        last: the turns in which values are read for the last time, or made.
-        storage: which values may be one memory.
-        spans: the places.
-    """
-
-    turns: Mapping[Node, int]
-    last: Mapping[Value, int]
-    storage: Storage
-    spans: Collection[_Span]
-
-    def in_use(self, elsewhere: Container[Value]) -> list[int]:
-        """The bytes of results in places that something still needs at each turn, without rounding.
-
-        Args:
-            elsewhere: values that a run has found to lie outside of the arena, though they might have been views.
-        """
-        ends: dict[int, int] = {}
-        for value, turn in self.last.items():
-            if value not in elsewhere:
-                for storage in self.storage.shown(value):
-                    ends[storage] = max(turn, ends.get(storage, 0))
-        starts = np.array([span.start for span in self.spans], np.int64)
-        last = np.array([max([s.start, *(ends.get(c, 0) for c in s.classes)]) for s in self.spans], np.int64)
-        sizes = np.array([span.nbytes for span in self.spans], np.int64)
-        return _in_use(starts, last, sizes, max([0, *self.turns.values()])).tolist()
-
-
 @dataclass
 class MemoryPlan:
     """The places of one kind of run.
@@ -159,7 +117,8 @@ class MemoryPlan:
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
         over: the values that are made over an operand.
-        lifetimes: when the places are in use.
+        turns: when each node of the top block, and each member of its groups, runs.
+        in_use: the bytes of results in places that are in use at each turn, without rounding.
     """
 
     places: list[Place]
@@ -167,9 +126,11 @@ class MemoryPlan:
     nbytes: int
     bound: int
     over: frozenset[Value]
-    lifetimes: Lifetimes | None = None
+    turns: Mapping[Node, int]
+    in_use: list[int]
 
 
+@dataclass(eq=False, slots=True)
 class _Buffer:
     """Memory for a chain of values, each made in place over the one before.
 
@@ -181,14 +142,11 @@ class _Buffer:
         source: as of a `Place`.
     """
 
-    __slots__ = ("end", "form", "latest", "source", "start")
-
-    def __init__(self, form: Form, first: Value, start: int, end: int, source: int | None = None) -> None:
-        self.form = form
-        self.latest = first
-        self.start = start
-        self.end = end
-        self.source = source
+    form: Form
+    latest: Value
+    start: int
+    end: int
+    source: int | None = None
 
 
 class Planner:
@@ -209,11 +167,11 @@ class Planner:
     ) -> None:
         self._storage = storage
         self._inputs = graph.inputs
-        self._placeable = placeable
         groups = own_groups(graph)
         self.fixed = fixed_shapes(graph, groups, storage.written)
         self._groups = {node: group for node, group in groups.items() if node not in compiled}
-        self._nodes = list(self._in_order(graph))  # a node's turn is its index, from 1 on
+        order = list(enumerate(self._in_order(graph), 1))
+        self._turns = {node: turn for turn, node in order if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
         self._kept = {FOREIGN, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
@@ -221,11 +179,10 @@ class Planner:
             self._same.update(zip(group.inputs, node.inputs))
             self._same.update(zip(node.outputs, group.outputs))
         self._last: dict[int, int] = {}  # class -> the turn of its last use
-        self._last_turns: dict[Value, int] = {}
-        for turn, node in enumerate(self._nodes, 1):
+        for turn, node in order:
             for value in self._touched(node):
                 self._last.update(dict.fromkeys(storage.shown(value), turn))
-                self._last_turns[self._resolved(value)] = turn
+        self._placeable = [(turn, node) for node, turn in self._turns.items() if self._may_have_place(node, placeable)]
 
     def plan(self, forms: Mapping[Value, Form], donated: Collection[int] = ()) -> MemoryPlan:
         """The plan for runs in which values have ``forms``.
@@ -234,33 +191,19 @@ class Planner:
             forms: of all values that may get a place.
             donated: positions of inputs whose memory may be taken.
         """
-        of = self._donated(forms, donated)
         made: dict[Value, _Buffer] = {}
-        for turn, node in enumerate(self._nodes, 1):
-            read: defaultdict[Form, list[Value]] = defaultdict(list)
-            for value in self._read_last(node, turn, of):
-                read[of[value].form].append(value)
-            form = self._form(node, forms)
+        held = self._donated(forms, donated)  # what is in a buffer
+        for turn, node in self._placeable:
+            value = node.output
+            form = forms.get(value)
             if form is None:
                 continue
-            value = node.output
-            buffer = self._dying(node, read[form], of)
+            buffer = self._dying(node, form, turn, held)
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
-            else:
-                buffer.latest = value
-            buffer.end = self._last[self._storage.of(value)]
-            made[value] = of[value] = buffer
-        plan = _pack(made)
-        spans: dict[int, _Span] = {}
-        for value, number in plan.place_of.items():
-            place = plan.places[number]
-            if place.source is None:
-                span = spans.setdefault(number, _Span(made[value].start, place.form.exact_bytes, set()))
-                span.classes.add(self._storage.of(value))
-        turns = {node: turn for turn, node in enumerate(self._nodes, 1) if node not in self._groups}
-        plan.lifetimes = Lifetimes(turns, self._last_turns, self._storage, spans.values())
-        return plan
+            buffer.latest, buffer.end = value, self._last[self._storage.of(value)]
+            made[value] = held[value] = buffer
+        return _pack(made, self._turns)
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -268,11 +211,17 @@ class Planner:
         free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
         return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
 
-    def _read_last(self, node: Node, turn: int, of: Mapping[Value, _Buffer]) -> Iterator[Value]:
-        """What is in a buffer and ``node`` reads for the last time, and may write over; the first operand last."""
-        for value in map(self._resolved, reversed(node.inputs[: overwritable(node)])):
-            if value in of and self._last[self._storage.of(value)] <= turn:
-                yield value
+    def _dying(self, node: Node, form: Form, turn: int, held: Mapping[Value, _Buffer]) -> _Buffer | None:
+        """The buffer that ``node`` may write its result over: of the first operand that it is the last to read."""
+        count = overwritable(node)
+        shown = [c for v in node.inputs for c in self._storage.shown(v)] if count else []
+        for value in map(self._resolved, node.inputs[:count]):
+            buffer, storage = held.get(value), self._storage.of(value)
+            if buffer is None or buffer.form != form or buffer.latest is not value:
+                continue  # in none, or another result has been written over it
+            if self._last[storage] <= turn and shown.count(storage) <= 1:
+                return buffer
+        return None
 
     def _in_order(self, graph: Graph) -> Iterator[Node]:
         """The nodes of the top block in the order in which they run; members of a group, then the group."""
@@ -299,28 +248,13 @@ class Planner:
                 yield from group.inputs
                 pending.extend(group.block.nodes)
 
-    def _form(self, node: Node, forms: Mapping[Value, Form]) -> Form | None:
-        """The form of the place for the result of ``node``; None if it is to have none."""
-        if node in self._groups or len(node.outputs) != 1:
-            return None
-        if node.output not in self.fixed or node.output not in self._placeable:
-            return None
-        form = forms.get(node.output)
-        if form is None or self._storage.of(node.output) in self._kept:
-            return None
-        return form
-
-    def _dying(self, node: Node, read: list[Value], of: Mapping[Value, _Buffer]) -> _Buffer | None:
-        """The buffer, of the last fit value in ``read``, that the result may overwrite; ``read`` is of one form."""
-        if not overwritable(node):
-            return None
-        while read and of[read[-1]].latest is not read[-1]:
-            read.pop()  # another result has been written over it
-        classes = [c for v in node.inputs for c in self._storage.shown(v)]
-        for value in reversed(read):
-            if of[value].latest is value and classes.count(self._storage.of(value)) <= 1:
-                return of[value]
-        return None
+    def _may_have_place(self, node: Node, placeable: Container[Value]) -> bool:
+        return (
+            len(node.outputs) == 1
+            and node.output in self.fixed
+            and node.output in placeable
+            and self._storage.of(node.output) not in self._kept
+        )
 
     def _resolved(self, value: Value) -> Value:
         """The value that ``value`` stands for across the boundary of a group."""
@@ -329,7 +263,7 @@ class Planner:
         return value
 
 
-def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
+def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPlan:
     """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first.
 
     Values are in the order in which they are made.
@@ -356,8 +290,10 @@ def _pack(made: Mapping[Value, _Buffer]) -> MemoryPlan:
         places=places,
         place_of=place_of,
         nbytes=int((offsets + sizes).max(initial=0)),
-        bound=int(_in_use(starts, ends, sizes, 0).max()),
+        bound=int(_in_use(starts, ends, sizes).max()),
         over=over,
+        turns=turns,
+        in_use=_in_use(starts, ends, np.array([b.form.exact_bytes for b in own], np.int64)).tolist(),
     )
 
 
@@ -372,10 +308,10 @@ def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: 
 
 
 def _in_use(
-    starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], last: int
+    starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """The bytes in use at each turn, up to the ``last`` at least."""
-    turns = np.zeros(max(last, int(ends.max(initial=0))) + 2, np.int64)
-    np.add.at(turns, starts, sizes)
-    np.subtract.at(turns, ends + 1, sizes)
-    return np.cumsum(turns)
+    """The bytes in use at each turn, from 0 on."""
+    change = np.zeros(int(ends.max(initial=0)) + 2, np.int64)
+    np.add.at(change, starts, sizes)
+    np.subtract.at(change, ends + 1, sizes)
+    return np.cumsum(change)

@@ -9,6 +9,7 @@ belongs to the own time of at most one step. A fusion group's time is that of it
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -22,12 +23,12 @@ from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.profiles.text import to_text
-from irc.runtime.values import describe, is_array, owner
+from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Graph, Node
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.memory.memory_plan import Lifetimes, MemoryPlan
+    from irc.runtime.memory.memory_plan import MemoryPlan
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
@@ -67,20 +68,11 @@ class NodeProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; nodes around it by their labels."""
-        return {
-            "kind": self.kind,
-            "label": self.label,
-            "within": self.within and self.within.label,
-            "group": self.group and self.group.label,
-            "calls": self.calls,
-            "own_ns": self.own,
-            "total_ns": self.total,
-            "allocations": self.allocations,
-            "bytes": self.bytes,
-            "in_place": self.in_place,
-            "fresh": self.fresh,
-            "inputs": list(self.inputs),
-        }
+        data: dict[str, Any] = {**vars(self), "inputs": list(self.inputs)}
+        data["within"], data["group"] = self.within and self.within.label, self.group and self.group.label
+        for name in ("own", "total"):
+            data[f"{name}_ns"] = data.pop(name)
+        return data
 
 
 class Event(NamedTuple):
@@ -123,7 +115,7 @@ class Profile:
         memory: (time, bytes of intermediate values and results alive) wherever that changed.
         peak: the most bytes alive at one time, those of nested blocks and planned memory included.
         least: the most bytes of results alive at one time, planned and unplanned alike: `peak`, if of planned memory
-            only that counts which something still needs at that time.
+            only that counts which something may still need at that time.
         dropped: how many events and changes of memory were left out because there were more than `MOST_EVENTS`.
         counters: what the run counted.
         outputs: what the run returned.
@@ -161,16 +153,9 @@ class Profile:
         kinds: dict[str, list[NodeProfile]] = {}
         for node in self.nodes:
             kinds.setdefault(node.kind, []).append(node)
+        summed = OperatorProfile._fields[2:]
         rows = [
-            OperatorProfile(
-                kind=kind,
-                nodes=len(each),
-                calls=sum(n.calls for n in each),
-                own=sum(n.own for n in each),
-                bytes=sum(n.bytes for n in each),
-                in_place=sum(n.in_place for n in each),
-                fresh=sum(n.fresh for n in each),
-            )
+            OperatorProfile(kind, len(each), *[sum(getattr(n, name) for n in each) for name in summed])
             for kind, each in kinds.items()
         ]
         return sorted(rows, key=lambda row: (-row.own, row.kind))
@@ -219,24 +204,30 @@ class Profile:
 
 @dataclass(eq=False)
 class _Call:
-    """A call that has not ended: when following it began, when the call itself began, and the bytes alive then.
+    """A call that has not ended.
 
-    ``in_place`` is what the run had counted as such by then.
-    ``inside`` is the time that steps inside it have taken so far, ``away`` the same with the time to follow them.
+    Attributes:
+        node: what is called.
+        outermost: whether no call of the same node is around it.
+        busy: the time in all nodes by its beginning.
+        alive: the bytes alive then.
+        in_place: what the run had counted as such by then.
+        began: when it began, once that is known.
     """
 
     node: NodeProfile
-    entered: int
+    outermost: bool
+    busy: int
     alive: int
     in_place: int
     began: int = 0
-    inside: int = 0
-    away: int = 0
-    outermost: bool = True
 
 
 class Profiler(Watch):
     """Follows one run.
+
+    The time between two events, which are beginnings and ends of calls, is own time of the innermost call that is going
+    on. The time from an event to the end of the work that is done here goes to no node.
 
     Args:
         clock: nanoseconds from any start.
@@ -251,23 +242,18 @@ class Profiler(Watch):
         self._live = LiveBytes()
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
-        self._places: Mapping[Value, int] = {}
-        self._over: frozenset[Value] = frozenset()  # of those, what is made over an operand
         self._passing: set[str] = set()  # kinds whose lists hold what was there
         self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
         self._stack: list[_Call] = []
-        self._busy = 0
+        self._latest: _Call | None = None  # the last that began
         self._events: list[Event] = []
         self._memory: list[tuple[int, int]] = [(0, 0)]
-        self._dropped = self._peak = self._following = 0
-        self._arena: Any = None
-        self._lent = 0  # bytes of it
-        self._lifetimes: Lifetimes | None = None
-        self._turn = 0  # of them
-        self._beside = [0]  # by turns: the most bytes alive outside of planned memory
-        self._shown: set[Value] = set()  # what lay in it, in some call
-        self._elsewhere: set[Value] = set()  # and what did not
-        self._start = clock()
+        self._busy = self._following = self._dropped = self._peak = 0
+        self._plan: MemoryPlan | None = None
+        self._lent = 0  # bytes of planned memory
+        self._turn = 0  # of the plan
+        self._beside: defaultdict[int, int] = defaultdict(int)  # by turns: most bytes alive outside of planned memory
+        self._start = self._left = clock()  # when the run began, and when the last event had been followed
 
     def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
         """The run of ``graph`` begins, on ``inputs``, which do not count as memory of it; it counts in ``counters``."""
@@ -278,9 +264,7 @@ class Profiler(Watch):
 
     def lend(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
-        self._places, self._over = plan.place_of, plan.over
-        self._lifetimes = plan.lifetimes
-        self._arena = owner(memory)
+        self._plan = plan
         self._lent = self._live.count([memory])
         self._note_memory(self._clock(), self._live.now)
 
@@ -288,33 +272,55 @@ class Profiler(Watch):
         """Begin a call."""
         if node.is_return:  # gives back what a block was given and does not use: part of running the block
             return
-        entered = self._clock()
-        call = self._begin(node, entered)
-        if not call.node.calls:
-            call.node.inputs = tuple([describe(frame[s]) for s in ins])
-        call.began = self._clock()
+        now = self._account()
+        row = self._nodes.get(node) or self._add(node)
+        if not row.inputs:
+            row.inputs = tuple([describe(frame[s]) for s in ins])
+        outermost = all(other.node is not row for other in self._stack)
+        call = self._latest = _Call(row, outermost, self._busy, self._live.now, self._counters.in_place)
+        if self._plan is not None:
+            self._turn = self._plan.turns.get(node, self._turn)
+        self._note_memory(now, self._live.now)
+        self._stack.append(call)
+        call.began = self._left = self._clock()
+        self._following += self._left - now
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """End the call."""
         if node.is_return:
             return
-        ended = self._clock()
+        now = self._account()
+        call = self._stack.pop()
+        row, has_calls_inside = call.node, self._latest is not call
         results = [frame[s] for s in outs]
-        if self._arena is not None:
-            for value, result in zip(node.outputs, results):
-                if is_array(result):
-                    (self._shown if owner(result) is self._arena else self._elsewhere).add(value)
-        self._end(ended, results, node)
+        known = self._live.arrays
+        made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
+        new = self._live.arrays - known
+        row.calls += 1
+        row.total += self._busy - call.busy if call.outermost else 0
+        row.allocations += new
+        row.bytes += made
+        over = writes_over(node) or (not has_calls_inside and self._counters.in_place > call.in_place)
+        self._note_place(node, row, over, new > 0)
+        # A dead operand is given back by the step that reads it, but only once the result is there.
+        self._note_memory(now, max(self._live.now, 0 if has_calls_inside else call.alive + made))
+        if len(self._events) < self._most:
+            self._events.append(Event(row, call.began - self._start, now - self._start))
+        else:
+            self._dropped += 1
+        self._left = self._clock()
+        self._note_memory(self._left, self._live.now)
+        self._following += self._left - now
 
     def finish(self, outputs: Mapping[str, Any]) -> Profile:
         """The profile of the run, which has ended."""
         elapsed = self._clock() - self._start
-        ran = [node for node in self._nodes.values() if node.calls]
+        self._sum_up_groups()
         return Profile(
             elapsed,
             self._busy,
             self._following,
-            ran,
+            [node for node in self._nodes.values() if node.calls],
             self._events,
             self._memory,
             self._peak,
@@ -324,50 +330,16 @@ class Profiler(Watch):
             self._least(),
         )
 
-    def _begin(self, node: Node, entered: int) -> _Call:
-        stack = self._stack
-        found = self._nodes.get(node)
-        if found is None:
-            found = self._add(node, stack[-1].node if stack else None)
-        outermost = all(other.node is not found for other in stack)
-        call = _Call(found, entered, self._live.now, self._counters.in_place, outermost=outermost)
-        if self._lifetimes is not None:
-            self._turn = self._lifetimes.turns.get(node, self._turn)
-        self._note_memory(entered, self._live.now)
-        stack.append(call)
-        return call
-
-    def _end(self, ended: int, results: Iterable[Any], whole: Node) -> None:
-        call = self._stack.pop()
-        node = call.node
-        known = self._live.arrays
-        made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
-        new = self._live.arrays - known
-        node.allocations += new
-        in_place = not call.away and self._counters.in_place > call.in_place
-        self._note_place(whole, node, in_place or writes_over(whole), new > 0)
-        own = ended - call.began - call.away
-        node.calls += 1
-        node.own += own
-        self._busy += own
-        if call.outermost:
-            node.total += own + call.inside
-        self._count_in_groups(node, own + call.inside)
-        node.bytes += made
-        # A dead operand is given back by the step that reads it, but only once the result is there.
-        self._note_memory(ended, max(self._live.now, 0 if call.away else call.alive + made))
-        if len(self._events) < self._most:
-            self._events.append(Event(node, call.began - self._start, ended - self._start))
-        else:
-            self._dropped += 1
-        left = self._clock()
-        self._note_memory(left, self._live.now)
-        self._following += call.began - call.entered + left - ended
+    def _account(self) -> int:
+        """Give the time since the last event to the innermost call. Returns what time it is."""
+        now = self._clock()
         if self._stack:
-            self._stack[-1].inside += own + call.inside
-            self._stack[-1].away += left - call.entered
+            self._stack[-1].node.own += now - self._left
+            self._busy += now - self._left
+        return now
 
-    def _add(self, node: Node, around: NodeProfile | None) -> NodeProfile:
+    def _add(self, node: Node) -> NodeProfile:
+        around = self._stack[-1].node if self._stack else None
         group = self._group_of(node, around)
         within = around if group is None or (around is not None and around.group is group) else group
         found = self._nodes[node] = NodeProfile(node.kind, label(node), within, group)
@@ -383,33 +355,27 @@ class Profiler(Watch):
             self._nodes[group] = NodeProfile(GROUP, label(group), outer or around, outer)
         return None if group is None else self._nodes[group]
 
-    def _count_in_groups(self, member: NodeProfile, took: int) -> None:
-        """Add a call of ``member`` to the groups around it that have no step of their own, unless a step inside
-        of them holds it.
-        """
-        around = self._stack[-1].node if self._stack else None
-        group = member.group
-        while group is not None and group is not around and (around is None or around.group is not group):
-            group.total += took
-            group.calls = max(group.calls, member.calls)
-            group = group.group
+    def _sum_up_groups(self) -> None:
+        """Fill in the rows of groups that had no steps of their own, the inner ones first."""
+        rows = list(self._nodes.values())
+        for group in reversed([row for row in rows if row.kind == GROUP and not row.calls]):
+            members = [row for row in rows if row.within is group]
+            group.total = sum(member.total for member in members)
+            group.calls = max(member.calls for member in members)
 
-    def _note_place(self, node: Node, row: NodeProfile, in_place: bool, new: bool) -> None:
-        if in_place or not self._over.isdisjoint(node.outputs):
+    def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
+        planned = () if self._plan is None else [v for v in node.outputs if v in self._plan.place_of]
+        if over or (self._plan is not None and not self._plan.over.isdisjoint(planned)):
             row.in_place += 1
-        elif new or any(value in self._places for value in node.outputs):
+        elif new or planned:
             row.fresh += 1
 
     def _least(self) -> int:
-        if self._lifetimes is None:
-            return max(self._beside)
-        used = self._lifetimes.in_use(self._elsewhere - self._shown)
-        return max(map(sum, zip(self._beside, used)))
+        used = [] if self._plan is None else self._plan.in_use
+        return max([self._beside[turn] + planned for turn, planned in enumerate(used)] + [*self._beside.values(), 0])
 
     def _note_memory(self, when: int, alive: int) -> None:
         self._peak = max(self._peak, alive)
-        if self._turn >= len(self._beside):
-            self._beside += [0] * (self._turn + 1 - len(self._beside))
         self._beside[self._turn] = max(self._beside[self._turn], alive - self._lent)
         if self._memory[-1][1] == alive:
             return
