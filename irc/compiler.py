@@ -110,9 +110,9 @@ def compile(
         clock.lap("lower")
         report.seconds = clock.laps
         report.backend = backend if isinstance(backend, str) else backend.name
-        report.declined = dict(Counter(compiled.executable.runs.refused.values()))
+        report.declined = dict(Counter(compiled.runs.refused.values()))
         _describe(report, module.main, passed)
-        plan = compiled.executable.runs.expected()
+        plan = compiled.runs.expected()
         if plan is not None:
             report.memory.arena, report.memory.bound = plan.nbytes, plan.bound
         clock.lap("report")

@@ -37,7 +37,7 @@ RUNTIME = (
     *("backends", "groups", "lowering", "writes", "plan", "evaluate"),
     *("planned_steps", "arena"),
     *("outputs", "inputs"),
-    *("objects", "snapshot", "options", "parts", "executable"),
+    *("objects", "snapshot", "options", "parts"),
     *("footprint", "report", "files"),
     *("model", "cache_bindings", "caches", "session"),
 )

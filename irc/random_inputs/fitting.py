@@ -226,7 +226,7 @@ class Fitting:
     def _run(self, attempt: Attempt, seed: int, style: Style) -> None:
         """Run the model on inputs of these sizes."""
         feeds = seeded_inputs(self.made_up, seed, attempt.sizes, attempt.domains, style)
-        keeps_state = self.model.executable.state.changes
+        keeps_state = self.model.state.changes
         model = CompiledModel(self.model.module) if keeps_state else self.model
         results = None
         try:
@@ -244,7 +244,7 @@ class Fitting:
             return 0
         steps = _Steps(self.model.graph)
         with suppress(Error):
-            self.model.executable.run({**feeds, **self.given}, profiler=steps, held=Held(again=False))
+            self.model.execute({**feeds, **self.given}, profiler=steps, held=Held(again=False))
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:

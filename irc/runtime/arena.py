@@ -8,7 +8,7 @@ time; what runs return is never in one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from threading import RLock
@@ -49,6 +49,16 @@ Kind = tuple[Any, ...]
 """What a plan is made for: shapes and element types of the inputs, and the positions of those that are donated."""
 
 _SHAPE_AND_TYPE = attrgetter("shape", "dtype")
+
+
+def kind_of(inputs: Sequence[Any], donated: Iterable[int]) -> Kind:
+    """The kind of a run on ``inputs``, of which those at the positions ``donated`` may be overwritten."""
+    try:
+        forms: list[Any] = [*map(_SHAPE_AND_TYPE, inputs)]
+    except AttributeError:
+        forms = [(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs]
+    # Results lie in C order: they are never made over an array that does not.
+    return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
 
 
 class _Arena:
@@ -118,10 +128,13 @@ class PlannedRuns:
 
     Args:
         lowerer: of the graph; its inputs' arrays are guarded.
+
+    Attributes:
+        lowerer: as given.
     """
 
     def __init__(self, lowerer: Lowerer) -> None:
-        self._lowerer = lowerer
+        self.lowerer = lowerer
         self._kinds: PlanCache[dict[Value, Form] | _Planned | None] = PlanCache(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
@@ -129,24 +142,17 @@ class PlannedRuns:
         self._latest: tuple[Kind | None, _Planned | None] = None, None
         self._lock = RLock()
 
-    def run(self, inputs: Sequence[Any], run: Run, donated: Collection[int] = (), again: bool = True) -> list[Any]:
+    def run(self, inputs: Sequence[Any], run: Run, kind: Kind | None) -> list[Any]:
         """The graph's outputs, in order; as `irc.runtime.plan.Plan.run`.
 
         Args:
             inputs: one value for each input.
             run: the run. If it is watched step by step, results lie where NumPy puts them.
-            donated: positions of inputs whose arrays may be overwritten.
-            again: whether inputs of the same shapes may come again. (Caches that grow do not.)
+            kind: of the run, by `kind_of`; None if it will not come again, as with caches that grow.
         """
-        plan = self._lowerer.plan
-        if not again:
+        plan = self.lowerer.plan
+        if kind is None:
             return plan.call(inputs, run)
-        if donated:
-            donated = [i for i in donated if is_array(inputs[i]) and inputs[i].flags.carray]  # results lie in C order
-        try:
-            kind: Kind = (*map(_SHAPE_AND_TYPE, inputs), *donated)
-        except AttributeError:
-            kind = (*[(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs], *donated)
         latest, planned = self._latest
         if kind != latest or run.watch is not None:
             planned = None
@@ -165,20 +171,20 @@ class PlannedRuns:
     def _record(self, kind: Kind, inputs: Sequence[Any], run: Run) -> list[Any]:
         """As `run`, for the first run of its ``kind``."""
         recorder = run.watch = FormRecorder()
-        results = self._lowerer.plan.call(inputs, run)
-        recorder.forms.update((v, Form(*f)) for v, f in zip(self._lowerer.graph.inputs, kind) if isinstance(f, tuple))
+        results = self.lowerer.plan.call(inputs, run)
+        recorder.forms.update((v, Form(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple))
         self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
         """The plan for runs in which values have the types that the graph states; None if a shape is not stated."""
-        forms = stated_forms(self._lowerer.graph)
+        forms = stated_forms(self.lowerer.graph)
         return None if forms is None else self._planner(frozenset()).plan(forms)
 
     @property
     def refused(self) -> Mapping[Node, str]:
         """The fusion groups that the backend leaves to the interpreter, and why."""
-        return self._lowerer.bound.refused
+        return self.lowerer.bound.refused
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""
@@ -203,12 +209,12 @@ class PlannedRuns:
             self._watched = sum([isinstance(found, dict) for found in self._kinds.made()])
 
     def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
-        donated = kind[len(self._lowerer.graph.inputs) :]
+        donated = kind[len(self.lowerer.graph.inputs) :]
         compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
         planner = self._planner(compiled)
         memory, planned = planner.plan(forms, donated), None
         if memory.place_of:
-            plan, bound = self._lowerer.plan, self._lowerer.bound
+            plan, bound = self.lowerer.plan, self.lowerer.bound
             code = planned_code(plan, bound, memory.place_of, compiled)
             fast = code, 0
             if bound.backend is not None:
@@ -222,7 +228,7 @@ class PlannedRuns:
 
     def _planner(self, compiled: frozenset[Node]) -> Planner:
         """The planner for runs in which the groups ``compiled`` are one kernel each."""
-        lowerer = self._lowerer
+        lowerer = self.lowerer
         if compiled not in self._planners:
             self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, compiled)
         return self._planners[compiled]
@@ -230,7 +236,7 @@ class PlannedRuns:
     @cached_property
     def _own_groups(self) -> list[Node]:
         """The fusion groups that the backend may compile."""
-        return [node for node in own_groups(self._lowerer.graph) if self._lowerer.bound.compiled(node) is not None]
+        return [node for node in own_groups(self.lowerer.graph) if self.lowerer.bound.compiled(node) is not None]
 
     def _take(self, nbytes: int) -> _Arena:
         """An arena of at least ``nbytes`` that no other run uses."""

@@ -13,17 +13,17 @@ from irc.errors import Error
 from irc.ir.kinds import IF
 from irc.ir.ops.joins import APPEND, joined
 from irc.runtime.arguments import accept
-from irc.runtime.inputs import NOTHING, Held
 from irc.runtime.kernels.support import check_size
 from irc.runtime.outputs import copied
 from irc.runtime.results import results_of, value_at
-from irc.runtime.values import describe, is_array
+from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Value
     from irc.ir.types import Dim, Shape
     from irc.runtime.arguments import Argument
     from irc.runtime.execution import Counters
+    from irc.runtime.inputs import Held
     from irc.runtime.model import CompiledModel
     from irc.runtime.values import Array
 
@@ -38,56 +38,49 @@ LENT_BYTES = 16384
 
 
 class Caches:
-    """The caches of the sessions of a model, numbered like its pairs.
+    """The caches of the sessions of a model.
 
     Args:
         model: the model.
         pairs: from input to output.
 
     Attributes:
-        names: the inputs that the caches are.
-        paths: where among the outputs each cache is returned.
-        all: the numbers of all caches.
+        paths: where among the outputs each cache is returned, in the order of the pairs.
         grow: whether a cache may have another size in another step.
         overwritten: the names of the caches that are lent to steps, which may write to them.
     """
 
     def __init__(self, model: CompiledModel, pairs: Mapping[str, str]) -> None:
         results = results_of(model.outputs)
-        self.names = tuple(pairs)
         self.paths = tuple(results[output].path for output in pairs.values())
-        self.all = frozenset(range(len(pairs)))
-        made = [value_at(model.graph.outputs, path) for path in self.paths]
+        made = {name: value_at(model.graph.outputs, path) for name, path in zip(pairs, self.paths)}
         self._inputs = {a.name: a for a in model.inputs}
-        self._arguments = tuple(self._inputs[name] for name in pairs)
-        self._unsure = tuple(
-            (i, a, a.dtype, None if a.shape is None else len(a.shape))
-            for i, (a, value) in enumerate(zip(self._arguments, made))
-            if not _only_grows(value, a.name)
-        )
-        self._axes = tuple(_grown_axis(value, a) for a, value in zip(self._arguments, made))
+        self._arguments = {name: self._inputs[name] for name in pairs}
+        self._axes = {name: _grown_axis(value, self._arguments[name]) for name, value in made.items()}
         others = (a.shape for a in model.inputs if a.name not in pairs)
         self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
-        self.grow = any(a.shape is None or not all(isinstance(d, int) for d in a.shape) for a in self._arguments)
-        overwrites = model.executable.writes.overwrites
+        shapes = [a.shape for a in self._arguments.values()]
+        self.grow = any(shape is None or not all(isinstance(d, int) for d in shape) for shape in shapes)
+        overwrites = model.runs.lowerer.writes.overwrites
         self.overwritten = frozenset(
-            a.name for a, value in zip(self._arguments, made) if overwrites(value, a.name) and not _is_small(a)
+            name for name, a in self._arguments.items() if overwrites(made[name], name) and not _is_small(a)
         )
 
-    def axis(self, i: int, array: Array) -> int | None:
-        """The axis along which the model appends to ``array``, the cache number ``i``; None if it does not append."""
-        axis, rank = self._axes[i], array.ndim
+    def axis(self, name: str, array: Array) -> int | None:
+        """The axis along which the model appends to ``array``, the cache ``name``; None if it does not append."""
+        axis, rank = self._axes[name], array.ndim
         return None if axis is None or not -rank <= axis < rank else axis % rank
 
-    def empty(self, feeds: Mapping[str, Any]) -> Held:
+    def is_one(self, where: str, feeds: Mapping[str, Any]) -> bool:
+        """Whether ``where``, as of `Argument`, is a cache that is not among ``feeds``."""
+        return any(where == a.where for name, a in self._arguments.items() if name not in feeds)
+
+    def empty(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Empty caches, for those that the first step is not given.
 
         Raises:
             Error: IRC418 for one that may be of several shapes.
         """
-        if not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]  # the model says what is wrong
-            return NOTHING
-        absent = [a for a in self._arguments if a.name not in feeds and not a.optional]
         sizes: dict[str, int] = {}
         for name, value in feeds.items():
             shape = self._inputs[name].shape if name in self._inputs else None
@@ -95,49 +88,39 @@ class Caches:
                 continue
             with suppress(ValueError):  # a ragged list: the model says what is wrong with it
                 sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
-        return Held(tuple(a.name for a in absent), [_empty(a, sizes) for a in absent])
+        absent = [a for name, a in self._arguments.items() if name not in feeds and not a.optional]
+        return {a.name: _empty(a, sizes) for a in absent}
 
-    def check(self, kept: list[Array], feeds: Mapping[str, Any], held: Held, counters: Counters) -> None:
-        """Check what a step has ``kept``, and put back what it left out.
+    def check(self, found: dict[str, Array], given: Mapping[str, Any], held: Held, counters: Counters) -> None:
+        """Check what a step that was ``given`` something has ``found``, and put back what it left out.
 
         Raises:
             Error: IRC417 for an array that cannot be the input in the next step.
         """
-        for i, argument, dtype, rank in self._unsure:
-            array = kept[i]
-            if (array.dtype is not dtype and array.dtype != dtype) or array.ndim != rank:
-                _check_fit(array, argument)
-            if not array.size:
-                kept[i] = self._unless_left_out(array, argument, feeds, held, counters)
+        for name, array in found.items():
+            _check_fit(array, self._arguments[name])
+            if not array.size and name in given and name not in held.lent:
+                found[name] = self._unless_left_out(array, name, given[name], held, counters)
 
-    def _unless_left_out(
-        self, array: Array, argument: Argument, feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> Array:
-        """``array``, which has no elements; or the cache given to the step, if ``array`` is only a substitute for it.
+    def _unless_left_out(self, array: Array, name: str, given: Any, held: Held, counters: Counters) -> Array:
+        """``array``, which has no elements; or what the step was ``given``, if ``array`` is only a substitute for it.
 
         Exporters merge decoders so: the branch that uses an encoder's output does not return it, but a constant with a
         0 in its shape. A cache that has become empty, however, differs from what it was along one axis only, whose size
         no other input states.
         """
-        name = argument.name
-        before = accept(feeds[name], argument, {}) if name in feeds else held.by_name.get(name)
-        if not is_array(before) or not before.size or before.ndim != array.ndim or name in held.lent:
+        argument = self._arguments[name]
+        before = accept(given, argument, {})
+        if not before.size or before.ndim != array.ndim:
             return array
         dims = argument.shape or (None,) * array.ndim
         differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
         if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
             return array
-        if name in feeds:
+        if name not in held.arrays:
             before = copied(before, counters)
             before.flags.writeable = False
         return before
-
-
-def _only_grows(output: Value, name: str) -> bool:
-    """Whether ``output`` is the input ``name`` with something appended: such tensors have the input's type."""
-    while (append := output.made_by(APPEND)) is not None:
-        output = append.inputs[0]
-    return output.node is None and output.name == name
 
 
 def _grown_axis(output: Value, cache: Argument) -> int | None:

@@ -4,111 +4,139 @@ Memory that a run may not change enters it as read-only views: NumPy's views of
 read-only memory are read-only, so no kernel writes an array of the caller, and a
 result that shows one is seen at the exit (`irc.runtime.outputs`).
 
-Where the values of one set of names go is found out once (`Binding`). Calls
+What the names of a call mean is found out once (`Signature`). Calls
 with arrays of the same types and shapes as the call before need no other check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ir import Tensor
-from irc.ir.fixed_sizes import sizes_text
-from irc.runtime.arguments import Argument, Sizes, accept, check_shape
+from irc.runtime.arena import kind_of
+from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.growable import plain
 from irc.runtime.outputs import copied, read_only_view
 from irc.runtime.values import Array, arrays_once, describe, is_array
 
 if TYPE_CHECKING:
+    from irc.runtime.arena import Kind, PlannedRuns
     from irc.runtime.execution import Counters
     from irc.runtime.results import Path
 
 
 @dataclass(slots=True)
-class Loan:
-    """Arrays of a session, by input name, that a run may overwrite: no other array shows their contents.
+class Held:
+    """What a session gives to a run, and keeps of it.
 
     Attributes:
-        arrays: the arrays; if one is a view, no other array shows the memory that it is a view of.
-        taken: whether a run has got them. Their contents are undefined from then on.
-    """
-
-    arrays: Mapping[str, Array]
-    taken: bool = False
-
-    def take(self) -> None:
-        self.taken = True
-        for array in self.arrays.values():
-            array.flags.writeable = True
-
-
-class Held(NamedTuple):
-    """What a session has kept of its last step, and is to keep of the next one.
-
-    Attributes:
-        names: the names of inputs that the caller does not pass.
-        arrays: a read-only array for each. It may be extended in place, unless it has been extended already.
-        loan: the arrays among them that the run may overwrite; they count as donated.
+        arrays: read-only arrays by input name. They may be extended in place, unless they have been extended already.
+        lent: those of them that the run may overwrite, as if they were donated: no other array shows their contents.
         keep: paths of the results to return as arrays that nothing may change.
         again: whether inputs of the same shapes may come again. (Caches that grow do not.)
+        begun: whether the run has begun; what it was lent has undefined contents from then on.
     """
 
-    names: tuple[str, ...] = ()
-    arrays: Sequence[Array] = ()
-    loan: Loan | None = None
+    arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    lent: Mapping[str, Array] = field(default_factory=dict[str, Array])
     keep: tuple[Path, ...] = ()
     again: bool = True
+    begun: bool = False
 
-    @property
-    def by_name(self) -> dict[str, Array]:
-        return dict(zip(self.names, self.arrays))
-
-    @property
-    def lent(self) -> Collection[str]:
-        """The names of the arrays that the run may overwrite."""
-        return () if self.loan is None else self.loan.arrays
-
-    @property
-    def not_lent(self) -> Sequence[Array]:
-        """The arrays that the run may not overwrite."""
-        if self.loan is None:
-            return self.arrays
-        return [array for name, array in zip(self.names, self.arrays) if name not in self.loan.arrays]
+    def begin(self) -> None:
+        """Let the run write to what it is lent."""
+        self.begun = True
+        for array in self.lent.values():
+            array.flags.writeable = True
 
 
 NOTHING = Held()
 
 
 @dataclass(slots=True, eq=False)
-class Binding:
-    """Where the values of one set of input names go.
+class Signature:
+    """What the names of a call mean.
 
     Attributes:
+        runs: what runs the graph, or the part of it that the wanted results need.
+        wanted: the paths of these results, by name.
         values: one for each input of the graph: the objects, the defaults of those that are left out, else None.
-        passed: position and name of each input that the caller passes, in the model's order.
-        donated: the names among them whose arrays may be overwritten.
-        defaults: the values of those that are left out, by name, and the sizes that these give to named dimensions.
-        held: for each array that the session gives, its number there and its position here.
-        alike: the numbers of arrays that the session gives, those of equal declared shapes together.
-        copied: position and name of each input that is left out, or given by the session, and may be written to.
-        last: position, name, NumPy's element type and shape of each array of the last call, if it passed nothing but
-            arrays of the stated element types, and none of them is donated or may be written to; else None.
+        passed: position and declaration of each input that is passed, in the model's order.
+        donated: the names of those that may be overwritten.
+        donated_at: their positions.
+        copied: the positions of the others that a run may write to, objects apart.
+        defaults: those of inputs that are left out, by name.
+        sizes: what these give to named dimensions.
+        latest: position, name, element type and shape of each array of the last call, and the kind of run that they
+            make. None if not all that it passed were arrays of the stated element types, or one is donated, written to
+            or a session's.
     """
 
+    runs: PlannedRuns
+    wanted: Mapping[str, Path]
     values: list[Any]
-    passed: tuple[tuple[int, str], ...]
-    donated: tuple[str, ...]
-    defaults: tuple[dict[str, Any], Sizes]
-    held: tuple[tuple[int, int], ...]
-    alike: tuple[tuple[int, ...], ...]
-    copied: tuple[tuple[int, str], ...]
-    last: tuple[tuple[int, str, Any, tuple[int, ...]], ...] | None = None
+    passed: tuple[tuple[int, Argument], ...]
+    donated: frozenset[str]
+    donated_at: tuple[int, ...]
+    copied: tuple[int, ...]
+    defaults: dict[str, Any]
+    sizes: Sizes
+    latest: tuple[tuple[tuple[int, str, Any, tuple[int, ...]], ...], Kind] | None = None
+
+    def bind(self, feeds: Mapping[str, Any], held: Held, counters: Counters) -> tuple[list[Any], Kind]:
+        """The values for the graph's inputs, in order, and the kind of run that they make.
+
+        Args:
+            feeds: what the caller passes, and a session.
+            held: what a session gives of it.
+            counters: where copies are counted.
+
+        Raises:
+            Error: IRC412 to IRC416, as `CompiledModel.run`.
+        """
+        values, latest = self.values.copy(), self.latest
+        if latest is not None:
+            arrays, kind = latest
+            for i, name, dtype, shape in arrays:
+                value = feeds[name]
+                if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+                    break
+                values[i] = view = value.view()
+                view.setflags(False)  # type: ignore[reportCallIssue]  # a keyword takes three times as long
+            else:
+                return values, kind
+        return self._bind_any(values, feeds, held, counters)
+
+    def _bind_any(
+        self, values: list[Any], feeds: Mapping[str, Any], held: Held, counters: Counters
+    ) -> tuple[list[Any], Kind]:
+        """As `bind`, for values of any kind; it sets ``latest``."""
+        is_checked = bool(self.donated) and not held.lent
+        if is_checked:
+            feeds = {name: plain(value) for name, value in feeds.items()}
+            _check_donation(feeds, self.donated)
+        sizes = dict(self.sizes)
+        accepted = {a.name: accept(feeds[a.name], a, sizes) for _, a in self.passed}
+        if is_checked:
+            _check_shared({**self.defaults, **accepted}, self.donated)
+        for i, a in self.passed:
+            value = accepted[a.name]
+            values[i] = value if a.name in self.donated else read_only_view(value)
+        for i in self.copied:
+            values[i] = copied(values[i], counters)
+        kind = kind_of(values, self.donated_at)
+        self.latest = None
+        if not (self.donated or self.copied or held.keep):
+            found = [(i, a.name, a.dtype, accepted[a.name]) for i, a in self.passed]
+            if all(type(x) is np.ndarray and x.dtype is dtype and not x.dtype.hasobject for _, _, dtype, x in found):
+                self.latest = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found]), kind
+        return values, kind
 
 
 class Inputs:
@@ -119,134 +147,55 @@ class Inputs:
         arguments: those that a caller may pass.
         defaults: of optional ones.
         objects: those that the model has itself.
-        written: the names of those that a run may write to.
-        sizes: the sizes of named dimensions that the graph was compiled for.
     """
 
     def __init__(
         self,
-        order: Sequence[str],
+        order: Iterable[str],
         arguments: Iterable[Argument],
         defaults: Mapping[str, Any],
         objects: Mapping[str, Any],
-        written: frozenset[str],
-        sizes: Mapping[str, int],
     ) -> None:
-        self._place = {name: i for i, name in enumerate(order)}
+        self._order = tuple(order)
         self._arguments = {a.name: a for a in arguments}
         self._defaults = defaults
         self._objects = objects
-        self._written = written
-        self._sizes = sizes
 
-    def places(self, names: Collection[str]) -> tuple[int, ...]:
-        """The positions of the inputs called ``names``, in order."""
-        return tuple(i for name, i in self._place.items() if name in names)
-
-    def binding(self, given: Sequence[str], donate: Iterable[str] = (), held: Sequence[str] = ()) -> Binding:
-        """How values are bound if a caller passes those called ``given`` and donates some, and a session has others.
-
-        (An input that both give takes its value from the caller.)
+    def signature(
+        self, given: Collection[str], donate: Collection[str], wanted: Mapping[str, Path], runs: PlannedRuns
+    ) -> Signature:
+        """What it means to pass the inputs called ``given`` and to donate some of them.
 
         Raises:
             Error: IRC410 an input is unknown or missing; IRC416 one is donated and not given; others if a default is
                 no value of its input.
         """
-        known, place = self._arguments, self._place
+        known = self._arguments
         for name in given:
             if name not in known:
                 raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, known)}")
-        fresh, taken = frozenset(given), {name: k for k, name in enumerate(held) if name not in given}
-        left_out = [a for name, a in known.items() if name not in fresh and name not in taken]
+        left_out = [a for name, a in known.items() if name not in given]
         if absent := [a for a in left_out if not a.optional]:
             each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
             raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
-        donated = tuple(sorted(set(donate)))
-        for name in donated:
-            if name not in fresh:
-                raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
+        for name in sorted(set(donate).difference(given)):
+            raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
         sizes: Sizes = {}
         defaults = {a.name: accept(_value(self._defaults[a.name]), a, sizes) for a in left_out}
-        values: dict[str, Any] = {**self._objects, **{name: read_only_view(v) for name, v in defaults.items()}}
-        alike: dict[Any, list[int]] = {}
-        for name, k in taken.items():
-            alike.setdefault(known[name].shape, []).append(k)
-        return Binding(
-            [values.get(name) for name in place],
-            tuple((place[name], name) for name in known if name in fresh),
-            donated,
-            (defaults, sizes),
-            tuple((k, place[name]) for name, k in taken.items()),
-            tuple(map(tuple, alike.values())),
-            tuple((place[name], name) for name in (*taken, *defaults) if name in self._written),
+        values = {**self._objects, **{name: read_only_view(value) for name, value in defaults.items()}}
+        places = tuple(enumerate(self._order))
+        written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
+        return Signature(
+            runs,
+            wanted,
+            values=[values.get(name) for name in self._order],
+            passed=tuple([(i, known[name]) for i, name in places if name in given]),
+            donated=frozenset(donate),
+            donated_at=tuple([i for i, name in places if name in donate]),
+            copied=tuple([i for i, name in places if name in written]),
+            defaults=defaults,
+            sizes=sizes,
         )
-
-    def bind(self, binding: Binding, feeds: Mapping[str, Any], held: Held, counters: Counters) -> list[Any]:
-        """The values for the graph's inputs, in order.
-
-        Args:
-            binding: of the names in ``feeds``, those of ``held`` and the donated ones.
-            feeds: what the caller passes.
-            held: what a session gives.
-            counters: where copies are counted.
-
-        Raises:
-            Error: IRC412 to IRC416, as `CompiledModel.run`.
-        """
-        values = binding.values.copy()
-        if binding.last is not None:
-            for i, name, dtype, shape in binding.last:
-                value = feeds[name]
-                if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                    break
-                values[i] = view = value.view()
-                view.setflags(write=False)
-            else:
-                return values
-        try:
-            return self._bind_any(binding, values, feeds, held, counters)
-        except Error as error:
-            if error.code != "IRC413" or not self._sizes:
-                raise
-            message = f"{error.message}; the model was compiled for {sizes_text(self._sizes)}"
-            raise Error(error.code, message, error.where) from None
-
-    def _bind_any(
-        self, binding: Binding, values: list[Any], feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> list[Any]:
-        """As `bind`, for values of any kind; it sets ``binding.last``."""
-        written, donated = self._written, binding.donated
-        if donated:
-            feeds = {name: plain(value) for name, value in feeds.items()}
-            _check_donation(feeds, donated)
-        defaults, sizes = binding.defaults[0], dict(binding.defaults[1])
-        accepted: dict[str, Any] = {}
-        for i, name in binding.passed:
-            value = accepted[name] = accept(feeds[name], self._arguments[name], sizes)
-            if name not in donated:
-                value = copied(value, counters) if name in written else read_only_view(value)
-            values[i] = value
-        _check_shared({**defaults, **accepted}, donated)
-        for k, i in binding.held:
-            values[i] = held.arrays[k]
-        for i, name in binding.copied:
-            if name not in held.lent:
-                values[i] = copied(values[i], counters)
-        # Many are alike (a decoder's caches): of those with equal sizes, one is looked at.
-        for numbers in binding.alike:
-            for shape, k in {held.arrays[k].shape: k for k in numbers}.items():
-                try:
-                    check_shape(shape, self._arguments[held.names[k]], sizes)
-                except Error as error:
-                    raise Error(
-                        error.code, f"{error.message}; the last step has left it like that", error.where
-                    ) from None
-        binding.last = None
-        if not (donated or held.names or binding.copied) and written.isdisjoint(accepted):
-            found = [(i, name, self._arguments[name].dtype, accepted[name]) for i, name in binding.passed]
-            if all(type(x) is np.ndarray and x.dtype is dtype and not x.dtype.hasobject for _, _, dtype, x in found):
-                binding.last = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found])
-        return values
 
 
 def _value(default: Any) -> Any:

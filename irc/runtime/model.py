@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from os import PathLike, fsdecode
 from typing import Any, NoReturn
 
-from irc.errors import Error
+from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
+from irc.ir.bulk import no_collection
 from irc.ir.declared_outputs import completed, declared_type
-from irc.ir.fixed_sizes import fixed_sizes
+from irc.ir.fixed_sizes import fixed_sizes, sizes_text
+from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir.ops.movers import MOVERS
+from irc.ir.ops.pointwise import POINTWISE
+from irc.runtime.arena import Kind, PlannedRuns
 from irc.runtime.arguments import Argument
 from irc.runtime.backends import AUTO, Backend, find_backend
-from irc.runtime.executable import Executable
-from irc.runtime.execution import Counters
-from irc.runtime.guards.limits import Limits
-from irc.runtime.objects import check_known
-from irc.runtime.options import DEFAULTS, Options
+from irc.runtime.binding import reachable_nodes, unsupported
+from irc.runtime.bounds import in_own_scope, in_turn
+from irc.runtime.execution import Counters, Run
+from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
+from irc.runtime.inputs import NOTHING, Held, Inputs, Signature
+from irc.runtime.objects import State, check_known
+from irc.runtime.options import DEFAULTS, Options, sharing
+from irc.runtime.outputs import detach, read_only_view
+from irc.runtime.parts import has_unknown, part_for, unknown_nodes
+from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
+from irc.runtime.results import Path, results_of
 from irc.runtime.snapshot import snapshot
-from irc.runtime.values import describe
+from irc.runtime.threads import blas
+from irc.runtime.values import Array, describe, is_mapping
+
+MAX_SIGNATURES = 16
+"""Signatures of calls that are kept; a decoder has one for all its steps."""
+
+_NEVER_MULTIPLYING = POINTWISE | MOVERS | {CONSTANT, GROUP}
+"""Operators, members of groups among them, whose kernels never call the BLAS: small graphs need not set its threads."""
 
 Feeds = Mapping[str, Any]
+
+Answer = tuple[dict[str, Any], list[Array], Counters]
+"""What one run gave: the results that were wanted, by name, and those to keep; what it did."""
 
 
 class CompiledModel:
@@ -42,7 +64,10 @@ class CompiledModel:
         outputs: what `run` returns, in order; sizes that irc does not know are as the model declares them.
         backend: what compiles; None for NumPy, operator by operator.
         sizes: of named dimensions of the inputs, which it was compiled for: it takes no others.
-        executable: what runs it; irc's own.
+        options: how it runs, unless the arguments of a run say otherwise.
+        counters: what the last run to finish did.
+        runs: the plan, and the memory planned for it; irc's own, as is ``state``.
+        state: the objects that it keeps from run to run.
 
     Raises:
         Error: IRC3xx, the graph cannot be lowered: an operator has no kernel, or an attribute is wrong.
@@ -64,25 +89,26 @@ class CompiledModel:
         is_main = self.graph is self.module.main
         defaults = self.module.defaults if is_main else {}
         said = self.module.metadata if is_main else {}
-        objects = self.module.objects_of(self.graph)
+        self.state = State(self.module, self.graph)
+        objects = self.state.objects
         given = [v for v in self.graph.inputs if v.name not in objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in defaults) for v in given)
         self.outputs = tuple(Argument(v.name, completed(v.type, declared_type(v, said))) for v in self.graph.outputs)
         self.sizes = fixed_sizes(said)
         self.backend = find_backend(backend)
-        self.executable = Executable(
-            self.graph, self.module, self.inputs, self.outputs, defaults, self.sizes, options, self.backend
-        )
+        self.options = options
+        self.counters = Counters()
+        self.runs = self._lowered(self.graph)
+        self._parts: dict[frozenset[int], PlannedRuns] | None = {} if has_unknown(self.graph) else None
+        self._results = results_of(self.outputs)
+        self._inputs = Inputs([v.name for v in self.graph.inputs], self.inputs, defaults, objects)
+        self._share = sharing(options.threads)
+        self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(self.graph))
+        self._signatures: dict[Any, Signature] = {}
 
-    @property
-    def options(self) -> Options:
-        """How it runs, unless the arguments of a run say otherwise."""
-        return self.executable.options
-
-    @property
-    def counters(self) -> Counters:
-        """What the last run to finish did."""
-        return self.executable.counters
+    def _lowered(self, graph: Graph) -> PlannedRuns:
+        with no_collection():
+            return PlannedRuns(Lowerer(graph, guarded=True, bulk=self.options.bulk, backend=self.backend))
 
     def run(
         self,
@@ -116,7 +142,7 @@ class CompiledModel:
                 that is none; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        return self.executable.run(feeds, outputs, donate, limits, threads)[0]
+        return self.execute(feeds, outputs, donate, limits, threads)[0]
 
     def profile(
         self,
@@ -135,7 +161,116 @@ class CompiledModel:
             The profile; its ``outputs`` are what `run` returns.
         """
         profiler = Profiler()
-        return profiler.finish(self.executable.run(feeds, outputs, donate, None, threads, profiler)[0])
+        return profiler.finish(self.execute(feeds, outputs, donate, None, threads, profiler)[0])
+
+    def execute(
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Iterable[str] | None = None,
+        donate: Iterable[str] = (),
+        limits: Limits | None = None,
+        threads: int | None = None,
+        profiler: Profiler | None = None,
+        held: Held = NOTHING,
+    ) -> Answer:
+        """Run the model for `run`, `profile` and sessions: `docs/runtime.md` follows a run line by line.
+
+        Args:
+            feeds: as of `run`, and so are the next four; for a session, with what it holds.
+            outputs: names of the results wanted.
+            donate: names of inputs that may be overwritten.
+            limits: of the run.
+            threads: how many may work at it.
+            profiler: what follows the run, if anything does.
+            held: what a session gives to the run, and keeps of it.
+        """
+        if not isinstance(feeds, dict) and not is_mapping(feeds):
+            raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
+        if limits is not None:
+            check_limits(limits)
+        if not (outputs is None or isinstance(outputs, tuple)):
+            outputs = _names(outputs, "outputs", "IRC411")
+        if not isinstance(donate, tuple):
+            donate = _names(donate, "donate", "IRC416")
+        try:
+            signature = self._signatures[tuple(feeds), outputs, donate, held.keep]
+        except (KeyError, TypeError):  # the latter for what cannot be a name
+            signature = self._signature(tuple(feeds), outputs, donate, held.keep)
+        share = self._share if threads is None else sharing(threads)
+        counters = Counters()
+        run = Run(counters, profiler, threads or self.options.threads, again=held is not NOTHING)
+        try:
+            values, kind = signature.bind(feeds, held, counters)
+        except Error as error:
+            if error.code != "IRC413" or not self.sizes:
+                raise
+            message = f"{error.message}; the model was compiled for {sizes_text(self.sizes)}"
+            raise Error(error.code, message, error.where) from None
+        guard = None
+        if limits is not None:
+            guard = run.watch = LimitGuard(limits, values)
+            share = in_turn
+        if profiler is not None:
+            profiler.start(signature.runs.lowerer.graph, values, counters)
+        if self.state.changes:
+            compute = partial(self._compute, signature, values, kind, run, held)
+            results, kept = self.state.turn(lambda: in_own_scope(guard, share, compute))
+        elif self._may_multiply:
+            call = blas.one_thread().call
+            results, kept = in_own_scope(guard, share, call, self._compute, signature, values, kind, run, held)
+        else:
+            results, kept = in_own_scope(guard, share, self._compute, signature, values, kind, run, held)
+        self.counters = counters
+        return results, kept, counters
+
+    def _compute(
+        self, signature: Signature, values: list[Any], kind: Kind, run: Run, held: Held
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """The results that are wanted, and those to keep."""
+        if held.lent:
+            held.begin()
+        runs = signature.runs
+        results = runs.run(values, run, kind if held.again else None)
+        for i in runs.lowerer.known:
+            results[i] = read_only_view(results[i])
+        if not self.state.changes:
+            return detach(results, signature.wanted, run.counters, held, signature.donated_at)
+        contents = self.state.settled()
+        of_model = self.state.arrays(contents)
+        found = detach(results, signature.wanted, run.counters, held, signature.donated_at, of_model)
+        self.state.keep(contents)
+        return found
+
+    def _signature(
+        self, given: tuple[str, ...], outputs: tuple[str, ...] | None, donate: tuple[str, ...], keep: tuple[Path, ...]
+    ) -> Signature:
+        """What these names mean, from now on kept for other calls.
+
+        Raises:
+            Error: IRC323 these outputs need unknown operators; IRC410 an input is missing or unknown; IRC411 an unknown
+                output; IRC416 one is donated that is not given.
+        """
+        if outputs is not None:
+            _names(outputs, "outputs", "IRC411")
+        wanted = {name: self._path(name) for name in ([o.name for o in self.outputs] if outputs is None else outputs)}
+        runs = self.runs
+        if self._parts is not None:
+            if outputs is None:
+                raise unsupported(unknown_nodes(self.graph))
+            positions = frozenset(path[0] for path in (*wanted.values(), *keep))
+            if positions not in self._parts:
+                self._parts[positions] = self._lowered(part_for(self.graph, positions))
+            runs = self._parts[positions]
+        found = self._inputs.signature(given, _names(donate, "donate", "IRC416"), wanted, runs)
+        if len(self._signatures) >= MAX_SIGNATURES:
+            self._signatures.clear()
+        self._signatures[given, outputs, donate, keep] = found
+        return found
+
+    def _path(self, output: str) -> Path:
+        if output not in self._results:
+            raise Error("IRC411", f"the model has no output {output!r}; {suggestion(output, self._results)}")
+        return self._results[output].path
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
@@ -149,7 +284,7 @@ class CompiledModel:
         """
         from irc.runtime.files.file import save
 
-        state = self.executable.state
+        state = self.state
         save(self, path, state.turn(lambda: snapshot(state.objects)) if state.changes else {})
 
     def __reduce__(self) -> NoReturn:
@@ -186,3 +321,17 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
         return CompiledModel(module, report, options, backend)
     except Error as error:
         raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error
+
+
+def _names(names: Iterable[str], what: str, code: str) -> tuple[str, ...]:
+    """``names``, the argument called ``what``, as a tuple; Error ``code`` if it is no collection of names."""
+    if isinstance(names, str):
+        raise Error(code, f"{what} must be a list of names, not the string {names!r}")
+    try:
+        found = tuple(names)
+    except TypeError:
+        raise Error(code, f"{what} must be a list of names, not {describe(names)}") from None
+    for name in found:
+        if not isinstance(name, str):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error(code, f"{what} must be a list of names; there is {describe(name)} in it")
+    return found

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from irc.errors import Error
+from irc.runtime.bounds import Share, in_turn
 from irc.runtime.threads import workers
+from irc.runtime.threads.processors import usable_processors
 from irc.runtime.values import integer
 
 
@@ -34,6 +37,14 @@ class Options:
 def check_threads(threads: int | None) -> int | None:
     """``threads``; Error IRC419 if that is no number of threads that a run may have."""
     return check_number("threads", threads, workers.MOST)
+
+
+def sharing(threads: int | None) -> Share:
+    """What does work on so many threads; None: on as many as pay. Error as of `check_threads`."""
+    number = check_threads(threads) or usable_processors()
+    if number == 1:
+        return in_turn
+    return partial(workers.share, threads=number)
 
 
 def check_number(name: str, value: Any, most: int | None = None) -> int | None:

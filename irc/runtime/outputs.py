@@ -90,7 +90,7 @@ def detach(
             if len(released) == 1 or len(set(map(id, released.values()))) == len(released):
                 return released, []
     leaving = (element(results, path) for path in chain(keep, wanted.values()))
-    detacher = _Detacher(counters, of_model, held.not_lent if keep else (), leaving)
+    detacher = _Detacher(counters, of_model, held, leaving)
     kept = detacher.keep(results, keep)
     # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
     order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if donated else wanted
@@ -115,15 +115,13 @@ class _Detacher:
     Args:
         counters: where copies are counted.
         of_model: as for `detach`.
-        of_session: read-only arrays that a session holds.
+        held: what a session has given to the run.
         leaving: all that will be released or kept.
     """
 
-    def __init__(
-        self, counters: Counters, of_model: Iterable[Array], of_session: Iterable[Array], leaving: Iterable[Any]
-    ) -> None:
+    def __init__(self, counters: Counters, of_model: Iterable[Array], held: Held, leaving: Iterable[Any]) -> None:
         self._counters = counters
-        self._of_session = of_session
+        self._held = held
         self._leaving = leaving
         self._holders: set[int] = set()  # identities of lists and the like whose copies have left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
@@ -165,8 +163,8 @@ class _Detacher:
 
     @cached_property
     def _session_ids(self) -> frozenset[int]:
-        """The identities of the session's arrays. (Caches that grow do not ask.)"""
-        return frozenset(map(id, self._of_session))
+        """The identities of the session's arrays that the run could not overwrite. (Caches that grow do not ask.)"""
+        return frozenset(id(array) for name, array in self._held.arrays.items() if name not in self._held.lent)
 
     @cached_property
     def _shown(self) -> dict[int, int]:

@@ -19,12 +19,12 @@ from irc.errors import Error
 from irc.runtime.cache_bindings import check_bindings, find_bindings, some
 from irc.runtime.caches import LENT_BYTES, Caches
 from irc.runtime.execution import Counters
-from irc.runtime.inputs import NOTHING, Held, Loan
+from irc.runtime.inputs import Held
 from irc.runtime.memory.references import is_alone, is_shown_alone
 from irc.runtime.memory.room import reserve, room_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.options import check_number
-from irc.runtime.values import integer
+from irc.runtime.values import integer, is_mapping
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import Limits
@@ -62,9 +62,9 @@ class Session:
         self.capacity = check_number("capacity", capacity)
         self.pairs = find_bindings(model) if pairs is None else check_bindings(model, pairs)
         self._caches = Caches(model, self.pairs)
-        self._due: frozenset[int] = self._caches.all  # those that get the capacity in the next step
-        self._held = NOTHING
-        self._loan: Loan | None = None  # of the step that is going on, or of one that has failed
+        self._due: frozenset[str] = frozenset(self.pairs)  # those that get the capacity in the next step
+        self._held: Mapping[str, Array] = {}
+        self._lent: Mapping[str, Array] = {}  # to the step that is going on, or to one that has failed
         self._lock = RLock()
         self._is_stepping = False
         self.counters = Counters()
@@ -117,7 +117,7 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._held, self._due, self._loan = NOTHING, self._caches.all, None
+            self._held, self._due, self._lent = {}, frozenset(self.pairs), {}
 
     def truncate(self, length: int) -> None:
         """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
@@ -134,31 +134,29 @@ class Session:
         with self._lock:
             self._check_idle()
             shorter = self._cut(length)
-            # First, so that nothing longer can be taken from here any more.
-            self._held = Held(self._caches.names, [shorter.get(i, array) for i, array in enumerate(self._held.arrays)])
+            self._held = {**self._held, **shorter}  # first, so that nothing longer can be taken from here any more
             self._due |= _without_room(shorter)
 
-    def _cut(self, length: int) -> dict[int, Array]:
-        """The caches longer than `truncate` allows, by position, each cut to the length that remains."""
+    def _cut(self, length: int) -> dict[str, Array]:
+        """The caches longer than `truncate` allows, each cut to the length that remains."""
         number = integer(length)
         if number is None:
             raise Error("IRC419", f"a length must be an integer, not {length!r}")
-        if not self._shown():
+        held = self._shown()
+        if not held:
             raise Error("IRC419", "there is nothing to truncate before the first step")
-        shorter: dict[int, Array] = {}
-        grow = False
-        for i, array in enumerate(self._held.arrays):
-            axis = self._caches.axis(i, array)
-            if axis is None:
-                continue
-            grow, size = True, array.shape[axis]
+        axes = {name: self._caches.axis(name, array) for name, array in held.items()}
+        growing = {name: axis for name, axis in axes.items() if axis is not None}
+        if not growing:
+            raise Error("IRC419", "no cache can be truncated: there is none that the model appends to")
+        shorter: dict[str, Array] = {}
+        for name, axis in growing.items():
+            size = held[name].shape[axis]
             if not -size <= number <= size:
-                raise Error("IRC419", f"input {self._caches.names[i]!r} has {size} positions: it has no {abs(number)}")
+                raise Error("IRC419", f"input {name!r} has {size} positions: it has no {abs(number)}")
             end = number if number >= 0 else size + number
             if end < size:
-                shorter[i] = array[(*[slice(None)] * axis, slice(end))]
-        if not grow:
-            raise Error("IRC419", "no cache can be truncated: there is none that the model appends to")
+                shorter[name] = held[name][(*[slice(None)] * axis, slice(end))]
         return shorter
 
     def fork(self) -> Session:
@@ -174,10 +172,9 @@ class Session:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
-        other._lock, other._is_stepping, other._loan = RLock(), False, None
+        other._lock, other._is_stepping, other._lent = RLock(), False, {}
         # Of a room, forks have views of their own. Other arrays they share: then neither is lent them.
-        own = [array if room_of(array) is None else array.view() for array in caches.values()]
-        other._held = Held(tuple(caches), own)
+        other._held = {name: array if room_of(array) is None else array.view() for name, array in caches.items()}
         return other
 
     __copy__ = fork
@@ -185,15 +182,15 @@ class Session:
     def __deepcopy__(self, memo: dict[int, Any]) -> Session:
         return self.fork()
 
-    def _shown(self) -> dict[str, Array]:
+    def _shown(self) -> Mapping[str, Array]:
         """The caches; Error while a step writes in them, or if such a step has failed."""
         if not self._caches.overwritten:
-            return self._held.by_name
+            return self._held
         with self._lock:
             self._check_idle()
-            if self._loan is not None:
-                raise _lost(self._loan)
-            return self._held.by_name
+            if self._lent:
+                raise _lost(self._lent)
+            return self._held
 
     def _check_idle(self) -> None:
         if self._is_stepping:
@@ -202,51 +199,50 @@ class Session:
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
     ) -> dict[str, Any]:
-        model, caches, lost = self._model, self._caches, self._loan
-        held = Held(*self._lending(feeds)[:3], keep=caches.paths, again=not caches.grow)
+        if not is_mapping(feeds):
+            return self._model.run(feeds)  # which says what is wrong
+        caches, lost = self._caches, self._lent
+        held = Held(*self._lending(feeds), keep=caches.paths, again=not caches.grow)
+        given = {**held.arrays, **feeds}
         try:
-            self._loan = held.loan or lost
-            results, kept, counters = model.executable.run(feeds, outputs, (), limits, threads, held=held)
-            caches.check(kept, feeds, held, counters)
-            if self.capacity is not None and self._due:
-                given = {**model.module.defaults, **held.by_name, **feeds}
-                for i in self._due:
-                    axis = caches.axis(i, kept[i])
-                    axis = _differing_axis(given.get(caches.names[i]), kept[i]) if axis is None else axis
-                    if axis is not None:
-                        kept[i] = reserve(kept[i], axis, self.capacity)
-            self._held, self.counters = Held(caches.names, kept), counters
-            self._due, self._loan = frozenset(), None
-        except BaseException:
-            if held.loan is None or not held.loan.taken or not self._held.arrays:  # a first step may be made again
-                self._loan = lost
+            self._lent = held.lent or lost
+            results, kept, counters = self._model.execute(given, outputs, tuple(held.lent), limits, threads, held=held)
+            found = dict(zip(self.pairs, kept))
+            caches.check(found, given, held, counters)
+            for name in self._due if self.capacity else ():
+                before = given.get(name, self._model.module.defaults.get(name))
+                axis = caches.axis(name, found[name])
+                axis = _differing_axis(before, found[name]) if axis is None else axis
+                if axis is not None:
+                    found[name] = reserve(found[name], axis, self.capacity or 0)
+            self._held, self.counters = found, counters
+            self._due, self._lent = frozenset(()), {}
+        except BaseException as error:
+            if not held.begun or not self._held:  # a first step may be made again
+                self._lent = lost
+            if isinstance(error, Error) and error.code in ("IRC413", "IRC414") and caches.is_one(error.where, feeds):
+                message = f"{error.message}; the last step has left it like that"
+                raise Error(error.code, message, error.where) from None
             raise
         return results
 
-    def _lending(self, feeds: Mapping[str, Any]) -> Held:
-        """The caches that the session gives to a step, and which of them the step may overwrite."""
+    def _lending(self, feeds: Mapping[str, Any]) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+        """The caches that the session gives to a step, and those of them that the step may overwrite."""
         caches = self._caches
-        held = self._held if self._held.arrays else caches.empty(feeds)
-        if not caches.overwritten or not isinstance(feeds, Mapping):  # type: ignore[reportUnnecessaryIsInstance]
-            return held
-        if self._loan is not None:  # the last step has failed
-            if not self._loan.arrays.keys() <= feeds.keys():
-                raise _lost(self._loan)
-            others = {name: array for name, array in held.by_name.items() if name not in self._loan.arrays}
-            return Held(tuple(others), [*others.values()])
-        names, arrays, *_ = held
-        lent = {
-            name: arrays[i]
-            for i, name in enumerate(names)
-            if name in caches.overwritten and name not in feeds and is_alone(arrays, i) and _can_be_lent(arrays[i])
-        }
-        return Held(names, arrays, Loan(lent) if lent else None)
+        held = self._held or caches.empty(feeds)
+        lent: dict[str, Array] = {}
+        if not self._lent:
+            names = [name for name in held if name in caches.overwritten and name not in feeds]
+            lent = {name: held[name] for name in names if is_alone(held, name) and _can_be_lent(held[name])}
+        elif not self._lent.keys() <= feeds.keys():  # the last step has failed
+            raise _lost(self._lent)
+        return {name: array for name, array in held.items() if name not in feeds}, lent
 
 
-def _without_room(shorter: Mapping[int, Array]) -> frozenset[int]:
-    """The positions of cut caches that cannot free their room's tail: they are in none, or another view shows it."""
-    rooms = [(i, array, room_of(array)) for i, array in shorter.items()]
-    return frozenset(i for i, array, room in rooms if room is None or not room.go_back(array))
+def _without_room(shorter: Mapping[str, Array]) -> frozenset[str]:
+    """The names of cut caches that cannot free their room's tail: they are in none, or another view shows it."""
+    rooms = [(name, array, room_of(array)) for name, array in shorter.items()]
+    return frozenset(name for name, array, room in rooms if room is None or not room.go_back(array))
 
 
 def _can_be_lent(array: Array) -> bool:
@@ -261,10 +257,10 @@ def _can_be_lent(array: Array) -> bool:
     return whole and is_shown_alone(array)
 
 
-def _lost(loan: Loan) -> Error:
+def _lost(lent: Iterable[str]) -> Error:
     return Error(
         "IRC437",
-        f"a step has failed while it wrote to {some(map(repr, loan.arrays))}: reset the session, go on from a "
+        f"a step has failed while it wrote to {some(map(repr, lent))}: reset the session, go on from a "
         "fork, or give the step these caches",
     )
 

@@ -61,7 +61,7 @@ def test_a_compiled_model_is_looked_at_without_kernels(irc: Command, monkeypatch
     def fail(*_: object) -> None:
         raise AssertionError("it is lowered")
 
-    monkeypatch.setattr("irc.runtime.executable.Lowerer", fail)
+    monkeypatch.setattr("irc.runtime.model.Lowerer", fail)
     assert "onnx::Relu" in irc("print", "m.irc").out
     assert "%y" in irc("alias", "m.irc").out
     assert irc("opt", "m.irc").out == irc("print", "m.irc").out

@@ -42,13 +42,13 @@ def feeds_of(program: Program, memory: list[np.ndarray[Any, Any]]) -> dict[str, 
 
 def placed(model: CompiledModel) -> Iterator[Value]:
     """The values that have places in planned memory."""
-    for plan in model.executable.runs.plans():
+    for plan in model.runs.plans():
         yield from plan.place_of
 
 
 def poison(model: CompiledModel) -> None:
     """What earlier runs left in planned memory is nothing that anybody may read."""
-    for arena in model.executable.runs._arenas:
+    for arena in model.runs._arenas:
         arena.memory[:] = 0xFF
 
 

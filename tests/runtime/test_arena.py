@@ -41,7 +41,7 @@ def model_of(text: str) -> CompiledModel:
 
 def poison(model: CompiledModel) -> None:
     """Fill the memory between runs with NaNs: nobody may read what an earlier run left there."""
-    for memory in model.executable.runs._arenas:
+    for memory in model.runs._arenas:
         memory.memory[:] = 0xFF
 
 
@@ -123,7 +123,7 @@ def test_from_the_second_run_on_nothing_is_allocated_but_outputs() -> None:
         assert (model.counters.planned, model.counters.in_place) == (4, 2)
         assert model.counters.arena_bytes == model.counters.arena_bound == 2 * 64 * 64 * 4
         assert peak < 2 * result.nbytes
-    (plan,) = model.executable.runs.plans()
+    (plan,) = model.runs.plans()
     assert plan.bound == plan.nbytes
     np.testing.assert_array_equal(first, result)
 
@@ -245,7 +245,7 @@ def test_a_donated_input_may_be_a_place() -> None:
         np.testing.assert_allclose(model.run({"x": x, "w": w}, donate=donate)["c"], expected, rtol=1e-5, atol=1e-5)
         assert donate or (x == before).all()
         poison(model)
-    sizes = {plan.nbytes for plan in model.executable.runs.plans()}
+    sizes = {plan.nbytes for plan in model.runs.plans()}
     assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
 
 
@@ -576,7 +576,7 @@ def test_groups_end_in_places_too(size: int) -> None:
         got = model.run({"x": x, "w": w})["e"]
         np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
     assert model.counters.planned >= 6
-    (plan,) = model.executable.runs.plans()
+    (plan,) = model.runs.plans()
     assert plan.nbytes <= 4 * size * size * 4
 
 
@@ -606,7 +606,7 @@ def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan]) -> None:
     rounds = [in_turn(model, sizes) for _ in range(6)]
     assert rounds == [0, arena.KINDS, 20, 20, 20, 20]
     assert len(made) == 20
-    (memory,) = model.executable.runs._arenas
+    (memory,) = model.runs._arenas
     assert len(memory.memory) == max(plan.nbytes for plan in made)
     for n in sizes:
         assert model.profile({"x": f32(n, n), "w": f32(n, n)}).allocations == 1  # the output
@@ -618,8 +618,8 @@ def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, ma
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     sizes = [*range(16, 16 + 3 * arena.KINDS)]
     assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.KINDS] * 11
-    assert len(made) == len(model.executable.runs._kinds) == len(model.executable.runs.plans()) == arena.KINDS
-    assert len(model.executable.runs._arenas) == 1
+    assert len(made) == len(model.runs._kinds) == len(model.runs.plans()) == arena.KINDS
+    assert len(model.runs._arenas) == 1
     for n in (20, 20, 20):
         in_turn(model, [n])
     assert model.counters.planned == 4
@@ -638,7 +638,7 @@ def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
         for n in range(1, 501):
             model.run({"x": f32(n, 4), "w": w})
             rounds[-1] += model.counters.planned == 4
-    runs = model.executable.runs
+    runs = model.runs
     assert rounds[0] == 0 and 30 < rounds[2] == rounds[3] < 100
     assert len(made) == len(runs._kinds) == rounds[3]
     assert len(runs._arenas) == 1
@@ -675,7 +675,7 @@ def test_what_plans_take_is_counted_rightly() -> None:
     lines = [f"%v{i + 1} : Float(n, n) = onnx::{'MatMul' if i % 3 else 'Mul'}(%v{i}, %v0)" for i in range(60)]
     text = "\n".join(("graph(%v0 : Float(n, n)):", *lines, "return (%v60)"))
     model = model_of(text)
-    kinds = model.executable.runs._kinds
+    kinds = model.runs._kinds
     feeds = [{"v0": np.ones((n, n), np.float32)} for n in range(1, 26)]
     for _ in range(3):
         model.run({"v0": np.ones((30, 30), np.float32)})
@@ -688,7 +688,7 @@ def test_what_plans_take_is_counted_rightly() -> None:
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0] - before[0]
     tracemalloc.stop()
-    assert len(model.executable.runs.plans()) == 26
+    assert len(model.runs.plans()) == 26
     assert 0.7 * taken < kinds._spent - before[1] < 1.3 * taken
 
 
@@ -696,8 +696,8 @@ def test_kinds_without_an_end_are_not_all_remembered(made: list[MemoryPlan]) -> 
     model = model_of(CHAIN.replace("64, 64", "n, 4").replace("%w : Float(n, 4)", "%w : Float(4, 4)"))
     for n in range(1, 200):
         model.run({"x": f32(n, 4), "w": f32(4, 4)})
-    assert len(model.executable.runs._kinds) <= arena.KINDS
-    assert model.executable.runs.plans() == made == []
+    assert len(model.runs._kinds) <= arena.KINDS
+    assert model.runs.plans() == made == []
 
 
 def test_runs_at_once_have_arenas_of_their_own() -> None:
@@ -708,7 +708,7 @@ def test_runs_at_once_have_arenas_of_their_own() -> None:
         results = list(pool.map(lambda x: model.run({"x": x, "w": w})["e"], inputs))
     for x, got in zip(inputs, results):
         np.testing.assert_allclose(got, chain(x, w), rtol=1e-3, atol=1e-2)
-    assert 1 <= len(model.executable.runs._arenas) <= 4
+    assert 1 <= len(model.runs._arenas) <= 4
 
 
 def test_a_run_that_fails_leaves_the_model_usable() -> None:
@@ -907,5 +907,5 @@ def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
     recorder = FormRecorder()
-    model.executable.runs._lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
+    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
     assert {v.name for v in recorder.forms} == set("abcde")

@@ -11,7 +11,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import irc
-from irc.runtime import executable
+from irc.runtime import model as model_module
 from irc.runtime.bounds import CURRENT
 from irc.runtime.guards.limits import LimitGuard, Limits
 from irc.runtime.memory import raw
@@ -174,7 +174,7 @@ def test_interrupted_after_any_step_a_model_runs_again(name: str, monkeypatch: p
     compiled = make_model()
     want = make_model().run(feeds)
     kept = compiled.run(feeds)
-    monkeypatch.setattr(executable, "LimitGuard", Interrupted)
+    monkeypatch.setattr(model_module, "LimitGuard", Interrupted)
     interrupted = 0
     for steps in range(1, 60):
         for given in ([], donate):
@@ -216,7 +216,7 @@ def test_a_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(compiled.executable.runs), "run", interrupt)
+        patch.setattr(type(compiled.runs), "run", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.run({"x": f32(1) * 5})
     found = session.run({"x": f32(1) * 7})

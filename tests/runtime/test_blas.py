@@ -258,7 +258,7 @@ def test_parts_run_on_the_threads_of_the_run_and_no_others() -> None:
 
     main = threading.get_ident()
     seen: list[Any] = []
-    model.executable.runs.run = lambda *_: (seen.append(CURRENT.scope.share), CURRENT.scope.share(8, part), [x])[2]  # type: ignore[method-assign]
+    model.runs.run = lambda *_: (seen.append(CURRENT.scope.share), CURRENT.scope.share(8, part), [x])[2]  # type: ignore[method-assign]
     model.run({"x": x}, threads=2)
     assert len(met) == 2
     barrier.abort()

@@ -89,7 +89,7 @@ def check(text: str, trips: int, pipeline: str = "", donate: Collection[str] = (
         feeds = feeds_of(trips)
         left.append(model.run(feeds, donate=donate))
         counts.append(model.counters.in_place)
-        for arena in model.executable.runs._arenas:
+        for arena in model.runs._arenas:
             arena.memory[:] = 0xFF
         for results in left:
             for name, value in expected.items():

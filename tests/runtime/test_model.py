@@ -684,7 +684,7 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
             file,
             run_others,
         )
-        assert len(model.executable.runs._kinds) <= arena.KINDS
+        assert len(model.runs._kinds) <= arena.KINDS
         np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"]))
         if not stopped:
             break

@@ -46,7 +46,7 @@ def test_a_run_that_is_interrupted_changes_all_attributes_or_none() -> None:
     for at in range(1, 5000):
         model = CompiledModel(module)
         stopped = interrupted(lambda: model.run({"x": f32(1, 2)}), at)  # noqa: B023  # called at once
-        attributes = {name: v for _, kept in model.executable.state._kept for name, v in kept.items()}
+        attributes = {name: v for _, kept in model.state._kept for name, v in kept.items()}
         a, n, _ = model.run({"x": f32(1, 2)})["r"]
         assert (a, n) in ((1, 1), (2, 2))
         assert (len(attributes["b"]), attributes["x"].shape, attributes["y"].shape) == (
@@ -277,7 +277,7 @@ graph(%self : __torch__.Kept, %x : Tensor):
     model = irc.compile(import_torchscript(text, {"v": f32(1), "own": []}), "none")
     for i in range(60):
         assert model.run({"x": f32(1)}, limits=irc.Limits(bytes=1 << 16))["n"] == i + 1
-    (state,) = (kept for _, kept in model.executable.state._kept)
+    (state,) = (kept for _, kept in model.state._kept)
     assert all(item is state["own"] for item in state["own"])
 
 

@@ -14,9 +14,8 @@ from irc.errors import Error
 from irc.ir import Module, Tensor
 from irc.ir.bulk import no_collection
 from irc.runtime.bounds import CURRENT, float_errors, in_own_scope, in_turn
-from irc.runtime.executable import MAX_SIGNATURES
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.model import CompiledModel
+from irc.runtime.model import MAX_SIGNATURES, CompiledModel
 from tests.runtime.helpers import f32, graph_of, model_of
 
 RELU = "graph(%x : Float(8)):\n  %y : Float(8) = onnx::Relu(%x)\n  return (%y)\n"
@@ -29,7 +28,7 @@ graph(%a : Float(n, 2), %b : Float(n, 2)):
   return (%sum, %first, %twice)
 """
 
-WAY = {"model.py", "executable.py", "inputs.py", "outputs.py", "bounds.py", "arguments.py", "results.py", "objects.py"}
+WAY = {"model.py", "inputs.py", "outputs.py", "bounds.py", "arguments.py", "results.py", "objects.py"}
 
 
 def python_calls(model: CompiledModel, feeds: dict[str, Any]) -> list[str]:
@@ -135,7 +134,7 @@ def test_sets_of_names_beyond_those_that_are_kept() -> None:
             other = (i + 1) % count
             assert found[f"y{i}"].tolist() == [-100, -200]
             assert found[f"y{other}"].tolist() == [-other, other]
-            assert len(model.executable._signatures) <= MAX_SIGNATURES
+            assert len(model._signatures) <= MAX_SIGNATURES
 
 
 def test_a_default_that_is_written_to_stays() -> None:
