@@ -184,7 +184,7 @@ class _Detacher:
         own.flags.writeable = False
         room = room_of(own)
         if room is not None:
-            room.make_append_only(own)
+            room.make_append_only(own, value)
         return own
 
     def _count(self, size: int) -> None:

@@ -27,7 +27,7 @@ from irc.errors import Error
 from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import Frame, Run, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, c_order, check_size
-from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.memory.raw import address_of, aligned_bytes
 from irc.runtime.memory.references import is_shown_alone
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Room:
     __slots__ = (
         "__array_interface__",
         "__weakref__",
+        "_address",
         "_around",
         "_before",
         "_begin",
@@ -66,8 +67,15 @@ class Room:
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], axis: int) -> None:
         shape = check_size(shape, dtype)
         # It holds no view whose base it is: that would be a cycle, which only the collector frees.
-        self._whole: Array = aligned_bytes(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
-        self.__array_interface__ = self._whole.__array_interface__
+        memory = aligned_bytes(prod(shape) * dtype.itemsize)
+        self._whole: Array = np.ndarray(shape, dtype, memory)
+        self._address = address_of(memory)
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (self._address, False),
+        }
         self._before = (_ALL,) * axis
         self._around = shape[:axis], shape[axis + 1 :]
         self._fits: tuple[int, ...] | None = None
@@ -152,7 +160,7 @@ class Room:
         strides = self._whole.strides
         if view.shape != (*before, length, *after) or view.strides != strides or view.dtype != self._dtype:
             return None
-        begin, within = divmod(view.ctypes.data - self._whole.ctypes.data, strides[self.axis])
+        begin, within = divmod(view.ctypes.data - self._address, strides[self.axis])
         return None if within else (begin, begin + length)
 
     def takes(self, new: Array) -> bool:
@@ -163,13 +171,25 @@ class Room:
         self._fits = shape
         return True
 
-    def make_append_only(self, view: Array) -> None:
-        """Make ``view``, and all that is derived from its base, read-only; appending to it stays possible."""
+    def make_append_only(self, view: Array, instead_of: Array | None = None) -> None:
+        """Make ``view``, and all that is derived from its base, read-only; appending to it stays possible.
+
+        It takes the place of ``instead_of``, an equal view that is no longer needed.
+        """
         view.flags.writeable = False
         face = view.base
         assert face is not None, "a view of a room has an array of the whole room as its base"
         face.flags.writeable = False
         self.append_only = True
+        try:
+            turn = self._turn.pop()
+        except IndexError:
+            return
+        try:
+            if instead_of is not None and self._latest() is instead_of:
+                self._latest = ref(view)
+        finally:
+            self._turn.append(turn)
 
     def _ends(self, array: Array) -> bool:
         """Whether ``array`` is laid out as the room and ends at the high-water mark; if so, this sets `_begin`."""
