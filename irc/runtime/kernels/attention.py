@@ -20,12 +20,12 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, in_turn, pace
 from irc.runtime.kernels.halves import narrowed, rounded, widened
-from irc.runtime.kernels.last_axes import add_reduce, are_short
+from irc.runtime.kernels.last_axes import are_short
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.softmax import softmax
-from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, is_half
+from irc.runtime.kernels.softmax import exponentials, softmax
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, counting, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -91,20 +91,23 @@ def attend(
         Error: IRC421 if shapes do not fit together, IRC422 if the result is too large, IRC423 if element types do not.
     """
     form = form or _PLAIN
-    if not query.dtype == key.dtype == value.dtype or query.dtype.kind not in "fV":
+    dtype = query.dtype
+    if not dtype == key.dtype == value.dtype or dtype.kind not in "fV":
         raise Error("IRC423", "query, key and value must have one element type, of floats; convert them")
     if mask is not None and mask.dtype.kind != "b":
         raise Error("IRC423", f"a mask of {mask.dtype.name}; convert it to bools")
-    attention = _Attention(_operands(query, key, value, bias, mask, form), form)
-    shape = attention.shape
+    query, key, value, bias, mask, group, heads = _operands(query, key, value, bias, mask, form)
     if out is None:
+        shape = (*heads, query.shape[-2], value.shape[-1])
         if CURRENT.scope.guard is not None or math.prod(shape) > _SURELY_SMALL:
-            check_size(shape, query.dtype)
-        out = np.empty(shape, query.dtype)
-    if not attention.keys:
+            check_size(shape, dtype)
+        out = np.empty(shape, dtype)
+    if not key.shape[-2]:
         out.fill(0)
     elif out.size:
-        attention.run(out)
+        if dtype.char not in "fd" and is_half(dtype):
+            key, value = widened(key), widened(value)
+        _compute(form, group, out, query, key, value, bias, mask)
     return out
 
 
@@ -115,36 +118,26 @@ _SURELY_SMALL = 1 << 20
 """Elements of a result that cannot be too large without limits."""
 
 
-class _Operands(NamedTuple):
-    """Operands with one batch, and, if heads share keys, with an axis for those that share one: there are G of these.
+_Operands = tuple[Array, Array, Array, Array | None, Array | None, int, Shape]
+"""Operands with one batch, and, if heads share keys, with an axis for those that share one. Of these there are G.
 
-    Attributes:
-        query: (..., K, G, L, E), or (..., H, L, E) if each head has keys of its own.
-        key: (..., K, S, E).
-        value: (..., K, S, V).
-        bias: what broadcasts to (..., K, G, L, S), or (..., H, L, S).
-        mask: likewise.
-        group: G; 1 if each head has keys of its own.
-        heads: the axes of the result but for the last two, as the caller knows them.
-    """
-
-    query: Array
-    key: Array
-    value: Array
-    bias: Array | None
-    mask: Array | None
-    group: int
-    heads: Shape
+The query is (..., K, G, L, E), or (..., H, L, E) if each head has keys of its own; the key (..., K, S, E); the value
+(..., K, S, V). Bias and mask broadcast to (..., K, G, L, S), or (..., H, L, S). Then G, which is 1 if each head has
+keys of its own, and the axes of the result but for the last two, as the caller knows them.
+"""
 
 
 def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, form: Form) -> _Operands:
     """The operands, with an axis for heads that share keys. Raises IRC421."""
     own, others, rows = query.shape, key.shape, query.shape[-2:-1]
+    lead = own[:-2]
+    if bias is mask is None and lead and (*lead, others[-2], own[-1]) == others and others[:-1] == value.shape[:-1]:
+        return query, key, value, None, None, 1, lead  # most decoders' steps: nothing broadcasts
     if min(len(own), len(others), value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(own)}")
     if own[-1] != others[-1]:
         raise Error("IRC421", f"a query of shape {list(own)} and a key of shape {list(others)} have other widths")
-    lead, group = own[:-2], 1
+    group = 1
     if len(own) > 2 < len(others) and lead[-1] != others[-3]:
         shared, is_same = others[-3], value.shape[-3:-2] == others[-3:-2]
         if form.grouped and not (is_same and shared and lead[-1] % shared == 0):
@@ -172,7 +165,7 @@ def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: 
     if group != 1:
         query = query.reshape(*lead, group, *own[-2:])
         bias, mask = (None if x is None else _apart(x, group) for x in (bias, mask))
-    return _Operands(query, key, value, bias, mask, group, heads)
+    return query, key, value, bias, mask, group, heads
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -196,167 +189,130 @@ def _apart(x: Array, group: int) -> Array:
     return x.reshape(*lead, *apart, rows, keys)
 
 
-class _Attention:
-    """Computes blocks of attention.
+def _compute(
+    form: Form,
+    group: int,
+    out: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    mask: Array | None,
+) -> None:
+    """Compute all blocks into ``out``, from what `_operands` gives, with keys and values that are wide."""
+    *lead, count, _ = query.shape
+    keys, row = key.shape[-2], key.shape[-2] * key.itemsize
+    last = keys - count if form.causal == "last" else 0  # the last key that the first query sees
+    if group != 1:
+        out = out.reshape(*lead, *out.shape[-2:])
+    if math.prod(lead) * count * row <= BLOCK_BYTES:
+        _block(form, group, last, out, query, key, value, bias, mask)
+        return
+    scores = (*lead, count, keys)
+    bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (bias, mask))
+    blocks = [*_blocks(tuple(lead if group == 1 else lead[:-1]), group, count, row)]
 
-    Attributes:
-        shape: that of the result.
-        keys: how many there are.
-    """
+    def piece(number: int) -> None:
+        heads, start, stop = blocks[number]
+        part = (*heads, ..., slice(start, stop), slice(None))
+        end = min(keys, max(1, stop + last)) if form.causal else keys
+        seen = (*heads, ..., slice(end), slice(None))
+        visible = (*part[:-1], slice(end))
+        _block(
+            form,
+            group,
+            start + last,
+            out[part],
+            query[part],
+            key[seen],
+            value[seen],
+            None if bias is None else bias[visible],
+            None if mask is None else mask[visible],
+        )
+        pace()
 
-    def __init__(self, operands: _Operands, form: Form) -> None:
-        self._query, self._key, self._value, self._bias, self._mask, self._group, heads = operands
-        self._form = form
-        self._dtype = self._query.dtype
-        self._rows, self.keys = self._query.shape[-2], self._key.shape[-2]
-        self.shape = (*heads, self._rows, self._value.shape[-1])
-        self._is_half = self._dtype.char not in "fd" and is_half(self._dtype)
-        if self._is_half:
-            self._key, self._value = widened(self._key), widened(self._value)
-        self._wide: AnyDType = self._key.dtype
-        scale = 1 / math.sqrt(self._query.shape[-1] or 1) if form.scale is None else form.scale
-        self._scale = self._wide.type(scale)
-        self._last = self.keys - self._rows if form.causal == "last" else 0  # the last key that the first query sees
+    share = CURRENT.scope.share if form.dropout is None else in_turn  # what is drawn depends on the order
+    share(len(blocks), piece)
 
-    def run(self, out: Array) -> None:
-        """Compute all blocks into ``out``, of `shape`."""
-        lead = self._query.shape[:-2]
-        row = self.keys * self._wide.itemsize
-        if self._group != 1:
-            out = out.reshape(*lead, *out.shape[-2:])
-        if math.prod(lead) * self._rows * row <= BLOCK_BYTES:
-            self._block(out, self._query, self._key, self._value, self._bias, self._mask, 0, self.keys)
-            return
-        scores = (*lead, self._rows, self.keys)
-        bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (self._bias, self._mask))
-        blocks = [*_blocks(lead if self._group == 1 else lead[:-1], self._group, self._rows, row)]
 
-        def piece(number: int) -> None:
-            heads, start, stop = blocks[number]
-            part = (*heads, ..., slice(start, stop), slice(None))
-            keys = self.keys
-            if self._form.causal:
-                keys = min(keys, max(1, stop + self._last))
-            seen = (*heads, ..., slice(keys), slice(None))
-            visible = (*part[:-1], slice(keys))
-            self._block(
-                out[part],
-                self._query[part],
-                self._key[seen],
-                self._value[seen],
-                None if bias is None else bias[visible],
-                None if mask is None else mask[visible],
-                start,
-                keys,
-            )
-            pace()
+def _block(
+    form: Form,
+    group: int,
+    last: int,
+    out: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    mask: Array | None,
+) -> None:
+    """Compute the result ``out`` of some rows of some heads, of which the first sees keys up to number ``last``."""
+    shape, wide = query.shape, key.dtype
+    rows, width = shape[:-1], shape[-1]
+    is_half = query.dtype is not wide and query.dtype != wide
+    scale = wide.type(1 / math.sqrt(width or 1) if form.scale is None else form.scale)
+    is_moved = _LEAST <= abs(scale) <= 1  # to the queries, which are fewer
+    ready = np.multiply(widened(query) if is_half else query, scale if is_moved else wide.type(1), order="C")
+    if group != 1:
+        rows = (*shape[:-3], group * shape[-2])
+        ready = ready.reshape(*rows, width)
+    flat = scratch("attention", (*rows, key.shape[-2]), wide)
+    is_step = rows[-1] == 1 and CURRENT.scope.guard is None  # a decoder's: nothing is left to choose
+    product = np.matmul if is_step else matrix_product
+    product(ready, key.swapaxes(-1, -2), flat)
+    if not is_moved:
+        np.multiply(flat, scale, flat)
+    if form.softcap:
+        cap = wide.type(form.softcap)
+        np.divide(flat, cap, flat)
+        np.tanh(flat, flat)
+        np.multiply(flat, cap, flat)
+    scores = flat if group == 1 else flat.reshape(*shape[:-1], flat.shape[-1])
+    _exclude(form, last, scores, bias, mask)
+    if is_half:
+        np.copyto(flat, rounded(flat, query.dtype))
+    along = flat.ndim - 1
+    none = np.isneginf(_highest(flat)) if form.zero_rows == "lowest" else None  # rows that become zeros
+    sums: Array | None = None  # what weights are still to be divided by
+    if are_short(flat, along):
+        softmax(flat, along, flat)
+    else:
+        _, sums = exponentials(flat, along, flat)
+    if form.zero_rows:
+        if none is None:
+            none = np.isnan(flat[..., :1] if sums is None else sums)
+        if form.zero_rows == "masked" and none.any():
+            excluded = np.zeros(scores.shape, wide)  # scores if products were 0
+            _exclude(form, last, excluded, bias, mask)
+            none &= np.isneginf(_highest(excluded)).reshape(none.shape)
+        if none.any():
+            np.copyto(flat, 0, where=none)
+            if sums is not None:
+                np.copyto(sums, 1, where=none)
+    if form.dropout is not None:
+        np.multiply(flat, form.dropout(flat), flat)
+    target: Array | None = None if is_half else out
+    if group != 1 and target is not None:
+        target = out.reshape(*rows, out.shape[-1]) if out.flags.c_contiguous else None
+    made = product(flat, value, target)
+    if sums is not None:
+        np.divide(made, sums, made)
+    if target is None:
+        narrowed(made.reshape(out.shape), query.dtype, out)
 
-        share = CURRENT.scope.share if self._form.dropout is None else in_turn  # what is drawn depends on the order
-        share(len(blocks), piece)
 
-    def _block(
-        self,
-        out: Array,
-        query: Array,
-        key: Array,
-        value: Array,
-        bias: Array | None,
-        mask: Array | None,
-        start: int,
-        keys: int,
-    ) -> None:
-        """Compute the result ``out`` of some rows of some heads, of which the first row has the number ``start``."""
-        form, group = self._form, self._group
-        *lead, rows, width = query.shape
-        products = (*lead, rows) if group == 1 else (*lead[:-1], group * rows)
-        flat = scratch("attention", (*products, keys), self._wide)
-        is_moved = _LEAST <= abs(self._scale) <= 1  # to the queries, which are fewer
-        wide = widened(query) if self._is_half else query
-        ready = np.multiply(wide, self._scale if is_moved else self._wide.type(1), order="C")
-        is_step = products[-1] == 1 and CURRENT.scope.guard is None  # a decoder's: nothing is left to choose
-        product = np.matmul if is_step else matrix_product
-        product(ready if group == 1 else ready.reshape(*products, width), key.swapaxes(-1, -2), flat)
-        if not is_moved:
-            np.multiply(flat, self._scale, flat)
-        scores = flat if group == 1 else flat.reshape(*lead, rows, keys)
-        if form.softcap:
-            cap = self._wide.type(form.softcap)
-            np.divide(flat, cap, flat)
-            np.tanh(flat, flat)
-            np.multiply(flat, cap, flat)
-        if bias is not None:
-            np.add(scores, bias, scores, casting="same_kind")
-        if mask is not None:
-            np.copyto(scores, form.fill, where=np.logical_not(mask))
-        if form.causal:
-            self._hide_later(scores, start)
-        if self._is_half:
-            np.copyto(flat, rounded(flat, self._dtype))
-        sums = self._weigh(flat, (scores.shape, bias, mask, start))
-        if form.dropout is not None:
-            np.multiply(flat, form.dropout(flat), flat)
-        target = out if group == 1 and not self._is_half else self._together(out)
-        made = product(flat, value, target)
-        if sums is not None:
-            np.divide(made, sums, made)
-        if target is None:
-            narrowed(made.reshape(out.shape), self._dtype, out)
-
-    def _together(self, out: Array) -> Array | None:
-        """``out``, (..., G, L, V) if heads share keys, as (..., G L, V), if the product can be written there."""
-        if self._is_half or not out.flags.c_contiguous:
-            return None
-        *lead, group, rows, width = out.shape
-        return out.reshape(*lead, group * rows, width)
-
-    def _hide_later(self, scores: Array, start: int) -> None:
-        """Exclude the keys that come later than rows from number ``start`` on see."""
+def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Array | None) -> None:
+    """Add ``bias`` to ``scores``, and lower those of keys that ``mask`` excludes or that rows are not to see."""
+    if bias is not None:
+        np.add(scores, bias, scores, casting="same_kind")
+    if mask is not None:
+        np.copyto(scores, form.fill, where=np.logical_not(mask))
+    if form.causal:
         rows, keys = scores.shape[-2:]
-        last = start + self._last
         first = max(0, last + 1)
         if first < keys:
             later = counting(keys)[first:] > (counting(rows) + last)[:, None]
             np.copyto(scores[..., first:], -np.inf, where=later)
-
-    def _weigh(self, scores: Array, block: tuple[Shape, Array | None, Array | None, int]) -> Array | None:
-        """Make ``scores`` their softmax; or, if the sums of its rows are returned, what divided by these is that.
-
-        ``block``: what `_excluded` takes.
-        """
-        zero_rows, last = self._form.zero_rows, scores.ndim - 1
-        none: Array | None = None  # rows that become zeros
-        sums: Array | None = None
-        if are_short(scores, last):
-            if zero_rows == "lowest":
-                none = np.isneginf(_highest(scores))
-            softmax(scores, last, scores)
-        else:
-            highest = _highest(scores)
-            if zero_rows == "lowest":
-                none = np.isneginf(highest)
-            np.subtract(scores, highest, scores)
-            np.exp(scores, scores)
-            sums = np.asarray(add_reduce(scores, (last,), True))
-        if zero_rows and none is None:
-            none = np.asarray(np.isnan(scores[..., :1] if sums is None else sums))
-            if zero_rows == "masked" and none.any():
-                none &= np.isneginf(_highest(self._excluded(*block))).reshape(none.shape)
-        if none is not None and none.any():
-            np.copyto(scores, 0, where=none)
-            if sums is not None:
-                np.copyto(sums, 1, where=none)
-        return sums
-
-    def _excluded(self, shape: Shape, bias: Array | None, mask: Array | None, start: int) -> Array:
-        """Scores of ``shape`` if products were 0: -inf where a key is excluded."""
-        found = np.zeros(shape, self._wide)
-        if bias is not None:
-            np.add(found, bias, found, casting="same_kind")
-        if mask is not None:
-            np.copyto(found, self._form.fill, where=np.logical_not(mask))
-        if self._form.causal:
-            self._hide_later(found, start)
-        return found
 
 
 def _highest(scores: Array) -> Array:

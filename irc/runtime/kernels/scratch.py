@@ -26,11 +26,12 @@ def scratch(purpose: str, shape: Sequence[int], dtype: AnyDType) -> Array:
     Must not become part of a result.
     """
     size = math.prod(shape) * dtype.itemsize
-    buffer = CURRENT.scope.scratch.get(purpose)
-    if buffer is None or buffer.size < size or CURRENT.scope.guard is not None:
+    scope = CURRENT.scope
+    buffer = scope.scratch.get(purpose)
+    if buffer is None or buffer.size < size or scope.guard is not None:
         check_size(shape, dtype)
     if buffer is None or buffer.size < size:
         buffer = np.empty(size, np.uint8)
         if size <= KEEP_BYTES:
-            CURRENT.scope.scratch[purpose] = buffer
+            scope.scratch[purpose] = buffer
     return np.ndarray(shape, dtype, buffer)
