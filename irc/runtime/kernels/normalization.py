@@ -7,14 +7,13 @@ MeanVarianceNormalization, LpNormalization, LRN. All compute in at least float32
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.halves import narrowed, widened
-from irc.runtime.kernels.last_axes import ENOUGH, add_reduce
+from irc.runtime.kernels.last_axes import add_reduce, row_sums
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, numpy_dtype
@@ -22,10 +21,6 @@ from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
     from irc.ir import Node
-
-
-_BY_PRODUCT = 64
-"""Elements from which on rows are summed by products with ones: many shorter ones are not."""
 
 
 def _wide(x: Array) -> Array:
@@ -46,12 +41,8 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
     if len(rows) == 1:
         row, mean, inverse = _standardize_row(rows[0], epsilon)
         return row[None], mean, inverse
-    size = rows.shape[1]
-    count = max(1, size)
-    if _BY_PRODUCT <= size < ENOUGH:
-        mean = np.vecdot(rows, _ones(size, rows.dtype))[:, None] / count
-    else:
-        mean = add_reduce(rows, (1,), True) / count
+    count = max(1, rows.shape[1])
+    mean = row_sums(rows, np.vecdot)[:, None] / count
     result = rows - mean
     inverse = 1 / np.sqrt(np.vecdot(result, result)[:, None] / count + epsilon)
     result *= inverse
@@ -60,22 +51,12 @@ def standardize(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
 
 def _standardize_row(row: Array, epsilon: float) -> tuple[Array, Any, Any]:
     """As `standardize` for one row (C,), as decoders have: in half the time."""
-    size = row.size
-    count = size or 1
-    if _BY_PRODUCT <= size < ENOUGH:
-        mean = row.dot(_ones(size, row.dtype)) / count
-    else:
-        mean = add_reduce(row[None], (1,))[0] / count
+    count = row.size or 1
+    mean = row_sums(row) / count
     result = row - mean
     inverse = 1 / np.sqrt(result.dot(result) / count + epsilon)  # np.dot takes twice as long to get there
     result *= inverse
     return result, mean, inverse
-
-
-@lru_cache(maxsize=16)
-def _ones(size: int, dtype: np.dtype[Any]) -> Array:
-    """Ones: the product with them is a sum, which takes less to begin than NumPy's."""
-    return np.ones(size, dtype)
 
 
 def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Array:
