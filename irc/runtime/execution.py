@@ -10,8 +10,9 @@ a call of it costs a third of a loop over tuples of slot numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from irc.errors import Error
 from irc.ir.ops.plugins import fault_of
@@ -125,13 +126,30 @@ class Run:
     again: bool = False
 
 
+class Instruction(NamedTuple):
+    """One step of a block, and what messages, watches and later compilations need to know of it.
+
+    Attributes:
+        step: what it does.
+        node: the node that it comes from.
+        ins: the slots that it reads.
+        outs: the slots of its results.
+        dead: the slots that it empties at its end.
+    """
+
+    step: Step
+    node: Node
+    ins: Slots
+    outs: Slots
+    dead: Slots = ()
+
+
 class Code:
     """The steps of one block.
 
     Attributes:
-        steps: what to run, in order.
-        nodes: the node each step comes from, and the slots of its inputs and outputs: for messages and watches only.
-        dead: the slots that each step empties at its end.
+        instructions: what to run, in order.
+        steps: their steps alone.
         params: slots of the block's parameters.
         returns: slots of the block's returns.
         owned: the slots in `returns` that no other code reads: to be emptied once the returns are taken.
@@ -143,15 +161,14 @@ class Code:
     """
 
     __slots__ = (
-        *("steps", "nodes", "dead"),
+        *("instructions", "steps"),
         *("params", "returns", "owned", "captured"),
         *("kernels", "in_place", "units", "breaks"),
     )
 
     def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
         self.steps: list[Step] = []
-        self.nodes: list[tuple[Node, Slots, Slots]] = []
-        self.dead: list[Slots] = []
         self.params: Slots = ()
         self.returns: Slots = ()
         self.owned: Slots = ()
@@ -161,25 +178,11 @@ class Code:
         self.units = 0
         self.breaks: Mapping[str, int] = {}
 
-    @classmethod
-    def like(cls, other: Code) -> Code:
-        """Code that has all of ``other`` but its steps."""
-        code = cls()
-        for name in cls.__slots__:
-            if name not in ("steps", "nodes", "dead"):
-                setattr(code, name, getattr(other, name))
+    def with_instructions(self, instructions: list[Instruction]) -> Code:
+        """This code with other instructions."""
+        code = copy(self)
+        code.instructions, code.steps = instructions, [each.step for each in instructions]
         return code
-
-    def add(self, step: Step, node: tuple[Node, Slots, Slots], dead: Slots) -> None:
-        """Add a step."""
-        self.steps.append(step)
-        self.nodes.append(node)
-        self.dead.append(dead)
-
-    def take(self, other: Code, start: int, end: int) -> None:
-        """Add the steps of ``other`` from ``start`` up to ``end``."""
-        for i in range(start, end):
-            self.add(other.steps[i], other.nodes[i], other.dead[i])
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -190,7 +193,7 @@ class Code:
 
     def fail(self, error: Exception, step: Step, frame: Frame) -> NoReturn:
         """Raise ``error``, which came from ``step``, as `fail` does."""
-        node, ins, _ = self.nodes[self.steps.index(step)]
+        _, node, ins, *_ = self.instructions[self.steps.index(step)]
         fail(error, node, [frame[s] for s in ins])
 
 
@@ -225,7 +228,7 @@ def execute(code: Code, frame: Frame) -> None:
                 step(frame)
         else:
             run.watch.enter()
-            for step, (node, ins, outs) in zip(code.steps, code.nodes):
+            for step, node, ins, outs, _ in code.instructions:
                 run.watch.before(node, frame, ins)
                 step(frame)
                 run.watch.after(node, frame, outs)

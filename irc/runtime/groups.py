@@ -7,21 +7,23 @@ fused: their values get slots of that frame, and die there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Frame, Instruction, Slots, Step, execute, label, put
+from irc.runtime.steps import drop_step, move_step
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Graph, Node
     from irc.runtime.backends import CompiledGroup
     from irc.runtime.kernels.registry import Kernel
-    from irc.runtime.lowering import FillIn, Lowering
+    from irc.runtime.lowering import Lowering
     from irc.runtime.prepared import Kept
 
 
@@ -35,111 +37,91 @@ def subgraph_of(node: Node) -> Graph:
     return graph
 
 
-def member_slots(graph: Graph, ins: Slots, outs: Slots) -> dict[Value, int]:
-    """The slots of a group's inputs and of the results that its members make.
+class Members:
+    """The members of a fusion group as code of their own, which reads and writes slots of the block around the group.
 
-    A result that is an input or a constant of the group, or the second of two equal ones, is not made in the slot of
-    the group's output: it has to be copied there.
-    """
-    results = reversed([*zip(graph.outputs, outs)])  # so that the first slot counts of what is returned twice
-    made = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
-    return {**dict(zip(graph.inputs, ins)), **made}
-
-
-class Members(NamedTuple):
-    """The members of a fusion group as code of their own.
+    Args:
+        lowering: of that block.
+        group: the node.
+        ins: the slots that it reads.
+        outs: the slots that it writes.
 
     Attributes:
-        code: their steps.
-        moves: pairs of slots: where a result of the group belongs, and where its member has left it.
+        code: the steps.
     """
 
-    code: Code
-    moves: list[tuple[int, int]]
+    def __init__(self, lowering: Lowering, group: Node, ins: Slots, outs: Slots) -> None:
+        graph = subgraph_of(group)
+        # Members make results where they belong, but for inputs, constants, and the second of two equal ones.
+        results = reversed([*zip(graph.outputs, outs)])
+        given = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
+        self.code = lowering.members(graph.nodes, graph.outputs, {**dict(zip(graph.inputs, ins)), **given})
+        self.code.units, self.code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
+        self._moves = [(out, result) for out, result in zip(outs, self.code.returns) if out != result]
+        self._end = graph.block.return_node
 
-    @classmethod
-    def of(cls, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Members:
-        """The members of ``node``, which reads the slots ``ins`` and writes ``outs``."""
-        graph = subgraph_of(node)
-        code = lowering.members(graph.nodes, graph.outputs, member_slots(graph, ins, outs))
-        code.units, code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
-        return cls(code, [(out, result) for out, result in zip(outs, code.returns) if out != result])
-
-    def left(self, dead: Slots) -> Slots:
-        """Which of the slots that the group is to empty its members do not."""
-        return tuple([s for s in dead if s in self.code.returns or s not in self.code.captured])
+    def instructions(self, dead: Slots) -> list[Instruction]:
+        """The members, in order, and what is to be done after them; all together empty ``dead``, too."""
+        moves = [Instruction(move_step(result, out), self._end, (result,), (out,)) for out, result in self._moves]
+        emptied = self.code.captured.difference(self.code.returns)
+        left = tuple([s for s in dead if s not in emptied])
+        drop = [Instruction(drop_step(left), self._end, (), (), left)] if left else []
+        return [*self.code.instructions, *moves, *drop]
 
     def step(self, dead: Slots) -> Step:
-        """A step that runs the members, and then empties ``dead``."""
-        code, pairs, left = self.code, self.moves, self.left(dead)
-
-        def step(frame: Frame) -> None:
-            execute(code, frame)
-            for out, result in pairs:
-                frame[out] = frame[result]
-            for s in left:
-                frame[s] = None
-
-        return step
+        """A step that runs the members, and empties ``dead``."""
+        return partial(execute, self.code.with_instructions(self.instructions(dead)))
 
 
-def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Kept) -> FillIn:
+def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Kept) -> Step:
     """Lower a group whose results, which are made of constants alone, are ``kept`` from run to run."""
-    inside = Members.of(lowering, node, ins, outs)
+    members = Members(lowering, node, ins, outs).step(())
+    dead = lowering.emptied(ins)
+    keeps = set(outs).isdisjoint(dead)
 
-    def fill_in(dead: Slots) -> Step:
-        members = inside.step(())
-        keeps = set(outs).isdisjoint(dead)
+    def step(frame: Frame) -> None:
+        if kept.made is not None:
+            put(frame, outs, kept.made, dead)
+            return
+        members(frame)
+        if keeps:
+            _keep([frame[s] for s in outs], kept, frame)
+        put(frame, (), (), dead)
 
-        def step(frame: Frame) -> None:
-            if kept.made is not None:
-                put(frame, outs, kept.made, dead)
-                return
-            members(frame)
-            if keeps:
-                _keep([frame[s] for s in outs], kept, frame)
-            put(frame, (), (), dead)
-
-        return step
-
-    return fill_in
+    return step
 
 
-def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> FillIn:
+def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> Step:
     """Lower a group that a backend may compile: a kernel if it has one for the operands, else its members."""
-    inside = Members.of(lowering, node, ins, outs)
-    lowering.groups[node] = inside
+    inside = lowering.groups[node] = Members(lowering, node, ins, outs)
+    dead = lowering.emptied(ins)
+    members = inside.step(dead)
     if len(outs) == 1:
         lowering.may_be_placed(node.output, outs[0])
 
-    def fill_in(dead: Slots) -> Step:
-        members = inside.step(dead)
+    def one(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
+        frame[outs[0]] = kernel(*operands, out=frame[outs[0]])
 
-        def one(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
-            frame[outs[0]] = kernel(*operands, out=frame[outs[0]])
+    def several(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
+        put(frame, outs, kernel(*operands))
 
-        def several(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
-            put(frame, outs, kernel(*operands))
+    call = one if len(outs) == 1 else several
 
-        call = one if len(outs) == 1 else several
+    def step(frame: Frame) -> None:
+        operands = [frame[s] for s in ins]
+        kernel = compiled.kernel(operands)
+        if kernel is None:
+            del operands  # what is counted by references is for the members to write over
+            members(frame)
+            return
+        call(kernel, operands, frame)
+        counters = frame[0].counters
+        counters.kernels += 1
+        counters.compiled += 1
+        for s in dead:
+            frame[s] = None
 
-        def step(frame: Frame) -> None:
-            operands = [frame[s] for s in ins]
-            kernel = compiled.kernel(operands)
-            if kernel is None:
-                del operands  # what is counted by references is for the members to write over
-                members(frame)
-                return
-            call(kernel, operands, frame)
-            counters = frame[0].counters
-            counters.kernels += 1
-            counters.compiled += 1
-            for s in dead:
-                frame[s] = None
-
-        return step
-
-    return fill_in
+    return step
 
 
 def _keep(made: list[object], kept: Kept, frame: Frame) -> None:

@@ -24,17 +24,17 @@ from irc.ir.ops.opaque import is_opaque
 from irc.ir.ops.plugins import fault_of
 from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
-from irc.ir.types import FUNCTION, DType
+from irc.ir.types import FUNCTION
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.bulks import bulks_in_order
-from irc.runtime.execution import Code, Frame, Slots, Step, label
-from irc.runtime.groups import Members, lower_compiled, lower_kept, member_slots, subgraph_of
+from irc.runtime.execution import Code, Frame, Instruction, Slots, Step, label
+from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
-from irc.runtime.steps import drop_step, kernel_step, move_step
+from irc.runtime.steps import drop_step, kernel_step
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.memory.storage import Storage
 
-FillIn = Callable[[Slots], Step]
-"""Makes a step, given the slots to empty at its end."""
-
-Special = Callable[["Lowering", "Node", Slots, Slots], FillIn]
-"""Lowers a node that is no kernel call, given the slots of its inputs and outputs."""
+Special = Callable[["Lowering", "Node", Slots, Slots], Step]
+"""Lowers a node that is no kernel call, given the slots of its inputs and outputs; asks `Lowering.emptied` for more."""
 
 _NOWHERE = 0
 """The region of constants, which are never emptied."""
@@ -223,48 +220,50 @@ class Lowering:
         live = _Live(self._shown)
         live.update(code.returns)
         self._live.append(live)
-        for node in reversed(nodes):
-            if node.kind != CONSTANT:
-                self._lower_node(node, code)
+        backwards = [each for n in reversed(nodes) if n.kind != CONSTANT for each in self._lower(n, code)]
         unused = tuple(own.intersection(code.params) - live.slots)
-        code.units, code.breaks = bulks_in_order([n for n, _, _ in reversed(code.nodes) if not n.is_return], self._bulk)
+        run = [each.node for each in reversed(backwards) if not each.node.is_return]
+        code.units, code.breaks = bulks_in_order(run, self._bulk)
         if end is not None and unused and len(self._live) > 1:
-            code.add(drop_step(unused), (end, (), ()), unused)
-        for each in (code.steps, code.nodes, code.dead):
-            each.reverse()
+            backwards.append(Instruction(drop_step(unused), end, (), (), unused))
         self._live.pop()
         code.captured = frozenset(live.slots - own)
         if self._live:
             self._live[-1].captured |= code.captured
-        return code
+        return code.with_instructions(backwards[::-1])
 
-    def _lower_node(self, node: Node, code: Code) -> None:
+    def _lower(self, node: Node, code: Code) -> list[Instruction]:
+        """The instructions for ``node``, the last first, which ``code`` counts."""
         ins, outs = self.slots(node.inputs), self.slots(node.outputs)
-        if node.kind != GROUP:
-            self._lower(node, ins, outs, self._specials.get(node.kind), code)
-        elif (kept := self.bound.prepared.group(node)) is not None:
-            self._lower(node, ins, outs, partial(lower_kept, kept=kept), code)
-        elif (compiled := self.bound.compiled(node)) is not None:
-            self._lower(node, ins, outs, partial(lower_compiled, compiled=compiled), code)
+        live = self._live[-1]
+        live.unused = self.dead(outs)
+        live.difference_update(outs)
+        live.captured = set()
+        special = self._special(node)
+        if special is not None:
+            step = special(self, node, ins, outs)
+            found = [Instruction(step, node, ins, outs, self.emptied(ins))]
+        elif node.kind == GROUP:
+            members = Members(self, node, ins, outs)
+            found = members.instructions(self.emptied(ins))[::-1]
+            code.kernels += members.code.kernels
+            code.in_place += members.code.in_place
         else:
-            self._lower_members(node, ins, outs, code)
+            dead = self.emptied(ins)
+            found = [Instruction(self._kernel(node, ins, outs, dead), node, ins, outs, dead)]
+            code.kernels += 1
+            code.in_place += writes_over(node)
+        live.update([slot for slot in live.captured.union(ins) if self._regions[slot] != _NOWHERE])
+        return found
 
-    def _lower_members(self, group: Node, ins: Slots, outs: Slots, code: Code) -> None:
-        """Lower the members of a fusion group as steps of the block around it."""
-        graph = subgraph_of(group)
-        given = member_slots(graph, ins, outs)
-        self._slots.update(given)
-        for node in graph.nodes:
-            if node.kind == CONSTANT:
-                self._place(node)
-            else:
-                self._define(node.outputs, given)
-        for out, made in reversed([*zip(outs, self.slots(graph.outputs))]):
-            if out != made:  # an input, a constant, or a result that is returned twice
-                self._lower(graph.block.return_node, (made,), (out,), _move, code)
-        for node in reversed(graph.nodes):
-            if node.kind != CONSTANT:
-                self._lower_node(node, code)
+    def _special(self, node: Node) -> Special | None:
+        """How to lower ``node`` if it is no kernel call, nor a group whose members are steps like all others."""
+        if node.kind != GROUP:
+            return self._specials.get(node.kind)
+        if (kept := self.bound.prepared.group(node)) is not None:
+            return partial(lower_kept, kept=kept)
+        compiled = self.bound.compiled(node)
+        return None if compiled is None else partial(lower_compiled, compiled=compiled)
 
     def slots(self, values: Iterable[Value]) -> Slots:
         """The slots of ``values``; Error IRC212 if one is not defined where it is used."""
@@ -300,26 +299,18 @@ class Lowering:
             self.bound.constants[node] = runtime_constant(value, self._in_order)
         self.template[slot] = self.bound.constants[node]
 
-    def _lower(self, node: Node, ins: Slots, outs: Slots, special: Special | None, code: Code) -> None:
-        live = self._live[-1]
-        dead = self.dead(outs)
-        live.difference_update(outs)
-        live.captured = set()
-        fill_in = self._kernel(node, ins, outs) if special is None else special(self, node, ins, outs)
-        reads = live.captured.union(ins)
-        dead += self.dead(reads)
-        live.update([slot for slot in reads if self._regions[slot] != _NOWHERE])
-        code.add(fill_in(tuple(dead)), (node, ins, outs), tuple(dead))
-        code.kernels += special is None
-        code.in_place += writes_over(node)
-
-    def _kernel(self, node: Node, ins: Slots, outs: Slots) -> FillIn:
+    def _kernel(self, node: Node, ins: Slots, outs: Slots, dead: Slots) -> Step:
         kernel = self.bound.kernel(node)
-        may_repeat = node.kind in READS_FIRST
-        fill_in = reusing_step(node, kernel, ins, outs, lambda n: self.free(ins, n, may_repeat))
         if len(outs) == 1 and takes_out(kernel):
             self.may_be_placed(node.output, outs[0])
-        return fill_in or partial(kernel_step, kernel, ins, outs)
+        may_repeat = node.kind in READS_FIRST
+        step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat))
+        return step or kernel_step(kernel, ins, outs, dead)
+
+    def emptied(self, ins: Slots) -> Slots:
+        """The slots that the step being lowered, which reads ``ins``, is to empty. (Its blocks are lowered before.)"""
+        live = self._live[-1]
+        return (*live.unused, *self.dead(live.captured.union(ins)))
 
     def may_be_placed(self, value: Value, slot: int) -> None:
         """Note the ``slot`` of the result of the step being lowered, if that runs exactly once a run."""
@@ -370,15 +361,17 @@ class _Live:
     """Of a block that is being lowered: the slots that are read later, and how many show each class of storage.
 
     Attributes:
-        captured: the slots that the blocks of the node being lowered capture.
+        unused: the slots of the results of the node being lowered that nothing reads.
+        captured: the slots that its blocks capture.
     """
 
-    __slots__ = ("_shown", "captured", "slots", "storages")
+    __slots__ = ("_shown", "captured", "slots", "storages", "unused")
 
     def __init__(self, shown: list[frozenset[int]]) -> None:
         self._shown = shown
         self.slots: set[int] = set()
         self.storages: dict[int, int] = {}
+        self.unused: list[int] = []
         self.captured: set[int] = set()
 
     def update(self, slots: Iterable[int]) -> None:
@@ -422,17 +415,8 @@ def runtime_constant(value: Any, in_order: bool = False) -> Any:
     return value
 
 
-def is_plain(node: Node) -> bool:
-    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
-    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
-
-
 def _refusing(node: Node, deferred: Iterable[Node]) -> Kernel:
     def run(*inputs: Any) -> Any:
         raise unsupported([other for other in deferred if is_opaque(other.kind)] if is_opaque(node.kind) else [node])
 
     return run
-
-
-def _move(_: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
-    return lambda dead: move_step(ins[0], outs[0], dead)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.ir.kinds import GROUP
+from irc.ir.types import DType
 from irc.runtime.backends import ArrayType, Declined, PlannedStep
-from irc.runtime.execution import Code
-from irc.runtime.lowering import is_plain
-from irc.runtime.steps import drop_step, move_step, placed_step
+from irc.runtime.execution import Instruction
+from irc.runtime.steps import placed_step
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from irc.ir import Node, Value
     from irc.runtime.backends import Backend
-    from irc.runtime.execution import Frame, Slots, Step
+    from irc.runtime.execution import Code, Frame, Slots, Step
     from irc.runtime.lowering import Bound
     from irc.runtime.memory.memory_plan import Form
     from irc.runtime.plan import Plan
@@ -37,29 +37,28 @@ def planned_code(plan: Plan, bound: Bound, placed: Collection[Value], compiled: 
         placed: the values whose arrays lie in the frame beforehand. Their slots need not be emptied.
         compiled: the groups that are one kernel.
     """
-    found = Code.like(plan.code)
     slots = frozenset(plan.slot_of[value] for value in placed)
+    found: list[Instruction] = []
+    declined: list[Code] = []
 
-    def add(code: Code) -> None:
-        for step, (node, ins, outs), dead in zip(code.steps, code.nodes, code.dead):
-            members = None if node in compiled else plan.groups.get(node)
-            if members is not None:
-                add(members.code)
-                found.kernels += members.code.kernels
-                found.in_place += members.code.in_place
-                for out, result in members.moves:
-                    found.add(move_step(result, out, ()), (node, (result,), (out,)), ())
-                left = members.left(dead)
-                if left:
-                    found.add(drop_step(left), (node, (), ()), left)
-            elif node.kind != GROUP and len(outs) == 1 and len(node.outputs) == 1 and node.output in placed:
-                kept = tuple([s for s in dead if s not in slots])
-                found.add(placed_step(bound.kernel(node), ins, outs[0], kept, is_plain(node)), (node, ins, outs), kept)
+    def add(instructions: Iterable[Instruction]) -> None:
+        for each in instructions:
+            _, node, ins, outs, dead = each
+            if node in plan.groups and node not in compiled:
+                declined.append(plan.groups[node].code)
+                add(plan.groups[node].instructions(dead))
+            elif node.kind != GROUP and is_placed(each, placed):
+                dead = tuple([s for s in dead if s not in slots])
+                step = placed_step(bound.kernel(node), ins, outs[0], dead, is_plain(node))
+                found.append(Instruction(step, node, ins, outs, dead))
             else:
-                found.add(step, (node, ins, outs), dead)
+                found.append(each)
 
-    add(plan.code)
-    return found
+    add(plan.code.instructions)
+    code = plan.code.with_instructions(found)
+    code.kernels += sum([members.kernels for members in declined])
+    code.in_place += sum([members.in_place for members in declined])
+    return code
 
 
 def compiled_code(
@@ -75,27 +74,25 @@ def compiled_code(
         placed: the values whose arrays lie in the frame beforehand.
     """
     types = _types(plan, code, forms)
-    found = Code.like(code)
+    found: list[Instruction] = []
     count, at = 0, 0
     for steps, start in _runs(code, types, placed):
         made = backend.compile_steps(steps)
         if isinstance(made, Declined):
             continue
         end = start + len(steps)
-        found.take(code, at, start)
-        dead = tuple(s for slots in code.dead[start:end] for s in slots)
-        node, _, _ = code.nodes[start]
+        dead = tuple(s for each in code.instructions[start:end] for s in each.dead)
         ins = tuple({s for step in steps for s in step.ins})
-        found.add(_one_step(made, dead), (node, ins, tuple(step.out for step in steps)), dead)
+        one = Instruction(_one_step(made, dead), steps[0].node, ins, tuple(step.out for step in steps), dead)
+        found += [*code.instructions[at:start], one]
         count, at = count + 1, end
-    found.take(code, at, len(code.steps))
-    return found, count
+    return code.with_instructions(found + code.instructions[at:]), count
 
 
 def _types(plan: Plan, code: Code, forms: Mapping[Value, Form]) -> dict[int, ArrayType]:
     """The types of the arrays in slots, as far as they are the same in each run."""
     types = {s: ArrayType(x.dtype, x.shape) for s, x in enumerate(plan.template) if is_array(x)}
-    made = [(value, slot) for node, _, outs in code.nodes for value, slot in zip(node.outputs, outs)]
+    made = [pair for each in code.instructions for pair in zip(each.node.outputs, each.outs)]
     given = zip(plan.graph_inputs, code.params)
     types.update((slot, ArrayType(f.dtype, f.shape)) for v, slot in (*given, *made) if (f := forms.get(v)) is not None)
     return types
@@ -106,15 +103,25 @@ def _runs(
 ) -> Iterator[tuple[list[PlannedStep], int]]:
     """The longest sequences of steps whose results are placed and whose operands have known types, and their starts."""
     steps: list[PlannedStep] = []
-    for i, (node, ins, outs) in enumerate(code.nodes):
-        if len(outs) == 1 and len(node.outputs) == 1 and node.output in placed and all(s in types for s in ins):
-            steps.append(PlannedStep(node, tuple([types[s] for s in ins]), ins, outs[0]))
+    for i, each in enumerate(code.instructions):
+        if is_placed(each, placed) and all(s in types for s in each.ins):
+            steps.append(PlannedStep(each.node, tuple([types[s] for s in each.ins]), each.ins, each.outs[0]))
             continue
         if len(steps) >= FEWEST:
             yield steps, i - len(steps)
         steps = []
     if len(steps) >= FEWEST:
-        yield steps, len(code.nodes) - len(steps)
+        yield steps, len(code.instructions) - len(steps)
+
+
+def is_placed(each: Instruction, placed: Collection[Value]) -> bool:
+    """Whether an instruction makes one result, in an array that lies in the frame beforehand."""
+    return len(each.outs) == 1 and len(each.node.outputs) == 1 and each.node.output in placed
+
+
+def is_plain(node: Node) -> bool:
+    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
+    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
 
 
 def _one_step(run: Callable[[Frame], None], dead: Slots) -> Step:

@@ -60,13 +60,11 @@ def _placed_binary(ufunc: Callable[..., Any], ins: Slots, out: int) -> Step:
     return step
 
 
-def move_step(source: int, target: int, dead: Slots) -> Step:
-    """A step that puts what is in slot ``source`` into ``target``, too, and then empties ``dead``."""
+def move_step(source: int, target: int) -> Step:
+    """A step that puts what is in slot ``source`` into ``target``, too."""
 
     def step(frame: Frame) -> None:
         frame[target] = frame[source]
-        for s in dead:
-            frame[s] = None
 
     return step
 

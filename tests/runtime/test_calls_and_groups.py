@@ -400,7 +400,7 @@ class _Seen(Watch):
 def test_a_group_leaves_nothing_behind_that_nobody_reads():
     plan, seen = lower(graph_of(RETURNS)), _Seen()
     plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], watch=seen)
-    assert seen.left == [len(["unread", "b", "c", "d", "e", "two"])]
+    assert seen.left == [len(["b", "c", "d", "e", "two"])]
 
 
 def test_one_subgraph_may_serve_two_groups():

@@ -9,11 +9,11 @@ from irc.runtime.execution import Frame, Slots, Step, label, put
 
 if TYPE_CHECKING:
     from irc.ir import Node
-    from irc.runtime.lowering import FillIn, Lowering
+    from irc.runtime.lowering import Lowering
     from irc.runtime.plan import Plan
 
 
-def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::CallFunction(function, arguments...)``.
 
     At run time a value of type Function is the plan of that function, so
@@ -23,14 +23,13 @@ def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillI
         raise Error("IRC213", "a call needs a function", label(node))
     function, *arguments = ins
 
-    def fill_in(dead: Slots) -> Step:
-        def step(frame: Frame) -> None:
-            plan: Plan = frame[function]
-            results = plan.call([frame[s] for s in arguments], frame[0])
-            if len(results) != len(outs):
-                raise Error("IRC434", f"{plan.name} returns {len(results)} values, not {len(outs)}")
-            put(frame, outs, results, dead)
+    dead = lowering.emptied(ins)
 
-        return step
+    def step(frame: Frame) -> None:
+        plan: Plan = frame[function]
+        results = plan.call([frame[s] for s in arguments], frame[0])
+        if len(results) != len(outs):
+            raise Error("IRC434", f"{plan.name} returns {len(results)} values, not {len(outs)}")
+        put(frame, outs, results, dead)
 
-    return fill_in
+    return step

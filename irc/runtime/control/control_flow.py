@@ -6,7 +6,7 @@ carried values are moved from slot to slot, never copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,38 +14,36 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.loops import carried, scanned_rows
 from irc.runtime.control.stacking import Stack
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, fail, is_located, label, put
+from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, label, put
 from irc.runtime.values import describe, is_array, read_only
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
-    from irc.runtime.lowering import FillIn, Lowering
+    from irc.runtime.lowering import Lowering
 
 
-def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
     if len(ins) != 1 or len(node.blocks) != 2 or any(len(b.returns) != len(outs) for b in node.blocks):
         raise Error("IRC213", "an If has one condition, and two blocks that return its outputs", label(node))
     (condition,) = ins
     then, otherwise = (lowering.block(block) for block in node.blocks)
+    dead = lowering.emptied(ins)
 
-    def fill_in(dead: Slots) -> Step:
-        def step(frame: Frame) -> None:
-            code = then if truth(frame[condition]) else otherwise
-            execute(code, frame)
-            put(frame, outs, code.take_returns(frame), dead)
+    def step(frame: Frame) -> None:
+        code = then if truth(frame[condition]) else otherwise
+        execute(code, frame)
+        put(frame, outs, code.take_returns(frame), dead)
 
-        return step
-
-    return fill_in
+    return step
 
 
-def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::Loop(max_trips, cond, carried...)``; the body's parameters are the trip number and the carried values."""
     return _lower_loop(lowering, node, ins, outs, [lambda i: i])
 
 
-def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``onnx::Loop(M?, cond?, carried...)``, with scan outputs after the carried values.
 
     The body's parameters are trip number, condition and carried values. The first two are tensors of one element, of
@@ -65,74 +63,100 @@ def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> 
 
 def _lower_loop(
     lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
-) -> FillIn:
+) -> Step:
     """``leading`` makes the values of the parameters before the carried ones."""
-    at = carried(node)
-    block = only_block(node, params=at.param + at.many, returns=at.returned + at.many)
-    body = lowering.region(block)
+    body = Body(lowering, node, ins, outs, len(leading))
     limit_slot, condition_slot = (*ins, None, None)[:2]
-    initial = ins[at.input :]
-    params = body.params
-    borrowed_first, borrowed_later = borrowed(lowering, node, body, initial, outs)
-    scanned = scanned_rows(node)
+    initial = ins[2:]
+    dead = lowering.emptied(ins)
+    # The first trip owns the initial values that nothing else needs.
+    handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
 
-    def fill_in(dead: Slots) -> Step:
-        # The first trip owns the initial values that nothing else needs.
-        handed_over = tuple(set(initial).intersection(dead) - body.captured)
+    def step(frame: Frame) -> None:
+        limit = None if limit_slot is None else trip_count(frame[limit_slot])
+        go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
+        values = body.lend([frame[s] for s in initial])
+        for s in handed_over:
+            frame[s] = None
+        stacks = body.stacks(limit)
+        i = 0
+        try:
+            while go_on and (limit is None or i < limit):
+                (condition,), values = body.run(frame, [make(i) for make in leading], values, (), stacks)
+                go_on = truth(condition)
+                i += 1
+        except Exception as error:
+            if is_located(error):
+                raise
+            fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
+        values.extend(stack.result() for stack in stacks)
+        put(frame, outs, values, dead)
 
-        def step(frame: Frame) -> None:
-            limit = None if limit_slot is None else trip_count(frame[limit_slot])
-            go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
-            values = [frame[s] for s in initial]
-            make_read_only(values, borrowed_first)
-            for s in handed_over:
-                frame[s] = None
-            stacks = [Stack(row, limit) for row in scanned]
-            i = 0
-            try:
-                while go_on and (limit is None or i < limit):
-                    put(frame, params, [*(make(i) for make in leading), *values])
-                    values.clear()  # whatever is still needed is in the frame
-                    go_on, values = _run_trip(body, frame, at.many, stacks)
-                    make_read_only(values, borrowed_later)
-                    i += 1
-            except Exception as error:
-                if is_located(error):
-                    raise
-                fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
-            values.extend(stack.result() for stack in stacks)
-            put(frame, outs, values, dead)
-
-        return step
-
-    return fill_in
+    return step
 
 
-def _run_trip(body: Code, frame: Frame, many: int, stacks: Sequence[Stack]) -> tuple[bool, list[Any]]:
-    execute(body, frame)
-    condition, *values = body.take_returns(frame)
-    for stack, value in zip(stacks, values[many:]):
-        stack.append(value)
-    return truth(condition), values[:many]
+class Body:
+    """The body of a loop or scan, which is run trip by trip.
 
+    What a loop is given, at its beginning or by the trip before, is handed over, or else *borrowed*
+    (`irc.runtime.memory.carried`): it enters as a read-only view.
 
-def borrowed(lowering: Lowering, node: Node, body: Code, initial: Slots, outs: Slots) -> tuple[Slots, Slots]:
-    """The positions of what a loop borrows: of ``initial`` values, and of what its body returns.
+    Args:
+        lowering: of the graph.
+        node: the loop.
+        ins: its slots.
+        outs: those of its results.
+        others: how many parameters the body has beside the carried values.
 
-    ``irc.runtime.memory.carried`` says what that means.
+    Attributes:
+        code: the body's.
     """
-    at = carried(node)
-    takers = [(param, *outs[i : i + 1]) for i, param in enumerate(body.params[at.param :][: at.many])]
-    returned = body.returns[at.returned :][: at.many]
-    (block,) = node.blocks
-    return lowering.borrowed(block, initial, takers), lowering.borrowed(block, returned, takers)
+
+    def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots, others: int) -> None:
+        at = carried(node)
+        block = only_block(node, params=others + at.many, returns=at.returned + at.many)
+        self.code = lowering.region(block)
+        self._rows = scanned_rows(node)
+        self._returned = slice(at.returned, at.returned + at.many)
+        takers = [(param, *outs[i : i + 1]) for i, param in enumerate(self.code.params[at.param :][: at.many])]
+        self._borrowed_first = lowering.borrowed(block, ins[at.input :][: at.many], takers)
+        self._borrowed_later = lowering.borrowed(block, self.code.returns[self._returned], takers)
+
+    def stacks(self, trips: int | None) -> list[Stack]:
+        """What collects the rows of so many trips at the most; None: it is not known."""
+        return [Stack(row, trips) for row in self._rows]
+
+    def lend(self, values: list[Any]) -> list[Any]:
+        """The initial ``values``, as the first trip may have them."""
+        return _read_only(values, self._borrowed_first)
+
+    def run(
+        self, frame: Frame, before: Iterable[Any], values: list[Any], after: Iterable[Any], stacks: Sequence[Stack]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run a trip: what the body returns before the carried values, and these.
+
+        Args:
+            frame: of the graph.
+            before: the parameters before the carried values.
+            values: these; the list is emptied, as whatever is still needed is in the frame.
+            after: the parameters after them.
+            stacks: get the rows.
+        """
+        put(frame, self.code.params, [*before, *values, *after])
+        values.clear()
+        execute(self.code, frame)
+        found = self.code.take_returns(frame)
+        for stack, row in zip(stacks, found[self._returned.stop :]):
+            stack.append(row)
+        return found[: self._returned.start], _read_only(found[self._returned], self._borrowed_later)
 
 
-def make_read_only(values: list[Any], positions: Slots) -> None:
-    """Make what is at ``positions`` of ``values`` read-only."""
+def _read_only(values: list[Any], positions: Slots) -> list[Any]:
+    """``values``, with what is at ``positions`` made read-only."""
     for i in positions:
         if is_array(values[i]):
             values[i] = read_only(values[i])
+    return values
 
 
 def only_block(node: Node, params: int, returns: int) -> Block:

@@ -13,44 +13,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.loops import carried, is_batched, scanned_rows
-from irc.runtime.control.control_flow import borrowed, make_read_only, only_block
+from irc.ir.ops.loops import carried, is_batched
+from irc.runtime.control.control_flow import Body
 from irc.runtime.control.stacking import Stack
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, label, put
+from irc.runtime.execution import Frame, Slots, Step, label, put
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.values import Array
 
 if TYPE_CHECKING:
     from irc.ir import Node
-    from irc.runtime.lowering import FillIn, Lowering
+    from irc.runtime.lowering import Lowering
 
 
-def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> FillIn:
+def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """Lower a Scan of any version."""
     at = carried(node)
     scanned, inputs = node.attributes.get("num_scan_inputs", 0), len(ins) - at.input
     if not 0 < scanned <= inputs:
         raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {inputs} inputs to scan", label(node))
-    block = only_block(node, params=inputs, returns=at.many)
-    body = lowering.region(block)
-    scan = _Scan(body, at.many, len(block.returns) - at.many, node)
-    scan.borrowed = borrowed(lowering, node, body, ins[at.input :][: at.many], outs)
+    scan = _Scan(Body(lowering, node, ins, outs, scanned), node, scanned)
     run = scan.run_batches if is_batched(node) else scan.run
+    dead = lowering.emptied(ins)
 
-    def fill_in(dead: Slots) -> Step:
-        def step(frame: Frame) -> None:
-            put(frame, outs, run(frame, [frame[s] for s in ins]), dead)
+    def step(frame: Frame) -> None:
+        put(frame, outs, run(frame, [frame[s] for s in ins]), dead)
 
-        return step
-
-    return fill_in
+    return step
 
 
 class _Scan:
-    def __init__(self, body: Code, states: int, yields: int, node: Node) -> None:
+    def __init__(self, body: Body, node: Node, scanned: int) -> None:
         self.body = body
-        self.states = states
-        scanned = len(body.params) - states
+        self.states = len(body.code.params) - scanned
+        yields = len(body.code.returns) - self.states
 
         def option(name: str, count: int) -> list[int]:
             given: list[int] = node.attributes.get(name) or [0] * count
@@ -68,8 +63,6 @@ class _Scan:
         self.axes = option("scan_input_axes", scanned)
         self.out_backwards = directions("scan_output_directions", yields)
         self.out_axes = option("scan_output_axes", yields)
-        self.rows = scanned_rows(node)
-        self.borrowed: tuple[Slots, Slots] = (), ()
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""
@@ -104,23 +97,14 @@ class _Scan:
         return [np.stack(column) for column in zip(*results)]
 
     def _scan(self, frame: Frame, states: list[Any], sequences: Sequence[Array]) -> tuple[list[Any], list[Stack]]:
-        body, count = self.body, self.states
         trips = len(sequences[0])
         if any(len(s) != trips for s in sequences):
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
-        stacks = [Stack(row, trips) for row in self.rows]
-        borrowed_first, borrowed_later = self.borrowed
-        make_read_only(states, borrowed_first)
+        stacks = self.body.stacks(trips)
+        states = self.body.lend(states)
         for t in range(trips):
-            put(frame, body.params, [*states, *(sequence[t, ...] for sequence in sequences)])
-            states.clear()  # whatever is still needed is in the frame
-            execute(body, frame)
-            values = body.take_returns(frame)
-            states = values[:count]
-            make_read_only(states, borrowed_later)
-            for stack, value in zip(stacks, values[count:]):
-                stack.append(value)
+            _, states = self.body.run(frame, (), states, [sequence[t, ...] for sequence in sequences], stacks)
         return states, stacks
 
 

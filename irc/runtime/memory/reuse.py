@@ -37,42 +37,35 @@ MIN_ELEMENTS = 1 << 12
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, free: Callable[[int], Collection[int]]
-) -> Callable[[Slots], Step] | None:
-    """A maker of a step that writes the result of ``node`` into a dead input where that fits.
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Callable[[int], Collection[int]]
+) -> Step | None:
+    """A step that writes the result of ``node`` into a dead input where that fits, and then empties ``dead``.
 
     None if the kernel cannot, or no input may be overwritten.
 
     Args:
-        free: the indices of inputs whose memory nothing needs once the node has run.
+        free: given a number, which of so many first inputs hold memory that nothing needs once the node has run.
     """
     if len(outs) != 1 or not takes_out(kernel):
         return None
     of_torch = keeps_float_type(node)
     count = len(ins) if of_torch else overwritable(node)
-    own = free(count) if count else ()
-    if not own:
+    candidates = tuple([i for i in free(count) if ins[i] in dead]) if count else ()
+    if not candidates:
         return None
-    like, scatters = result_like(node.kind), node.kind in SCATTERING
-    shaping = 1 if scatters else len(ins)
+    like = result_like(node.kind)
+    shaping = 1 if node.kind in SCATTERING else len(ins)
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
         return x.flags.carray and fits(x, inputs[:shaping], like)
 
-    def fill_in(dead: Slots) -> Step:
-        gone = frozenset(dead)
-        candidates = tuple(i for i in own if ins[i] in gone)
-        otherwise = kernel_step(kernel, ins, outs, dead)
-        if not candidates:
-            return otherwise
-        may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
-        step = _any_arity(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
-        is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-        if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
-            return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
-        return step
-
-    return fill_in
+    may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
+    otherwise = kernel_step(kernel, ins, outs, dead)
+    step = _any_arity(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
+    is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
+    if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
+        return _unary(kernel, ins[0], outs[0], dead) if len(ins) == 1 else _binary(kernel, ins, outs[0], dead, step)
+    return step
 
 
 def _is_apart(base: Any, arena: Any) -> bool:
