@@ -33,7 +33,6 @@ def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (pointwise, primitives):
         monkeypatch.setattr(module, "MANY", 2)
     monkeypatch.setattr(programs, "BLOCK_BYTES", 267)
-    monkeypatch.setattr(programs, "KEPT_BYTES", 1)
     monkeypatch.setattr(numerics, "WORTH_FILLING", 1)
 
 

@@ -15,8 +15,9 @@ from irc.runtime.kernels.halves import BLOCK, FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array, broadcast_shape, chosen
 
-MANY = 1 << 13
-"""Elements from which on that takes less time."""
+MANY = 1 << 14
+"""Elements from which on that takes less time; of 200,000 a half, of maxima a quarter. (Without blocks, sums take as
+long up to a million elements and maxima 1.3 times, then all 1.6 times.)"""
 
 _ROUNDED = (
     *(np.add, np.subtract, np.multiply, np.divide),

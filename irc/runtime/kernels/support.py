@@ -142,7 +142,7 @@ def fresh(array: Array, *inputs: Array) -> Array:
 def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
     """``np.where`` of two arrays of one type; by bits if there are many, for on an irregular mask it guesses wrong.
 
-    So it takes a number a clock, whatever the mask: `np.where` takes from one to eight. ``out`` may be the memory of
+    So it takes a number a clock, whatever the mask: `np.where` takes from one to six. ``out`` may be the memory of
     any of them: it is written last, at once.
     """
     bits = _BITS.get(x.dtype.itemsize)
@@ -160,8 +160,8 @@ def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Ar
     return found.view(x.dtype) if out is None else out
 
 
-_BY_BITS = 4096
-"""Smaller arrays are left to NumPy: a few calls take as long."""
+_BY_BITS = 1 << 14
+"""Smaller arrays are left to NumPy: a few calls take as long, and the processor learns a mask of so many numbers."""
 
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 """The integers of a size."""
