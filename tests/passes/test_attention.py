@@ -271,3 +271,142 @@ def test_what_cannot_be_spelt_out_is_refused(tmp_path: Path) -> None:
     graph = parse_graph("graph(%q : Tensor, %k : Tensor):\n  %y : Tensor = irc::attention(%q, %k, %k)\n  return (%y)")
     with pytest.raises(Error, match="known element type"):
         irc.export(irc.compile(graph, "none"), tmp_path / "m.onnx")
+
+
+# -- by operators of PyTorch ---------------------------------------------------------
+
+TORCH = """graph(%q : Float(b, 4, l, 8), %k : Float(b, 4, s, 8), %v : Float(b, 4, s, 3),
+  %m : Float(l, s), %c : Bool(l, s)):
+  %none : NoneType = prim::Constant()
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int = prim::Constant[value=3]()
+  %last : int = prim::Constant[value=-1]()
+  %but : int = prim::Constant[value=-2]()
+  %half : float = prim::Constant[value=0.5]()
+  %low : float = prim::Constant[value=-inf]()
+  %double : int = prim::Constant[value=7]()
+  %float : int = prim::Constant[value=6]()
+  %floor : str = prim::Constant[value="floor"]()
+  %kt : Float(b, 4, 8, s) = aten::transpose(%k, %but, %last)
+  %x : Float(b, 4, l, s) = aten::matmul(%q, %kt)
+STEPS
+  return (%y)"""
+
+SOFTMAX = """
+  %w : Float(b, 4, l, s) = aten::softmax(%z, %last, %none)
+  %y : Float(b, 4, l, 3) = aten::matmul(%w, %v)"""
+
+OF_SCORES = {
+    "scaled": "%z : Float(b, 4, l, s) = aten::mul(%x, %half)",
+    "divided": "%z : Float(b, 4, l, s) = aten::div(%x, %3)",
+    "added": "%a : Float(b, 4, l, s) = aten::div(%x, %half)\n%z : Float(b, 4, l, s) = aten::add(%m, %a, %1)",
+    "twice": "%a : Float(b, 4, l, s) = aten::add(%x, %m, %1)\n%z : Float(b, 4, l, s) = aten::add(%a, %m)",
+    "filled": "%z : Float(b, 4, l, s) = aten::masked_fill(%x, %c, %low)",
+    "partly": "%a : Float(b, 4, l, s) = aten::add(%x, %m, %1)\n"
+    "%z : Float(b, 4, l, s) = aten::masked_fill(%a, %c, %but)",
+    "chosen": "%z : Float(b, 4, l, s) = aten::where(%c, %x, %but)",
+    "capped": "%a : Float(b, 4, l, s) = aten::div(%x, %half)\n%t : Float(b, 4, l, s) = aten::tanh(%a)\n"
+    "%z : Float(b, 4, l, s) = aten::mul(%t, %half)",
+}
+"""How PyTorch's users write what is between the products."""
+
+
+def of_torch(steps: str) -> str:
+    return TORCH.replace("STEPS", "\n".join("  " + line.strip() for line in steps.strip().splitlines()))
+
+
+def torch_feeds() -> dict[str, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(1)
+    shapes = {"q": (2, 4, 5, 8), "k": (2, 4, 7, 8), "v": (2, 4, 7, 3), "m": (5, 7)}
+    feeds: dict[str, np.ndarray[Any, Any]] = {n: rng.standard_normal(s, np.float32) for n, s in shapes.items()}
+    return {**feeds, "c": rng.random((5, 7)) < 0.4}
+
+
+@pytest.mark.parametrize("name", OF_SCORES)
+def test_operators_of_torch(name: str, tmp_path: Path) -> None:
+    graph, feeds = parse_graph(of_torch(OF_SCORES[name] + SOFTMAX)), torch_feeds()
+    wanted = irc.compile(graph, "none").run(feeds)["y"]
+    model = irc.compile(graph)
+    assert kinds(model).count(KIND) == 1 and "aten::softmax" not in kinds(model)
+    same(model.run(feeds)["y"], wanted)
+    assert model.run(feeds)["y"].strides == wanted.strides
+    model.save(tmp_path / "m.irc")
+    same(irc.load(tmp_path / "m.irc").run(feeds)["y"], wanted)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "%z : Float(b, 4, l, s) = aten::softmax(%x, %3, %float)\n%y : Float(b, 4, l, 3) = aten::matmul(%z, %v)",
+        "%z : Float(b, 4, l, s) = aten::softmax(%x, %last)\n%y : Float(b, 4, l, 3) = aten::matmul(%z, %v)",
+        "%kk : Float(b, 4, 8, s) = aten::transpose(%k, %3, %2)\n%xx : Float(b, 4, l, s) = aten::matmul(%q, %kk)\n"
+        "%w : Float(b, 4, l, s) = aten::softmax(%xx, %last, %none)\n%y : Float(b, 4, l, 3) = aten::matmul(%w, %v)",
+    ],
+)
+def test_other_ways_to_say_the_same(steps: str) -> None:
+    model, feeds = irc.compile(parse_graph(of_torch(steps))), torch_feeds()
+    assert kinds(model).count(KIND) == 1
+    same(model.run(feeds)["y"], irc.compile(parse_graph(of_torch(steps)), "none").run(feeds)["y"])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "%z = aten::add(%x, %m, %2)" + SOFTMAX,  # twice the mask
+        "%z = aten::add(%x, %half, %1)" + SOFTMAX,
+        "%d = aten::to(%m, %double)\n%z = aten::add(%x, %d, %1)\n%w = aten::softmax(%z, %last, %none)\n"
+        "%o = aten::to(%v, %double)\n%y = aten::matmul(%w, %o)",
+        "%z = aten::div(%x, %half, %floor)" + SOFTMAX,
+        "%z = aten::mul(%x, %m)" + SOFTMAX,
+        "%z = aten::where(%c, %x, %m)" + SOFTMAX,
+        "%z = aten::softmax(%x, %2, %none)\n%y = aten::matmul(%z, %v)",  # down the columns
+        "%a = aten::softmax(%x, %last, %double)\n%o = aten::to(%v, %double)\n%y = aten::matmul(%a, %o)",
+        "%z = aten::clone(%x)\n%u = aten::add_(%x, %m, %1)" + SOFTMAX + "\n%o = aten::sum(%x)",
+        "%w : Float(b, 4, l, s) = aten::softmax(%x, %last, %none)\n%o = aten::fill_(%k, %half)\n"
+        "%y : Float(b, 4, l, 3) = aten::matmul(%w, %v)",
+        "%z : Float(b, 4, l, s) = aten::mul(%x, %half)\n%w : Float(b, 4, l, s) = aten::softmax(%z, %last, %none)\n"
+        "%p = aten::add(%w, %z, %1)\n%r = aten::matmul(%w, %v)\n%t = aten::sum(%p)\n%y = aten::add(%r, %t, %1)",
+    ],
+)
+def test_operators_of_torch_that_do_something_else(steps: str) -> None:
+    graph, feeds = parse_graph(of_torch(steps)), torch_feeds()
+    wanted = irc.compile(graph, "none").run(feeds)["y"]
+    model = irc.compile(graph)
+    same(model.run(feeds)["y"], wanted)
+    if "fill_" not in steps and "add_" not in steps:  # that moves away
+        assert KIND not in kinds(model)
+
+
+def test_of_batches_that_do_not_fit_there_is_no_product() -> None:
+    """`bmm` takes no batches that would broadcast."""
+    text = """graph(%q : Float(a, l, 8), %k : Float(b, 8, s), %v : Float(c, s, 3)):
+      %last : int = prim::Constant[value=-1]()
+      %x : Float(*, l, s) = aten::bmm(%q, %k)
+      %w : Float(*, l, s) = aten::softmax(%x, %last)
+      %y : Float(*, l, 3) = aten::bmm(%w, %v)
+      return (%y)"""
+    rng = np.random.default_rng(0)
+    for names, is_one in (("abc", False), ("bbb", True), ("bbc", False)):
+        graph = parse_graph(text.replace("(a,", f"({names[0]},").replace("(c,", f"({names[2]},"))
+        model = irc.compile(graph)
+        assert (KIND in kinds(model)) is is_one
+        for batches in ((2, 2, 2), (1, 2, 2), (2, 2, 1)):
+            shapes = zip("qkv", batches, ((5, 8), (8, 7), (7, 3)))
+            feeds = {n: rng.standard_normal((b, *shape), np.float32) for n, b, shape in shapes}
+            if batches == (2, 2, 2):
+                same(model.run(feeds)["y"], irc.compile(graph, "none").run(feeds)["y"])
+                continue
+            with pytest.raises(Error):
+                model.run(feeds)
+
+
+@pytest.mark.parametrize("dtype", ["Double", "Half"])
+def test_element_types_of_torch(dtype: str) -> None:
+    graph = parse_graph(of_torch(OF_SCORES["added"] + SOFTMAX).replace("Float", dtype))
+    element = {"Double": np.float64, "Half": np.float16}[dtype]
+    feeds = {n: x if x.dtype == bool else x.astype(element) for n, x in torch_feeds().items()}
+    model = irc.compile(graph)
+    assert kinds(model).count(KIND) == 1
+    same(model.run(feeds)["y"], irc.compile(graph, "none").run(feeds)["y"], 1e-2 if dtype == "Half" else 1e-9)

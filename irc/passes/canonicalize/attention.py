@@ -1,8 +1,9 @@
-"""Attention that exporters spell out: ``softmax(q @ k^T * scale + mask) @ v`` becomes one `irc::attention`.
+"""Attention that is spelt out: ``softmax(q @ k^T * scale + mask) @ v`` becomes one `irc::attention`.
 
 Between the two products there may be, in this order: a factor, a cap (``c * tanh(scores / c)``), terms that are added,
-and a choice of which scores count. Nothing else may use any of these scores. What scales queries or keys, and what
-repeats keys and values for the heads that share them, becomes part of the operator, too, so that no cache is copied.
+and a choice of which scores count; by operators of ONNX, or by those of PyTorch if all are of one known element type.
+Nothing else may use any of these scores. What scales queries or keys, and what repeats keys and values for the heads
+that share them, becomes part of the operator, too, so that no cache is copied.
 When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.attention`).
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.constants import constant_tensor, is_constant
+from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL
 from irc.ir.types import NONE, DType, TensorType
 from irc.passes.canonicalize.heads import repeated
@@ -62,9 +63,15 @@ class _Scores(NamedTuple):
         return self._replace(nodes=(*self.nodes, *nodes), **changes)
 
 
-@rewrite("MatMul")
+_PRODUCTS = (MATMUL, "aten::matmul", "aten::bmm")
+"""Products of matrices, one for each index of the axes before, which broadcast."""
+
+
+@rewrite(*_PRODUCTS)
 def attention(m: Match) -> Value | None:
     """The product of weights, which a softmax makes of scores, with values."""
+    if not _is_product(m, m.node):
+        return None
     weights, value = m.node.inputs
     dtype, rank = m.type_of(value).dtype, m.type_of(value).rank
     if dtype not in _FLOATS or not rank or rank < 2 or is_constant(value):
@@ -86,6 +93,8 @@ def attention(m: Match) -> Value | None:
         return None
     if any(map(is_dequantised, (query, key, value))):
         return None  # a runtime may compute the products with integers
+    if not _is_of_one_type(m, found, [*nodes, m.node]):
+        return None
     if not m.still_holds_here([found.product, *found.nodes, *nodes]):
         return None
     attributes: dict[str, Any] = {"scale": found.scale}
@@ -99,6 +108,23 @@ def attention(m: Match) -> Value | None:
     return m.new(ATTENTION, inputs, m.output.type, attributes)
 
 
+def _is_product(m: Match, node: Node) -> bool:
+    """Whether ``node`` multiplies as NumPy does: `bmm` takes no batches that broadcast, and may be told a type."""
+    if node.kind != "aten::bmm":
+        return True
+    first, second = (m.size(x, 0) if m.type_of(x).rank else None for x in node.inputs[:2])
+    return len(node.inputs) == 2 and first is not None and first == second
+
+
+def _is_of_one_type(m: Match, found: _Scores, others: list[Node]) -> bool:
+    """Whether PyTorch's operators, if there are some, convert nothing: neither operands nor, told to, their results."""
+    nodes = [found.product, *found.nodes, *others]
+    if not any(node.kind.startswith("aten::") for node in nodes):
+        return True
+    types = {m.type_of(v).dtype for v in (*[node.output for node in nodes], *found.terms)}
+    return len(types) == 1 and (found.mask is None or m.type_of(found.mask).dtype is DType.BOOL)
+
+
 def _maker(m: Match, value: Value) -> Node | None:
     """What makes ``value`` in the block of the match; None if it has other uses, too."""
     node = value.node
@@ -107,6 +133,9 @@ def _maker(m: Match, value: Value) -> Node | None:
 
 def _goes_along_rows(m: Match, node: Node) -> bool:
     """Whether ``node`` is a softmax along the last axis alone."""
+    if node.kind == "aten::softmax":
+        axis = constant_value(node.inputs[1])
+        return axis == -1 or axis == (m.type_of(node.inputs[0]).rank or 0) - 1
     if node.kind not in ("onnx::Softmax", MASKED_SOFTMAX):
         return False
     is_old = node.kind != MASKED_SOFTMAX and (node.version or _ALONG_ONE_AXIS) < _ALONG_ONE_AXIS
@@ -119,8 +148,8 @@ def _scores(m: Match, value: Value, stage: int) -> _Scores | None:
     node = _maker(m, value)
     if node is None:
         return None
-    if node.kind == MATMUL:
-        return _Scores(node)
+    if node.kind in _PRODUCTS:
+        return _Scores(node) if _is_product(m, node) else None
     rule = _STEPS.get(node.kind)
     is_old = node.kind != "onnx::Cast" and (node.version or _BROADCASTING) < _BROADCASTING
     return None if rule is None or is_old else rule(m, node, stage)
@@ -135,9 +164,11 @@ def _of_cast(m: Match, node: Node, stage: int) -> _Scores | None:
 
 
 def _of_choice(m: Match, node: Node, stage: int) -> _Scores | None:
-    condition, first, second = node.inputs
-    if stage < _CHOICE:
+    if stage < _CHOICE or len(node.inputs) != 3:
         return None
+    condition, first, second = node.inputs
+    if node.kind == "aten::masked_fill":
+        condition, first, second = first, second, condition
     for scores, other, excludes in ((first, second, False), (second, first, True)):
         fill = _number(m, other, node)
         found = None if fill is None or math.isnan(fill) else _scores(m, scores, _TERM)
@@ -147,9 +178,10 @@ def _of_choice(m: Match, node: Node, stage: int) -> _Scores | None:
 
 
 def _of_sum(m: Match, node: Node, stage: int) -> _Scores | None:
-    if stage < _TERM:
+    first, second, *factor = node.inputs
+    if stage < _TERM or (factor and constant_value(factor[0]) != 1):
         return None
-    for scores, other in (node.inputs, node.inputs[::-1]):
+    for scores, other in ((first, second), (second, first)):
         found = _scores(m, scores, _TERM)
         if found is not None:
             return found.then(node, terms=(*found.terms, other))
@@ -157,12 +189,13 @@ def _of_sum(m: Match, node: Node, stage: int) -> _Scores | None:
 
 
 def _of_product(m: Match, node: Node, stage: int) -> _Scores | None:
-    for scores, other in (node.inputs, node.inputs[::-1]):
+    first, second = node.inputs
+    for scores, other in ((first, second), (second, first)):
         factor = _number(m, other, node)
         if factor is None:
             continue
         tanh = _maker(m, scores)
-        if tanh is not None and tanh.kind == "onnx::Tanh":
+        if tanh is not None and tanh.kind in ("onnx::Tanh", "aten::tanh"):
             return _capped(m, node, tanh, factor) if stage >= _CAP else None
         found = _scores(m, scores, _FACTOR)
         if found is not None:
@@ -179,12 +212,19 @@ def _capped(m: Match, node: Node, tanh: Node, cap: float) -> _Scores | None:
 
 
 def _of_quotient(m: Match, node: Node, stage: int) -> _Scores | None:
+    if len(node.inputs) != 2:
+        return None  # it is rounded
     divisor = _number(m, node.inputs[1], node)
     found = _scores(m, node.inputs[0], _FACTOR) if divisor else None
     return found and found.then(node, scale=found.scale / (divisor or 1))
 
 
 _STEPS = {
+    "aten::add": _of_sum,
+    "aten::div": _of_quotient,
+    "aten::masked_fill": _of_choice,
+    "aten::mul": _of_product,
+    "aten::where": _of_choice,
     "onnx::Add": _of_sum,
     "onnx::Cast": _of_cast,
     "onnx::Div": _of_quotient,
@@ -195,6 +235,9 @@ _STEPS = {
 
 def _number(m: Match, value: Value, node: Node) -> float | None:
     """``value`` if it is one number, and adds no axis to what ``node`` makes, which are matrices; else None."""
+    content = constant_value(value)
+    if type(content) in (int, float):
+        return float(content)
     tensor = constant_tensor(value)
     if tensor is None or tensor.numel != 1 or len(tensor.shape) > (m.type_of(node.output).rank or 2):
         return None
@@ -204,8 +247,8 @@ def _number(m: Match, value: Value, node: Node) -> float | None:
 def _transposed(m: Match, value: Value, rank: int) -> Value:
     """``value`` with its last two axes in the other order."""
     perm = [*range(rank - 2), rank - 1, rank - 2]
-    transpose = value.made_by("onnx::Transpose")
-    if transpose is not None and transpose.attributes.get("perm") == perm and m.still_holds_here([transpose]):
+    transpose = value.node
+    if transpose is not None and _permutation(transpose, rank) == perm and m.still_holds_here([transpose]):
         return transpose.inputs[0]
     shape = value.type.shape
     type = TensorType(value.type.dtype, shape and (*shape[:-2], shape[-1], shape[-2]))
@@ -213,10 +256,24 @@ def _transposed(m: Match, value: Value, rank: int) -> Value:
     return m.new("onnx::Transpose", [value], type, {"perm": perm}, version)
 
 
+def _permutation(node: Node, rank: int) -> list[int] | None:
+    """The order in which ``node`` puts the axes of its operand, of which there are ``rank``; None if it does not."""
+    if node.kind == "onnx::Transpose":
+        return node.attributes.get("perm")
+    if node.kind != "aten::transpose":
+        return None
+    axes = [constant_value(v) for v in node.inputs[1:]]
+    if not all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+        return None
+    perm, (first, second) = [*range(rank)], axes
+    perm[first], perm[second] = perm[second], perm[first]
+    return perm
+
+
 def _masks(m: Match, found: _Scores) -> list[Value]:
     """The operator's inputs for what is added to scores, and for which of them count."""
     bias: Value | None = None
-    version = next((node.version for node in found.nodes if node.kind == "onnx::Add"), None)
+    version = next((node.version for node in found.nodes if node.kind == "onnx::Add"), None)  # none of PyTorch's
     for term in found.terms:
         type = TensorType(term.type.dtype)
         bias = term if bias is None else m.new("onnx::Add", [bias, term], type, version=version)
