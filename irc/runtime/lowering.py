@@ -25,6 +25,7 @@ from irc.ir.ops.plugins import fault_of
 from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
+from irc.ir.verify.operator_rules import check_form
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.bulks import bulks_in_order
@@ -258,8 +259,11 @@ class Lowering:
 
     def _special(self, node: Node) -> Special | None:
         """How to lower ``node`` if it is no kernel call, nor a group whose members are steps like all others."""
+        special = self._specials.get(node.kind)
+        if special is not None or node.kind == GROUP:
+            check_form(node)  # what follows takes it for granted
         if node.kind != GROUP:
-            return self._specials.get(node.kind)
+            return special
         if (kept := self.bound.prepared.group(node)) is not None:
             return partial(lower_kept, kept=kept)
         compiled = self.bound.compiled(node)

@@ -50,19 +50,6 @@ class Plan:
         groups: the members of fusion groups of the top block that a backend may compile.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_bound",
-        "_lock",
-        "_template",
-        "_unread",
-        "code",
-        "graph_inputs",
-        "groups",
-        "name",
-        "slot_of",
-    )
-
     def __init__(self, name: str, bound: Bound) -> None:
         self.name = name
         self.code = Code()
@@ -155,8 +142,6 @@ class Lowerer:
 
     Attributes:
         graph: as given.
-        guarded: as given.
-        bulk: as given.
         storage: which values of the graph are one memory.
         writes: what runs of it write to.
         known: the positions of its outputs that unknown code may know, or something that they hold.
@@ -176,33 +161,29 @@ class Lowerer:
         if len(deferred) < len(absent):
             raise unsupported(absent)
         self.graph = graph
-        self.guarded = guarded
-        self.bulk = bulk
+        self._bulk = bulk
         self.bound = Bound(deferred, backend)
         self._known = Functions(graph.module)
-        self.storage, self.writes, self.known = self._analyzed()
+        self.storage, self.writes, self.known = self._analyzed(guarded)
         self.plan = Plan(graph.name, self.bound)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
-        self._finish()
+        while self._pending:
+            self._fill(*self._pending.pop())
 
-    def _analyzed(self) -> tuple[Storage, Writes, list[int]]:
+    def _analyzed(self, guarded: bool) -> tuple[Storage, Writes, list[int]]:
         """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
-        noalias = self.graph.inputs if self.guarded else ()
+        noalias = self.graph.inputs if guarded else ()
         db = analyze(self.graph, noalias=noalias, functions=self._known)
         apart = None
-        if self.guarded and any(node.kind in LOOPS for node in self.graph.walk()):
+        if guarded and any(node.kind in LOOPS for node in self.graph.walk()):
             apart = analyze(self.graph, noalias=noalias, functions=self._known, loops_apart=True)
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db, apart), Writes(db), known
 
-    def _finish(self) -> None:
-        while self._pending:
-            self._fill(*self._pending.pop())
-
     def _fill(self, plan: Plan, graph: Graph, storage: Storage) -> None:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, self.bulk)
+        lowering = Lowering(storage, SPECIAL, self._function, self.bound, self._bulk)
         try:
             plan.fill(graph, lowering, lowering.region(graph.block))
         except RecursionError:

@@ -136,14 +136,14 @@ class Preparations:
             wide = self._wide_operands(node, operands) if len(node.inputs) <= most else {}
             return _computed_wide(wide, kernel) if wide else kernel
         spec: tuple[Sequence[int], Kernel] | None = getattr(kernel, PREPARES, None)
-        if spec is not None:
-            numbers, make = spec
-            operands = [node.inputs[i] for i in numbers if i < len(node.inputs)]
-            tensor = constant_tensor(operands[0]) if operands else None
-            is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
-            return _given(_once(make, self._place()), numbers[: len(operands)], kernel) if is_made else kernel
-        wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
-        return _with(wide, kernel) if wide else kernel
+        if spec is None:
+            wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
+            return _given({i: ((i,), make) for i, make in wide.items()}, kernel) if wide else kernel
+        numbers = [i for i in spec[0] if i < len(node.inputs)]
+        operands = [node.inputs[i] for i in numbers]
+        tensor = constant_tensor(operands[0]) if operands else None
+        is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
+        return _given({numbers[0]: (numbers, _once(spec[1], self._place()))}, kernel) if is_made else kernel
 
     def _wide_operands(self, node: Node, operands: Sequence[int]) -> dict[int, Kernel]:
         """Functions that widen those of ``operands`` that are constants."""
@@ -198,21 +198,14 @@ def _is_constant(value: Value) -> bool:
     return value.made_by(CONSTANT) is not None
 
 
-def _given(make: Kernel, numbers: Sequence[int], kernel: Kernel) -> Kernel:
-    """``kernel``, with the first operand in ``numbers`` replaced by what ``make`` makes of all operands in it."""
-    first = numbers[0]
-
-    def run(*inputs: Any) -> Any:
-        return kernel(*inputs[:first], make(*[inputs[i] for i in numbers]), *inputs[first + 1 :])
-
-    return run
-
-
-def _with(wide: Mapping[int, Kernel], kernel: Kernel) -> Kernel:
-    """``kernel``, with some operands widened once."""
+def _given(made: Mapping[int, tuple[Sequence[int], Kernel]], kernel: Kernel) -> Kernel:
+    """``kernel``, with each operand in ``made`` replaced by what a function makes of the operands listed there."""
 
     def operands(inputs: Sequence[Any]) -> list[Any]:
-        return [wide[i](x) if i in wide else x for i, x in enumerate(inputs)]
+        found = list(inputs)
+        for i, (numbers, make) in made.items():
+            found[i] = make(*[inputs[number] for number in numbers])
+        return found
 
     def run(*inputs: Any) -> Any:
         return kernel(*operands(inputs))

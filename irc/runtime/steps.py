@@ -17,11 +17,9 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
     Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
     """
-    if not outs:
-        return _no_result(kernel, ins, dead)
     if len(outs) != 1:
         return _many_results(kernel, ins, outs, dead)
-    make = _BY_ARITY.get(len(ins), _any_arity)
+    make = {1: _unary, 2: _binary}.get(len(ins), _any_arity)
     return make(kernel, ins, outs[0], dead)
 
 
@@ -101,17 +99,6 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     return step
 
 
-def _ternary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    a, b, c = ins
-
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a], frame[b], frame[c])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
 def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         frame[out] = kernel(*[frame[s] for s in ins])
@@ -121,24 +108,12 @@ def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
     return step
 
 
-def _no_result(kernel: Kernel, ins: Slots, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        kernel(*[frame[s] for s in ins])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
 def _many_results(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         results = kernel(*[frame[s] for s in ins])
-        for s, value in zip(outs, results, strict=True):
+        for s, value in zip(outs, results, strict=True) if outs else ():
             frame[s] = value
         for s in dead:
             frame[s] = None
 
     return step
-
-
-_BY_ARITY: dict[int, Callable[[Kernel, Slots, int, Slots], Step]] = {1: _unary, 2: _binary, 3: _ternary}

@@ -867,7 +867,7 @@ def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
     made: Any = {}
     for i, (size, start, length) in enumerate(rows):
         made[i] = _Buffer(Form((size,), np.dtype(np.uint8)), i, start, start + length)
-    plan = _pack(made, {})
+    plan = _pack(made, [], {})
     return [plan.places[plan.place_of[i]] for i in made], plan
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.runtime.execution import Frame, Slots, Step, label, put
+from irc.runtime.execution import Frame, Slots, Step, put
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -19,8 +19,6 @@ def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     At run time a value of type Function is the plan of that function, so
     functions may also be chosen by control flow.
     """
-    if not ins:
-        raise Error("IRC213", "a call needs a function", label(node))
     function, *arguments = ins
 
     dead = lowering.emptied(ins)

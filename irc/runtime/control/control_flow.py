@@ -14,18 +14,16 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.loops import carried, scanned_rows
 from irc.runtime.control.stacking import Stack
-from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, label, put
+from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, put
 from irc.runtime.values import describe, is_array, read_only
 
 if TYPE_CHECKING:
-    from irc.ir import Block, Node, Value
+    from irc.ir import Node, Value
     from irc.runtime.lowering import Lowering
 
 
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
-    if len(ins) != 1 or len(node.blocks) != 2 or any(len(b.returns) != len(outs) for b in node.blocks):
-        raise Error("IRC213", "an If has one condition, and two blocks that return its outputs", label(node))
     (condition,) = ins
     then, otherwise = (lowering.block(block) for block in node.blocks)
     dead = lowering.emptied(ins)
@@ -65,7 +63,7 @@ def _lower_loop(
     lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
 ) -> Step:
     """``leading`` makes the values of the parameters before the carried ones."""
-    body = Body(lowering, node, ins, outs, len(leading))
+    body = Body(lowering, node, ins, outs)
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
     dead = lowering.emptied(ins)
@@ -106,15 +104,14 @@ class Body:
         node: the loop.
         ins: its slots.
         outs: those of its results.
-        others: how many parameters the body has beside the carried values.
 
     Attributes:
         code: the body's.
     """
 
-    def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots, others: int) -> None:
+    def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> None:
         at = carried(node)
-        block = only_block(node, params=others + at.many, returns=at.returned + at.many)
+        (block,) = node.blocks
         self.code = lowering.region(block)
         self._rows = scanned_rows(node)
         self._returned = slice(at.returned, at.returned + at.many)
@@ -157,21 +154,6 @@ def _read_only(values: list[Any], positions: Slots) -> list[Any]:
         if is_array(values[i]):
             values[i] = read_only(values[i])
     return values
-
-
-def only_block(node: Node, params: int, returns: int) -> Block:
-    """The body of a loop; Error IRC213 unless it has ``params`` parameters and at least ``returns`` returns."""
-    if len(node.blocks) != 1:
-        raise Error("IRC213", f"a loop has one block, not {len(node.blocks)}", label(node))
-    (block,) = node.blocks
-    if len(block.params) != params or len(block.returns) < returns:
-        raise Error(
-            "IRC213",
-            f"the body has {len(block.params)} parameters and {len(block.returns)} returns; "
-            f"for {len(node.inputs)} inputs it needs {params} parameters and at least {returns} returns",
-            label(node),
-        )
-    return block
 
 
 def truth(value: Any) -> bool:

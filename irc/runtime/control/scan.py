@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.loops import carried, is_batched
+from irc.ir.ops.loops import is_batched
 from irc.runtime.control.control_flow import Body
 from irc.runtime.control.stacking import Stack
 from irc.runtime.execution import Frame, Slots, Step, label, put
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """Lower a Scan of any version."""
-    at = carried(node)
-    scanned, inputs = node.attributes.get("num_scan_inputs", 0), len(ins) - at.input
-    if not 0 < scanned <= inputs:
-        raise Error("IRC215", f"num_scan_inputs is {scanned}; the node has {inputs} inputs to scan", label(node))
-    scan = _Scan(Body(lowering, node, ins, outs, scanned), node, scanned)
+    scan = _Scan(Body(lowering, node, ins, outs), node)
     run = scan.run_batches if is_batched(node) else scan.run
     dead = lowering.emptied(ins)
 
@@ -42,16 +38,14 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
 
 
 class _Scan:
-    def __init__(self, body: Body, node: Node, scanned: int) -> None:
+    def __init__(self, body: Body, node: Node) -> None:
         self.body = body
+        scanned = node.attributes["num_scan_inputs"]
         self.states = len(body.code.params) - scanned
-        yields = len(body.code.returns) - self.states
+        stacked = len(body.code.returns) - self.states
 
         def option(name: str, count: int) -> list[int]:
-            given: list[int] = node.attributes.get(name) or [0] * count
-            if len(given) != count:
-                raise Error("IRC215", f"{name} has {len(given)} elements; it needs {count}", label(node))
-            return given
+            return node.attributes.get(name) or [0] * count
 
         def directions(name: str, count: int) -> list[int]:
             given = option(name, count)
@@ -61,8 +55,8 @@ class _Scan:
 
         self.backwards = directions("directions" if is_batched(node) else "scan_input_directions", scanned)
         self.axes = option("scan_input_axes", scanned)
-        self.out_backwards = directions("scan_output_directions", yields)
-        self.out_axes = option("scan_output_axes", yields)
+        self.out_backwards = directions("scan_output_directions", stacked)
+        self.out_axes = option("scan_output_axes", stacked)
 
     def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
         """Final states, then stacked outputs."""

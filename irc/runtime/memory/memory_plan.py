@@ -13,7 +13,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,6 +192,7 @@ class Planner:
             donated: positions of inputs whose memory may be taken.
         """
         made: dict[Value, _Buffer] = {}
+        over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
         for turn, node in self._placeable:
             value = node.output
@@ -201,9 +202,11 @@ class Planner:
             buffer = self._dying(node, form, turn, held)
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
+            else:
+                over.append(value)
             buffer.latest, buffer.end = value, self._last[self._storage.of(value)]
             made[value] = held[value] = buffer
-        return _pack(made, self._turns)
+        return _pack(made, over, self._turns)
 
     def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -263,7 +266,7 @@ class Planner:
         return value
 
 
-def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPlan:
+def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
     """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first.
 
     Values are in the order in which they are made.
@@ -277,21 +280,18 @@ def _pack(made: Mapping[Value, _Buffer], turns: Mapping[Node, int]) -> MemoryPla
     for i in range(len(own)):
         at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
         offsets[i] = _best_fit(offsets[at_once], sizes[at_once], sizes[i])
-    index = {b: i for i, b in enumerate(own)}
-    places = [Place(b.form, int(offset)) for b, offset in zip(own, offsets)]
-    for b in buffers:
-        if b.source is not None:
-            index[b] = len(places)
-            places.append(Place(b.form, 0, b.source))
+    taken = [b for b in buffers if b.source is not None]
+    index = {b: i for i, b in enumerate([*own, *taken])}
+    places = [
+        Place(b.form, int(offset), b.source) for b, offset in zip([*own, *taken], [*offsets, *(0 for _ in taken)])
+    ]
     place_of = {v: index[b] for v, b in made.items() if b in index}
-    begun = {index[b] for b in buffers if b.source is not None}
-    over = frozenset([v for v, n in place_of.items() if n in begun or begun.add(n)])
     return MemoryPlan(
         places=places,
         place_of=place_of,
         nbytes=int((offsets + sizes).max(initial=0)),
         bound=int(_in_use(starts, ends, sizes).max()),
-        over=over,
+        over=frozenset(place_of.keys() & over),
         turns=turns,
         in_use=_in_use(starts, ends, np.array([b.form.exact_bytes for b in own], np.int64)).tolist(),
     )
