@@ -44,6 +44,7 @@ def defined(
     bias: Array | None = None,
     mask: Array | None = None,
     form: Form | None = None,
+    sink: Array | None = None,
 ) -> Array:
     """Attention in float64, all scores at once."""
     form = form or Form()
@@ -65,9 +66,12 @@ def defined(
             scores, excluded = np.where(seen, scores, -np.inf), np.where(seen, excluded, -np.inf)
         if not scores.shape[-1]:
             return scores @ v
+        away = np.full(1, -np.inf) if sink is None else sink.astype(np.float64)
+        column = np.broadcast_to(away[:, None, None] if scores.ndim > 2 else away[:, None], (*scores.shape[:-1], 1))
+        scores = np.concatenate([scores, column], -1)
         highest = scores.max(-1, keepdims=True)
         weights = np.exp(scores - highest)
-        weights /= weights.sum(-1, keepdims=True)
+        weights = (weights / weights.sum(-1, keepdims=True))[..., :-1]
         none = {
             "": np.zeros(highest.shape, bool),
             "nan": np.isnan(weights[..., :1]),
@@ -80,13 +84,13 @@ def defined(
 ERROR = {2: 1e-2, 4: 2e-5, 8: 1e-12}
 
 
-def check(*operands: Array | None, form: Form | None = None) -> Array:
+def check(*operands: Array | None, form: Form | None = None, sink: Array | None = None) -> Array:
     """In new memory, and in memory that is given."""
     with np.errstate(all="ignore"):
-        found = attend(*operands, form=form)  # type: ignore[arg-type]
+        found = attend(*operands, form=form, sink=sink)  # type: ignore[arg-type]
         out = np.full(found.shape, 7, found.dtype)
-        assert attend(*operands, form=form, out=out) is out  # type: ignore[arg-type]
-    wanted = defined(*operands, form=form)  # type: ignore[arg-type]
+        assert attend(*operands, form=form, out=out, sink=sink) is out  # type: ignore[arg-type]
+    wanted = defined(*operands, form=form, sink=sink)  # type: ignore[arg-type]
     query = operands[0]
     assert query is not None and found.dtype == query.dtype and found.shape == wanted.shape and found.flags.c_contiguous
     np.testing.assert_array_equal(found, out)
@@ -267,6 +271,23 @@ def test_shapes_that_do_not_fit_together(shapes, form, message):
     assert caught.value.code == "IRC421"
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shared", [6, 3, 1])
+def test_a_sink_takes_its_share_of_the_weights(shared, dtype):
+    q, k, v = numbers((2, 6, 9, 8), (2, shared, 30, 8), (2, shared, 30, 4), dtype=dtype)
+    for sink in (np.arange(6.0) - 2, np.zeros(1), np.full(6, -np.inf), np.full(1, 1000.0)):
+        check(q, k, v, form=Form(grouped=True, causal="last"), sink=sink.astype(dtype))
+    many = numbers((300, 2, 3, 8), (300, 2, 4, 8), (300, 2, 4, 8), dtype=dtype)
+    check(*many, sink=np.array([1, -1], dtype))
+
+
+@pytest.mark.parametrize(("shape", "sink"), [((5, 8), (1,)), ((3, 5, 8), (2,)), ((3, 5, 8), (3, 1)), ((3, 5, 8), ())])
+def test_sinks_that_do_not_fit(shape, sink):
+    with pytest.raises(Error, match="one number a head") as caught:
+        attend(*numbers(shape, shape, shape), sink=np.zeros(sink, np.float32))
+    assert caught.value.code == "IRC421"
+
+
 @pytest.mark.parametrize("other", ["query", "value", "mask", "integers"])
 def test_element_types_that_are_refused(other):
     q, k, v = numbers(*QKV[1])
@@ -314,10 +335,13 @@ def test_any_attention(data: st.DataObject) -> None:
         zero_rows=draw(st.sampled_from(["", "nan", "masked", "lowest"])),
         grouped=bool(lead),
     )
+    sink = None
+    if lead and form.zero_rows != "nan" and draw(st.booleans()):
+        sink = numbers((draw(st.sampled_from([1, heads[-1]])),))[0] * draw(st.sampled_from([1, 100]))
     before = attention.BLOCK_BYTES, attention.ROWS
     attention.BLOCK_BYTES, attention.ROWS = draw(st.integers(4, 2000)), draw(size)
     try:
-        check(*inputs, form=form)
+        check(*inputs, form=form, sink=sink)
     finally:
         attention.BLOCK_BYTES, attention.ROWS = before
 

@@ -223,13 +223,23 @@ def test_large_numbers_do_not_overflow_where_a_factor_is_moved(tmp_path: Path) -
 
 
 OPERATOR = """graph(%q : Float(b, 4, l, 8),
-  %k : Float(b, 2, s, 8), %v : Float(b, 2, s, 3), %m : Float(b, 1, l, s), %c : Bool(l, s)):
+  %k : Float(b, 2, s, 8), %v : Float(b, 2, s, 3), %m : Float(b, 1, l, s), %c : Bool(l, s), %n : Float(4)):
   %none : NoneType = prim::Constant()
   %y : Float(b, 4, l, 3) = irc::attention[ATTRIBUTES](INPUTS)
   return (%y)"""
 
 
-@pytest.mark.parametrize("inputs", ["%q, %k, %v", "%q, %k, %v, %m", "%q, %k, %v, %none, %c", "%q, %k, %v, %m, %c"])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "%q, %k, %v",
+        "%q, %k, %v, %m",
+        "%q, %k, %v, %none, %c",
+        "%q, %k, %v, %m, %c",
+        "%q, %k, %v, %none, %none, %n",
+        "%q, %k, %v, %none, %c, %n",
+    ],
+)
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -247,7 +257,7 @@ def test_the_operator_is_spelt_out_in_all_its_forms(inputs: str, attributes: str
         for shape in ("(b, 4, l, 8)", "(b, 2, s, 8)", "(b, 2, s, 3)", "(b, 4, l, 3)"):
             text = text.replace(f"Float{shape}", "Float")
     e = Exporter(shared=2)
-    e.given("m", ["b", 1, "l", "s"]), e.given("c", ["l", "s"], bool)
+    e.given("m", ["b", 1, "l", "s"]), e.given("c", ["l", "s"], bool), e.given("n", [4])
     feeds = e.feeds()
     feeds["m"][1, 0, 2] = -np.inf
     feeds["c"][3] = False
@@ -261,7 +271,7 @@ def test_the_operator_is_spelt_out_in_all_its_forms(inputs: str, attributes: str
         }
         wanted = model.run(given_)["y"]
         irc.export(model, tmp_path / "m.onnx")
-        used = {name: given_[name] for name in ("q", "k", "v", "m", "c")}
+        used = {name: given_[name] for name in ("q", "k", "v", "m", "c", "n")}
         found = run_onnxruntime(tmp_path / "m.onnx", used)[0]
         same(found, wanted)
         same(irc.compile(tmp_path / "m.onnx").run(given_)["y"], wanted)

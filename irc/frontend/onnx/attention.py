@@ -35,9 +35,9 @@ OPERATOR = Operator(
         "zero_rows": (_STRING, False),
         "grouped": (_INT, False),
     },
-    inputs=(False, False, False, True, True),
+    inputs=(False, False, False, True, True, True),
     outputs=(Output((0,), TENSOR),),
-    arity=(3, 5, 1, 1),
+    arity=(3, 6, 1, 1),
 )
 """`irc::attention` in function bodies that irc writes. Models cannot name it."""
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _SIZE, _SIZES = TensorType(DType.INT64, ()), TensorType(DType.INT64, (None,))
 
-_AXES_ARE_INPUT = 18
-"""The opset since which ReduceMax takes its axes as an input."""
+_AXES_ARE_INPUT = {"ReduceMax": 18, "ReduceSum": 13}
+"""The opset since which an operator takes its axes as an input."""
 
 
 def first_opset(node: Node) -> int:
     """The first opset that has all operators that ``node``, an `irc::attention`, is written with."""
     if any(value.type.rank is None for value in node.inputs[:3]):
         return 12  # Einsum
-    if node.attributes.get("causal") or node.attributes.get("zero_rows") == "masked":
+    if len(node.inputs) > 5 or node.attributes.get("causal") or node.attributes.get("zero_rows") == "masked":
         return 11  # Range, Equal of floats, negative axes
     has_choice = len(node.inputs) > 4 or node.attributes.get("zero_rows")
     return 9 if has_choice else 7
@@ -45,7 +45,7 @@ class _Writer:
         self._node, self._emit, self._type = node, emit, TensorType(dtype)
         self._query, self._key, self._value = node.inputs[:3]
         optional = [None if value.type == NONE else value for value in node.inputs[3:]]
-        self._bias, self._mask = (*optional, None, None)[:2]
+        self._bias, self._mask, self._sink = (*optional, None, None, None)[:3]
 
     def write(self) -> Value:
         """The result of the operators that are inserted."""
@@ -62,9 +62,25 @@ class _Writer:
             scores = self._op("Where", self._mask, scores, self._number(given.get("fill", -math.inf)))
         if given.get("causal"):
             scores = self._op("Where", self._later(), self._number(-math.inf), scores)
+        weights = self._without_rows(self._softmax(scores))
+        return self._product(weights, self._value, self._value, is_shared)
+
+    def _softmax(self, scores: Value) -> Value:
+        """The weights; with a sink, they are computed step by step, as its score counts in maxima and sums."""
         rank = self._query.type.rank
-        weights = self._emit.typed("onnx::Softmax", [scores], self._type, {"axis": -1 if rank is None else rank - 1})
-        return self._product(self._without_rows(weights), self._value, self._value, is_shared)
+        if self._sink is None:
+            return self._emit.typed("onnx::Softmax", [scores], self._type, {"axis": -1 if rank is None else rank - 1})
+        column = self._op("Reshape", self._as_scores(self._sink), self._emit.numbers([-1, 1, 1]))
+        highest = self._op("Max", self._reduced("ReduceMax", scores), column)
+        powers = self._op("Exp", self._op("Sub", scores, highest))
+        away = self._op("Exp", self._op("Sub", column, highest))
+        return self._op("Div", powers, self._op("Add", self._reduced("ReduceSum", powers), away))
+
+    def _reduced(self, name: str, x: Value) -> Value:
+        """``x`` reduced along its last axis, which stays."""
+        if self._emit.opset >= _AXES_ARE_INPUT[name]:
+            return self._emit.typed(f"onnx::{name}", [x, self._emit.numbers([-1])], self._type, {"keepdims": 1})
+        return self._emit.typed(f"onnx::{name}", [x], self._type, {"keepdims": 1, "axes": [-1]})
 
     def _op(self, name: str, *inputs: Value) -> Value:
         return self._emit.typed(f"onnx::{name}", inputs, self._type, {})
@@ -162,9 +178,6 @@ class _Writer:
             excluded = self._op("Where", self._later(), self._number(-math.inf), excluded)
         if excluded is zero:
             return weights
-        if emit.opset >= _AXES_ARE_INPUT:
-            highest = emit.typed("onnx::ReduceMax", [excluded, emit.numbers([-1])], self._type, {"keepdims": 1})
-        else:
-            highest = emit.typed("onnx::ReduceMax", [excluded], self._type, {"keepdims": 1, "axes": [-1]})
+        highest = self._reduced("ReduceMax", excluded)
         none = emit.typed("onnx::Equal", [highest, self._number(-math.inf)], truth, {})
         return self._op("Where", none, zero, weights)

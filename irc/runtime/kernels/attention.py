@@ -20,7 +20,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, in_turn, pace
 from irc.runtime.kernels.halves import narrowed, rounded, widened
-from irc.runtime.kernels.last_axes import are_short
+from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
@@ -76,6 +76,7 @@ def attend(
     mask: Array | None = None,
     form: Form | None = None,
     out: Array | None = None,
+    sink: Array | None = None,
 ) -> Array:
     """The result of attention, (..., H, L, V), in ``out`` if given (which must share with no operand).
 
@@ -86,6 +87,8 @@ def attend(
         bias: numbers that are added to scores, (..., H, L, S); all of these broadcast, as in NumPy.
         mask: bools: which keys take part, likewise.
         form: what else is done to scores; None: nothing.
+        out: where to write the result.
+        sink: for each head, (H,), or for all, (1,), the score of a key that is not there, whose value is 0.
 
     Raises:
         Error: IRC421 if shapes do not fit together, IRC422 if the result is too large, IRC423 if element types do not.
@@ -97,6 +100,8 @@ def attend(
     if mask is not None and mask.dtype.kind != "b":
         raise Error("IRC423", f"a mask of {mask.dtype.name}; convert it to bools")
     query, key, value, bias, mask, group, heads = _operands(query, key, value, bias, mask, form)
+    if sink is not None:
+        sink = _of_heads(sink, query.shape[:-2], group, heads)
     if out is None:
         shape = (*heads, query.shape[-2], value.shape[-1])
         if CURRENT.scope.guard is not None or math.prod(shape) > _SURELY_SMALL:
@@ -107,7 +112,7 @@ def attend(
     elif out.size:
         if dtype.char not in "fd" and is_half(dtype):
             key, value = widened(key), widened(value)
-        _compute(form, group, out, query, key, value, bias, mask)
+        _compute(form, group, out, query, key, value, bias, mask, sink)
     return out
 
 
@@ -168,6 +173,15 @@ def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: 
     return query, key, value, bias, mask, group, heads
 
 
+def _of_heads(sink: Array, lead: Shape, group: int, heads: Shape) -> Array:
+    """``sink`` as (*lead, 1, 1), for queries of `_operands` with these axes before the last two. Raises IRC421."""
+    if not heads or sink.shape not in (heads[-1:], (1,)):
+        raise Error("IRC421", f"a sink of shape {list(sink.shape)} for heads {list(heads)}; give one number a head")
+    wide = np.broadcast_to(widened(sink), heads[-1:])
+    apart = wide if group == 1 else wide.reshape(lead[-2:])
+    return np.broadcast_to(apart[..., None, None], (*lead, 1, 1))
+
+
 def _broadcast(*shapes: Shape) -> Shape:
     try:
         return broadcast_shape(*shapes)
@@ -198,6 +212,7 @@ def _compute(
     value: Array,
     bias: Array | None,
     mask: Array | None,
+    sink: Array | None,
 ) -> None:
     """Compute all blocks into ``out``, from what `_operands` gives, with keys and values that are wide."""
     *lead, count, _ = query.shape
@@ -206,7 +221,7 @@ def _compute(
     if group != 1:
         out = out.reshape(*lead, *out.shape[-2:])
     if math.prod(lead) * count * row <= BLOCK_BYTES:
-        _block(form, group, last, out, query, key, value, bias, mask)
+        _block(form, group, last, out, query, key, value, bias, mask, sink)
         return
     scores = (*lead, count, keys)
     bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (bias, mask))
@@ -228,6 +243,7 @@ def _compute(
             value[seen],
             None if bias is None else bias[visible],
             None if mask is None else mask[visible],
+            None if sink is None else sink[heads],
         )
         pace()
 
@@ -245,6 +261,7 @@ def _block(
     value: Array,
     bias: Array | None,
     mask: Array | None,
+    sink: Array | None,
 ) -> None:
     """Compute the result ``out`` of some rows of some heads, of which the first sees keys up to number ``last``."""
     shape, wide = query.shape, key.dtype
@@ -274,7 +291,9 @@ def _block(
     along = flat.ndim - 1
     none = np.isneginf(_highest(flat)) if form.zero_rows == "lowest" else None  # rows that become zeros
     sums: Array | None = None  # what weights are still to be divided by
-    if are_short(flat, along):
+    if sink is not None:
+        sums = _exponentials_with(sink, scores).reshape(*rows, 1)
+    elif are_short(flat, along):
         softmax(flat, along, flat)
     else:
         _, sums = exponentials(flat, along, flat)
@@ -313,6 +332,14 @@ def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Arr
         if first < keys:
             later = counting(keys)[first:] > (counting(rows) + last)[:, None]
             np.copyto(scores[..., first:], -np.inf, where=later)
+
+
+def _exponentials_with(sink: Array, scores: Array) -> Array:
+    """Turn ``scores`` into what, divided by the sums that are returned, are weights: the scores of sinks count, too."""
+    highest = np.maximum(_highest(scores), sink)
+    np.subtract(scores, highest, scores)
+    np.exp(scores, scores)
+    return add_reduce(scores, (scores.ndim - 1,), True) + np.exp(sink - highest)
 
 
 def _highest(scores: Array) -> Array:
@@ -364,8 +391,9 @@ def attention(node: Node) -> Kernel:
         value: Array,
         bias: Array | None = None,
         mask: Array | None = None,
+        sink: Array | None = None,
         out: Array | None = None,
     ) -> Array:
-        return attend(query, key, value, bias, mask, form, out)
+        return attend(query, key, value, bias, mask, form, out, sink)
 
     return run

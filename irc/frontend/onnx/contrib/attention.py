@@ -46,60 +46,9 @@ def attend(
         bias: likewise, what is added to scores.
         sink: for each head, the score of a key that is not there.
     """
-    if sink:
-        made = _with_sink(b, q, k, v, count, shared, like, scale, cap, visible, bias, sink)
-    else:
-        words = {"scale": scale, "softcap": cap, "causal": causal, "grouped": int(count != shared)}
-        made = b.attention(q, k, v, bias, visible, **{name: value for name, value in words.items() if value})
+    words = {"scale": scale, "softcap": cap, "causal": causal, "grouped": int(count != shared)}
+    made = b.attention([q, k, v, bias, visible, sink], **{name: value for name, value in words.items() if value})
     return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1])
-
-
-def _with_sink(
-    b: Body,
-    q: str,
-    k: str,
-    v: str,
-    count: int,
-    shared: int,
-    like: str,
-    scale: float,
-    cap: float,
-    visible: str,
-    bias: str,
-    sink: str,
-) -> str:
-    """As `attend`, by head: all scores at once, with a column for the key that is not there.
-
-    Keys and values are not copied: the heads that share them are the rows of one product.
-    """
-    if scale:
-        factor = b.number(scale, like)
-    else:
-        size = b("Cast", b("Squeeze", b("Shape", q, start=3)), to=1)
-        factor = b("Reciprocal", b("Sqrt", size))
-        factor = b.cast(factor, like)
-    ready = b("Mul", q, factor)
-    apart = ""
-    if count != shared:
-        apart = b("Shape", q, end=3)
-        ready = b("Reshape", ready, [0, shared, -1, 0])
-    scores = b("MatMul", ready, b("Transpose", k, perm=[0, 1, 3, 2]))
-    if count != shared:
-        scores = b("Reshape", scores, b("Concat", apart, b("Shape", k, start=2, end=3), axis=0), allowzero=1)
-    if cap:
-        limit = b.number(cap, like)
-        scores = b("Mul", b("Tanh", b("Div", scores, limit)), limit)
-    if bias:
-        scores = b("Add", scores, bias)
-    if visible:
-        scores = b("Where", visible, scores, b.number(float("-inf"), like))
-    column = b("Reshape", sink, [1, -1, 1, 1])
-    ends = b("Concat", b("Shape", scores, end=3), [1], axis=0)
-    scores = b("Concat", scores, b("Expand", column, ends), axis=3)
-    weights = b("Slice", b("Softmax", scores, axis=-1), [0], [-1], [3])
-    rows = b("Reshape", weights, [0, shared, -1, 0]) if count != shared else weights
-    made = b("MatMul", rows, v)
-    return b("Reshape", made, b("Concat", apart, b("Shape", v, start=3), axis=0), allowzero=1) if apart else made
 
 
 def _multi_head(b: Body) -> tuple[str, ...]:

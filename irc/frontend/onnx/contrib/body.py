@@ -92,11 +92,11 @@ class Body:
         self.nodes.append(node)
         return names
 
-    def attention(self, query: str, key: str, value: str, bias: str, mask: str, **attributes: Any) -> str:
-        """Append an `irc::attention`, with "" for a bias or mask that there is not; its output."""
+    def attention(self, inputs: Sequence[str], **attributes: Any) -> str:
+        """Append an `irc::attention`, with "" for inputs that there are not; its output."""
         from onnx import helper
 
-        inputs = [query, key, value, bias, mask]
+        inputs = list(inputs)
         while not inputs[-1]:
             inputs.pop()
         name = self._fresh()
