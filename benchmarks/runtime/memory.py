@@ -20,7 +20,7 @@ import numpy as np
 import irc
 from benchmarks.results import Row
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Run
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.threads.blas import one_thread
@@ -60,9 +60,10 @@ def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Pro
     values = [feeds[v.name].view() for v in compiled.graph.inputs]
     for value in values:
         value.flags.writeable = False
-    profiler, counters = Profiler(), Counters()
+    profiler = Profiler()
+    counters = Run.watched(profiler)
     profiler.start(compiled.graph, values, counters)
-    found = one_thread().call(plan.run, values, counters, profiler)
+    found = one_thread().call(plan.run, values, counters)
     return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
 
 

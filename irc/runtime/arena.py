@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.ir.bulk import no_collection
-from irc.runtime.execution import Run
+from irc.runtime.execution import NOWHERE, Run, execute
 from irc.runtime.groups import subgraph_of
 from irc.runtime.memory.fixed_shapes import own_groups
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
@@ -104,7 +104,8 @@ class _Planned:
         places = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
         self._sources = [(slot, place.source) for slot, place in places if place.source is not None]
 
-    def run(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> list[Any]:
+    def begin(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> tuple[Frame, Code]:
+        """What a run in ``arena`` starts from, and its steps."""
         template = arena.template(self)
         if self._sources:
             template = template.copy()
@@ -115,12 +116,11 @@ class _Planned:
             run.watch.lend(arena.memory, self.memory)
             code, count = self._code, 0
         run.arena = arena.memory.base
-        counters = run.counters
-        counters.planned += len(self.memory.place_of)
-        counters.in_place += len(self.memory.over)
-        counters.arena_bytes, counters.arena_bound = self.memory.nbytes, self.memory.bound
-        counters.compiled += count
-        return self.plan.call(inputs, run, template, code)
+        run.planned += len(self.memory.place_of)
+        run.in_place += len(self.memory.over)
+        run.arena_bytes, run.arena_bound = self.memory.nbytes, self.memory.bound
+        run.compiled += count
+        return template, code
 
 
 class PlannedRuns:
@@ -139,7 +139,7 @@ class PlannedRuns:
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
-        self._latest: tuple[Kind | None, _Planned | None] = None, None
+        self._latest: tuple[Kind | None, _Planned | None, Frame, Code] = None, None, [], lowerer.plan.code
         self._lock = RLock()
 
     def run(self, inputs: Sequence[Any], run: Run, kind: Kind | None) -> list[Any]:
@@ -150,29 +150,39 @@ class PlannedRuns:
             run: the run. If it is watched step by step, results lie where NumPy puts them.
             kind: of the run, by `kind_of`; None if it will not come again, as with caches that grow.
         """
-        plan = self.lowerer.plan
         if kind is None:
-            return plan.call(inputs, run)
-        latest, planned = self._latest
-        if kind != latest or run.watch is not None:
-            planned = None
+            return self.lowerer.plan.call(inputs, run)
+        latest, planned, template, code = self._latest
+        if (kind is not latest and kind != latest) or run.watch is not None:
+            planned, template, code = None, self.lowerer.plan.template, self.lowerer.plan.code
             if run.watch is None or run.watch.in_arena:
                 planned, to_record = self._find(kind)
                 if to_record and run.watch is None:
                     return self._record(kind, inputs, run)
-        if planned is None:
-            return plan.call(inputs, run)
-        arena = self._take(planned.memory.nbytes)
+        arena = None
+        if planned is not None:
+            arena = self._take(planned.memory.nbytes)
+            template, code = planned.begin(arena, inputs, run)
         try:
-            return planned.run(arena, inputs, run)
+            frame = template.copy()
+            frame[0] = run
+            frame[1 : 1 + len(inputs)] = inputs
+            execute(code, frame)
+            results: list[Any] = []
+            for s in code.returns:  # a comprehension is a call, which takes as long as three such turns
+                results.append(frame[s])
+            return results
         finally:
-            self._arenas.append(arena)
+            if arena is not None:
+                run.arena = NOWHERE
+                self._arenas.append(arena)
 
     def _record(self, kind: Kind, inputs: Sequence[Any], run: Run) -> list[Any]:
         """As `run`, for the first run of its ``kind``."""
         recorder = run.watch = FormRecorder()
         results = self.lowerer.plan.call(inputs, run)
         recorder.forms.update((v, Form(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple))
+        run.watch = None
         self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results
 
@@ -200,7 +210,8 @@ class PlannedRuns:
             if isinstance(found, dict):
                 with no_collection():
                     found = self._plan(kind, found)
-            self._latest = kind, found
+            plan = self.lowerer.plan
+            self._latest = kind, found, plan.template, plan.code
             return found, False
 
     def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None, nbytes: int) -> None:

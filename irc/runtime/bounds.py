@@ -40,17 +40,17 @@ class Scope:
     Attributes:
         guard: its guard, or None.
         share: does pieces of work that may run at once, on as many threads as the run may use.
-        scratch: its work memory (`irc.runtime.kernels.scratch`).
-        idle: the work memory that the next run takes over; None while one is going on.
+        scratch: its work memory (`irc.runtime.kernels.scratch`), which the next run takes over.
+        is_busy: whether a run is going on. One that begins in the middle of it has work memory of its own.
     """
 
-    __slots__ = ("guard", "idle", "scratch", "share")
+    __slots__ = ("guard", "is_busy", "scratch", "share")
 
     def __init__(self) -> None:
         self.guard: LimitGuard | None = None
         self.share: Share = in_turn
         self.scratch: dict[str, Array] = {}
-        self.idle: dict[str, Array] | None = {}
+        self.is_busy = False
 
 
 class _Current(threading.local):
@@ -75,7 +75,7 @@ def float_errors() -> tuple[ContextVar[Any], Any]:
     return variable, value
 
 
-_ERRORS, _IGNORED = float_errors()
+ERRORS, IGNORED = float_errors()
 
 
 def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[..., T], *arguments: Any) -> T:
@@ -83,17 +83,16 @@ def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[...,
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
-    scope, errors = CURRENT.scope, _ERRORS.get()
-    around, idle = (scope.guard, scope.share, scope.scratch), scope.idle
+    scope, errors = CURRENT.scope, ERRORS.get()
+    around = scope.guard, scope.share, scope.scratch, scope.is_busy
     # From here to `try` nothing is called, so no signal handler can raise in between.
-    scope.guard, scope.share, scope.scratch, scope.idle = guard, share, {} if idle is None else idle, None
+    scope.guard, scope.share, scope.scratch, scope.is_busy = guard, share, {} if scope.is_busy else scope.scratch, True
     try:
-        _ERRORS.set(_IGNORED)
+        ERRORS.set(IGNORED)
         return function(*arguments)
     finally:
-        scope.idle = scope.scratch
-        scope.guard, scope.share, scope.scratch = around
-        _ERRORS.set(errors)  # last: once a call has returned, a handler may raise
+        scope.guard, scope.share, scope.scratch, scope.is_busy = around
+        ERRORS.set(errors)  # last: once a call has returned, a handler may raise
 
 
 def check_bytes(size: int) -> None:

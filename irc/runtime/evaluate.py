@@ -11,7 +11,7 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.types import FUNCTION
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.execution import Code, Counters, Instruction, Run, execute
+from irc.runtime.execution import Code, Instruction, Run, execute
 from irc.runtime.lowering import Bound
 from irc.runtime.plan import SPECIAL, lower
 from irc.runtime.steps import kernel_step
@@ -43,7 +43,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
     step = kernel_step(Bound().kernel(node), ins, outs, ())
     code = Code().with_instructions([Instruction(step, node, ins, outs)])
-    frame = [Run(Counters()), *arrays, *[None] * len(outs)]
+    frame = [Run(), *arrays, *[None] * len(outs)]
     in_own_scope(CURRENT.scope.guard, in_turn, execute, code, frame)
     return [frame[s] for s in outs]
 

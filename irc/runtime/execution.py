@@ -9,9 +9,10 @@ a call of it costs a third of a loop over tuples of slot numbers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from irc.errors import Error
@@ -33,7 +34,6 @@ NOWHERE = object()
 """Owns no memory."""
 
 
-@dataclass(init=False)  # zeros are of the class: a run makes one, and sets but a few
 class Counters:
     """What one run did.
 
@@ -54,8 +54,9 @@ class Counters:
             smaller.
     """
 
+    # Zeros are of the class: each run makes one, and sets but a few.
     units: int = 0
-    breaks: dict[str, int] = field(default_factory=dict[str, int])
+    breaks: Mapping[str, int] = MappingProxyType({})
     kernels: int = 0
     compiled: int = 0
     in_place: int = 0
@@ -65,18 +66,18 @@ class Counters:
     arena_bytes: int = 0
     arena_bound: int = 0
 
-    def __init__(self, **counts: Any) -> None:
-        self.breaks = {}
-        if counts:
-            vars(self).update(counts)
-
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in Counters.__annotations__} | {"breaks": dict(self.breaks)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counters) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        return f"Counters({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
     def add_breaks(self, breaks: Mapping[str, int]) -> None:
         """Add ``breaks`` to the reasons why units ended."""
-        for cause, count in breaks.items():
-            self.breaks[cause] = self.breaks.get(cause, 0) + count
+        self.breaks = Counter(self.breaks) + Counter(breaks)
 
 
 class Watch:
@@ -107,23 +108,25 @@ class Watch:
         """``node`` has run; those of its results that nothing reads are no longer in ``outs``."""
 
 
-@dataclass(slots=True)
-class Run:
-    """One run of a plan: what its steps may ask for.
+class Run(Counters):
+    """One run of a plan: what it has done so far, and what its steps may ask for.
 
     Attributes:
-        counters: what was done so far.
         watch: what follows the run step by step, or None.
-        threads: how many threads may work at it; None: as many as pay.
         arena: what owns the memory in which results are placed; a result that has no place must not be made there.
         again: whether what it appends to will be appended to again, in the next step of a session.
     """
 
-    counters: Counters
     watch: Watch | None = None
-    threads: int | None = None
     arena: Any = NOWHERE
     again: bool = False
+
+    @classmethod
+    def watched(cls, watch: Watch | None) -> Run:
+        """A run that ``watch`` follows, if that is not None."""
+        run = cls()
+        run.watch = watch
+        return run
 
 
 class Instruction(NamedTuple):
@@ -214,13 +217,12 @@ def execute(code: Code, frame: Frame) -> None:
         Exception: what is not of a kernel (`irc.runtime.binding.interrupts`), as it is.
     """
     run: Run = frame[0]
-    counters = run.counters
-    counters.units += code.units
+    run.units += code.units
     if code.breaks:
-        counters.add_breaks(code.breaks)
-    counters.kernels += code.kernels
+        run.add_breaks(code.breaks)
+    run.kernels += code.kernels
     if code.in_place:
-        counters.in_place += code.in_place
+        run.in_place += code.in_place
     step = None
     try:
         if run.watch is None:

@@ -113,9 +113,8 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             members(frame)
             return
         call(kernel, operands, frame)
-        counters = frame[0].counters
-        counters.kernels += 1
-        counters.compiled += 1
+        frame[0].kernels += 1
+        frame[0].compiled += 1
         for s in dead:
             frame[s] = None
 

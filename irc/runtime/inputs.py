@@ -10,7 +10,7 @@ with arrays of the same types and shapes as the call before need no other check.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from irc.runtime.values import Array, arrays_once, describe, is_array
 
 if TYPE_CHECKING:
     from irc.runtime.arena import Kind, PlannedRuns
-    from irc.runtime.execution import Counters
+    from irc.runtime.execution import Counters, Run
     from irc.runtime.results import Path
 
 
@@ -59,12 +59,20 @@ class Held:
 NOTHING = Held()
 
 
+Compute = Callable[[list[Any], "Run", "Kind | None"], list[Any]]
+"""The outputs of a graph for values of its inputs."""
+
+Arrays = tuple[tuple[int, str, Any, tuple[int, ...]], ...]
+"""Position, name, element type and shape of all inputs that are passed: arrays, which a run borrows as they are."""
+
+
 @dataclass(slots=True, eq=False)
 class Signature:
     """What the names of a call mean.
 
     Attributes:
-        runs: what runs the graph, or the part of it that the wanted results need.
+        runs: the plans of the graph, or of the part of it that the wanted results need.
+        compute: what runs them.
         wanted: the paths of these results, by name.
         values: one for each input of the graph: the objects, the defaults of those that are left out, else None.
         passed: position and declaration of each input that is passed, in the model's order.
@@ -73,12 +81,11 @@ class Signature:
         copied: the positions of the others that a run may write to, objects apart.
         defaults: those of inputs that are left out, by name.
         sizes: what these give to named dimensions.
-        latest: position, name, element type and shape of each array of the last call, and the kind of run that they
-            make. None if not all that it passed were arrays of the stated element types, or one is donated, written to
-            or a session's.
+        recurs: whether a run on arrays of types and shapes that have been checked needs nothing else.
     """
 
     runs: PlannedRuns
+    compute: Compute
     wanted: Mapping[str, Path]
     values: list[Any]
     passed: tuple[tuple[int, Argument], ...]
@@ -87,10 +94,12 @@ class Signature:
     copied: tuple[int, ...]
     defaults: dict[str, Any]
     sizes: Sizes
-    latest: tuple[tuple[tuple[int, str, Any, tuple[int, ...]], ...], Kind] | None = None
+    recurs: bool
 
-    def bind(self, feeds: Mapping[str, Any], held: Held, counters: Counters) -> tuple[list[Any], Kind]:
-        """The values for the graph's inputs, in order, and the kind of run that they make.
+    def bind(self, feeds: Mapping[str, Any], held: Held, counters: Counters) -> tuple[list[Any], Kind, Arrays | None]:
+        """The values for the graph's inputs, in order, the kind of run that they make, and how to know another like it.
+
+        (By arrays of these types and shapes; None if it takes other checks.)
 
         Args:
             feeds: what the caller passes, and a session.
@@ -100,23 +109,7 @@ class Signature:
         Raises:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
-        values, latest = self.values.copy(), self.latest
-        if latest is not None:
-            arrays, kind = latest
-            for i, name, dtype, shape in arrays:
-                value = feeds[name]
-                if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                    break
-                values[i] = view = value.view()
-                view.setflags(False)  # type: ignore[reportCallIssue]  # a keyword takes three times as long
-            else:
-                return values, kind
-        return self._bind_any(values, feeds, held, counters)
-
-    def _bind_any(
-        self, values: list[Any], feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> tuple[list[Any], Kind]:
-        """As `bind`, for values of any kind; it sets ``latest``."""
+        values = self.values.copy()
         is_checked = bool(self.donated) and not held.lent
         if is_checked:
             feeds = {name: plain(value) for name, value in feeds.items()}
@@ -130,13 +123,12 @@ class Signature:
             values[i] = value if a.name in self.donated else read_only_view(value)
         for i in self.copied:
             values[i] = copied(values[i], counters)
-        kind = kind_of(values, self.donated_at)
-        self.latest = None
-        if not (self.donated or self.copied or held.keep):
+        kind, arrays = kind_of(values, self.donated_at), None
+        if self.recurs:
             found = [(i, a.name, a.dtype, accepted[a.name]) for i, a in self.passed]
             if all(type(x) is np.ndarray and x.dtype is dtype and not x.dtype.hasobject for _, _, dtype, x in found):
-                self.latest = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found]), kind
-        return values, kind
+                arrays = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found])
+        return values, kind, arrays
 
 
 class Inputs:
@@ -162,7 +154,12 @@ class Inputs:
         self._objects = objects
 
     def signature(
-        self, given: Collection[str], donate: Collection[str], wanted: Mapping[str, Path], runs: PlannedRuns
+        self,
+        given: Collection[str],
+        donate: Collection[str],
+        wanted: Mapping[str, Path],
+        runs: PlannedRuns,
+        compute: Compute,
     ) -> Signature:
         """What it means to pass the inputs called ``given`` and to donate some of them.
 
@@ -187,6 +184,7 @@ class Inputs:
         written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
         return Signature(
             runs,
+            compute,
             wanted,
             values=[values.get(name) for name in self._order],
             passed=tuple([(i, known[name]) for i, name in places if name in given]),
@@ -195,6 +193,7 @@ class Inputs:
             copied=tuple([i for i, name in places if name in written]),
             defaults=defaults,
             sizes=sizes,
+            recurs=not (donate or written),
         )
 
 

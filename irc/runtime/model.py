@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from os import PathLike, fsdecode
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+from numpy import ndarray
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
@@ -19,10 +21,10 @@ from irc.runtime.arena import Kind, PlannedRuns
 from irc.runtime.arguments import Argument
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.bounds import in_own_scope, in_turn
+from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
-from irc.runtime.inputs import NOTHING, Held, Inputs, Signature
+from irc.runtime.inputs import NOTHING, Arrays, Compute, Held, Inputs, Signature
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, sharing
 from irc.runtime.outputs import detach, read_only_view
@@ -44,6 +46,24 @@ Feeds = Mapping[str, Any]
 
 Answer = tuple[dict[str, Any], list[Array], Counters]
 """What one run gave: the results that were wanted, by name, and those to keep; what it did."""
+
+
+class _Usual(NamedTuple):
+    """A run that is likely to come again.
+
+    Attributes:
+        values: for the graph's inputs, but for those that are passed.
+        arrays: what is passed.
+        kind: of the run.
+        compute: what makes the run.
+        wanted: the paths of the results that leave, by name: all are outputs.
+    """
+
+    values: list[Any]
+    arrays: Arrays
+    kind: Kind
+    compute: Compute
+    wanted: Mapping[str, Path]
 
 
 class CompiledModel:
@@ -105,6 +125,7 @@ class CompiledModel:
         self._share = sharing(options.threads)
         self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
+        self._usual: dict[tuple[str, ...] | None, _Usual] = {}  # by the outputs that are wanted
 
     def _lowered(self, graph: Graph) -> PlannedRuns:
         with no_collection():
@@ -142,7 +163,43 @@ class CompiledModel:
                 that is none; IRC441 to IRC443, a limit is
                 reached; other IRC4xx, an operator failed: its node, inputs and reason. The model can be run again.
         """
-        return self.execute(feeds, outputs, donate, limits, threads)[0]
+        # Most runs are like the one before. They are made here, without the calls and checks of `execute`.
+        names = None if outputs is None else _names(outputs, "outputs", "IRC411")
+        usual = self._usual.get(names)
+        is_plain = limits is None and threads is None and isinstance(donate, tuple) and not donate
+        if usual is None or not is_plain or feeds.__class__ is not dict or len(feeds) != len(usual.arrays):
+            return self.execute(feeds, names, donate, limits, threads)[0]
+        template, arrays, kind, compute, wanted = usual
+        values = template.copy()
+        for i, name, dtype, shape in arrays:
+            value = feeds.get(name)
+            if type(value) is not ndarray or value.dtype is not dtype or value.shape != shape:
+                return self.execute(feeds, names)[0]
+            values[i] = view = value.view()
+            view.setflags(False)  # type: ignore[reportCallIssue]  # a keyword takes three times as long
+        run, scope, errors = Run(), CURRENT.scope, ERRORS.get()
+        if scope.is_busy:  # in the middle of another run
+            return self.execute(feeds, names)[0]
+        share = scope.share
+        # As `in_own_scope`. From here to `try` nothing is called, so no signal handler can raise in between.
+        scope.share, scope.is_busy = self._share, True
+        try:
+            ERRORS.set(IGNORED)
+            results = compute(values, run, kind)
+            found: dict[str, Any] = {}
+            for name, path in wanted.items():
+                value = found[name] = results[path[0]]
+                if type(value) is not ndarray or value.base is not None or not value.flags.carray:
+                    found, _ = detach(results, wanted, run, NOTHING)
+                    break
+            else:  # arrays with memory of their own: only one that is two results shares any
+                if len(found) > 1 and len(set(map(id, found.values()))) < len(found):
+                    found, _ = detach(results, wanted, run, NOTHING)
+            self.counters = run
+            return found
+        finally:
+            scope.share, scope.is_busy = share, False
+            ERRORS.set(errors)
 
     def profile(
         self,
@@ -188,19 +245,14 @@ class CompiledModel:
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
         if limits is not None:
             check_limits(limits)
-        if not (outputs is None or isinstance(outputs, tuple)):
-            outputs = _names(outputs, "outputs", "IRC411")
-        if not isinstance(donate, tuple):
-            donate = _names(donate, "donate", "IRC416")
-        try:
-            signature = self._signatures[tuple(feeds), outputs, donate, held.keep]
-        except (KeyError, TypeError):  # the latter for what cannot be a name
-            signature = self._signature(tuple(feeds), outputs, donate, held.keep)
+        names = None if outputs is None else _names(outputs, "outputs", "IRC411")
+        key = tuple(feeds), names, _names(donate, "donate", "IRC416"), held.keep
+        signature = self._signatures.get(key) or self._signature(*key)
         share = self._share if threads is None else sharing(threads)
-        counters = Counters()
-        run = Run(counters, profiler, threads or self.options.threads, again=held is not NOTHING)
+        run = Run.watched(profiler)
+        run.again = held is not NOTHING
         try:
-            values, kind = signature.bind(feeds, held, counters)
+            values, kind, arrays = signature.bind(feeds, held, run)
         except Error as error:
             if error.code != "IRC413" or not self.sizes:
                 raise
@@ -211,34 +263,30 @@ class CompiledModel:
             guard = run.watch = LimitGuard(limits, values)
             share = in_turn
         if profiler is not None:
-            profiler.start(signature.runs.lowerer.graph, values, counters)
-        if self.state.changes:
-            compute = partial(self._compute, signature, values, kind, run, held)
-            results, kept = self.state.turn(lambda: in_own_scope(guard, share, compute))
-        elif self._may_multiply:
-            call = blas.one_thread().call
-            results, kept = in_own_scope(guard, share, call, self._compute, signature, values, kind, run, held)
-        else:
-            results, kept = in_own_scope(guard, share, self._compute, signature, values, kind, run, held)
-        self.counters = counters
-        return results, kept, counters
+            profiler.start(signature.runs.lowerer.graph, values, run)
+        if arrays is not None:
+            self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, signature.wanted)
+        compute = partial(self._compute, signature, values, kind if held.again else None, run, held)
+        results, kept = self.state.turn(lambda: in_own_scope(guard, share, compute))
+        run.watch = None  # which refers to the values that the run was given
+        self.counters = run
+        return results, kept, run
 
     def _compute(
-        self, signature: Signature, values: list[Any], kind: Kind, run: Run, held: Held
+        self, signature: Signature, values: list[Any], kind: Kind | None, run: Run, held: Held
     ) -> tuple[dict[str, Any], list[Array]]:
         """The results that are wanted, and those to keep."""
+        state = self.state
         if held.lent:
             held.begin()
-        runs = signature.runs
-        results = runs.run(values, run, kind if held.again else None)
-        for i in runs.lowerer.known:
+        results = signature.compute(values, run, kind)
+        for i in signature.runs.lowerer.known:
             results[i] = read_only_view(results[i])
-        if not self.state.changes:
-            return detach(results, signature.wanted, run.counters, held, signature.donated_at)
-        contents = self.state.settled()
-        of_model = self.state.arrays(contents)
-        found = detach(results, signature.wanted, run.counters, held, signature.donated_at, of_model)
-        self.state.keep(contents)
+        contents = state.settled() if state.changes else []
+        of_model = state.arrays(contents) if state.changes else ()
+        found = detach(results, signature.wanted, run, held, signature.donated_at, of_model)
+        if state.changes:
+            state.keep(contents)
         return found
 
     def _signature(
@@ -250,8 +298,6 @@ class CompiledModel:
             Error: IRC323 these outputs need unknown operators; IRC410 an input is missing or unknown; IRC411 an unknown
                 output; IRC416 one is donated that is not given.
         """
-        if outputs is not None:
-            _names(outputs, "outputs", "IRC411")
         wanted = {name: self._path(name) for name in ([o.name for o in self.outputs] if outputs is None else outputs)}
         runs = self.runs
         if self._parts is not None:
@@ -261,9 +307,13 @@ class CompiledModel:
             if positions not in self._parts:
                 self._parts[positions] = self._lowered(part_for(self.graph, positions))
             runs = self._parts[positions]
-        found = self._inputs.signature(given, _names(donate, "donate", "IRC416"), wanted, runs)
+        compute = partial(blas.one_thread().call, runs.run) if self._may_multiply else runs.run
+        found = self._inputs.signature(given, donate, wanted, runs, compute)
+        if self.state.changes or runs.lowerer.known or keep or any(len(path) > 1 for path in wanted.values()):
+            found.recurs = False
         if len(self._signatures) >= MAX_SIGNATURES:
             self._signatures.clear()
+            self._usual.clear()
         self._signatures[given, outputs, donate, keep] = found
         return found
 

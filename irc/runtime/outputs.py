@@ -80,15 +80,6 @@ def detach(
             to be kept is no tensor.
     """
     keep = held.keep
-    if not keep and not of_model:  # most runs: each result is an array with memory of its own
-        released: dict[str, Any] = {}
-        for name, path in wanted.items():
-            value = released[name] = results[path[0]]  # of an element of a tuple, the tuple
-            if type(value) is not np.ndarray or value.base is not None or not value.flags.carray:
-                break
-        else:
-            if len(released) == 1 or len(set(map(id, released.values()))) == len(released):
-                return released, []
     leaving = (element(results, path) for path in chain(keep, wanted.values()))
     detacher = _Detacher(counters, of_model, held, leaving)
     kept = detacher.keep(results, keep)

@@ -15,7 +15,7 @@ from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control.calls import lower_call
 from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
 from irc.runtime.control.scan import lower_scan
-from irc.runtime.execution import Code, Counters, Frame, Run, Watch, execute
+from irc.runtime.execution import Code, Frame, Run, execute
 from irc.runtime.groups import Members
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
@@ -86,34 +86,22 @@ class Plan:
             # Last: a thread that sees none needs no lock, and after an error the next run tries again.
             self._unread = []
 
-    def run(self, inputs: Sequence[Any], counters: Counters | None = None, watch: Watch | None = None) -> list[Any]:
+    def run(self, inputs: Sequence[Any], run: Run | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
 
         Args:
             inputs: one value for each input of the graph, in order; arrays in it are written to only if the graph
                 has in-place operators on them.
-            counters: where to count what was done.
-            watch: who follows the run, step by step.
+            run: where to count what was done, and what follows it; None for a run that nobody asks about.
         """
-        return in_own_scope(CURRENT.scope.guard, in_turn, self.call, inputs, Run(counters or Counters(), watch))
+        return in_own_scope(CURRENT.scope.guard, in_turn, self.call, inputs, run or Run())
 
-    def call(
-        self, inputs: Sequence[Any], run: Run, template: Frame | None = None, code: Code | None = None
-    ) -> list[Any]:
-        """As `run`, for callers that have silenced NumPy's floating-point warnings.
-
-        Args:
-            inputs: one value for each input.
-            run: what the steps may ask for.
-            template: the plan's template, with arrays in the slots for places.
-            code: the plan's code, some of it compiled.
-        """
-        code = code or self.code
+    def call(self, inputs: Sequence[Any], run: Run) -> list[Any]:
+        """As `run`, for callers that have silenced NumPy's floating-point warnings."""
+        code = self.code
         if len(inputs) != len(code.params):
             raise Error("IRC434", f"{self.name} takes {len(code.params)} values, not {len(inputs)}")
-        if self._unread:
-            self._read()
-        frame = (template or self._template).copy()
+        frame = self.template.copy()
         frame[0] = run
         frame[1 : 1 + len(inputs)] = inputs
         execute(code, frame)

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.ir import parse_graph
 from irc.runtime.bounds import in_own_scope, in_turn
+from irc.runtime.execution import Run
 from irc.runtime.kernels import attention
 from irc.runtime.kernels.aten.attention import attention as of_torch
 from irc.runtime.kernels.attention import Form, attend
+from irc.runtime.options import sharing
 from irc.runtime.plan import lower
 from tests.runtime.helpers import graph_of, run_plan
 
@@ -370,9 +372,9 @@ def test_threads_take_blocks_and_make_no_difference(mask: str) -> None:
     seen = np.tri(50, 70, 1, dtype=bool)
     seen[7] &= mask == "some"
     plan = lower(parse_graph(TEXT.replace("fill=-100., ", "")))
-    (alone,), _ = run_plan(plan, q, k, v, seen, threads=1)
+    (alone,), _ = run_plan(plan, q, k, v, seen)
     for threads in (2, 3):
-        (found,), _ = run_plan(plan, q, k, v, seen, threads=threads)
+        (found,) = in_own_scope(None, sharing(threads), plan.call, [q, k, v, seen], Run())
         np.testing.assert_array_equal(found, alone)
     assert alone[:, :, 7].any() == (mask == "some")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from irc.alias import analyze
 from irc.alias.sets import intersects
-from irc.runtime.execution import Counters
+from irc.runtime import execution
 from irc.runtime.memory.storage import Storage
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
@@ -28,7 +28,7 @@ def test_plans_compute_what_the_interpreter_does(program: Program, groups: list[
     regroup(program.module, groups)
     plan = lower(program.graph)
     for _ in range(2):  # nothing is left over from the first run
-        memory, counters = program.memory(), Counters()
+        memory, counters = program.memory(), execution.Run()
         opaque_steps.reset()
         outputs = plan.run(program.inputs(memory), counters)
         wanted.check(Run(copied(outputs), memory, list(opaque_steps.calls)))

@@ -37,15 +37,15 @@ def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
     return CompiledModel(module_of(text, weights))
 
 
-def run(text: str, *inputs: Any, counters: Counters | None = None, verify: bool = True) -> list[Any]:
+def run(text: str, *inputs: Any, counters: Run | None = None, verify: bool = True) -> list[Any]:
     """The outputs of the graph in ``text``, by its plan alone: no checks of inputs, no boundary."""
     return lower(graph_of(text, verify=verify)).run(list(inputs), counters)
 
 
-def run_plan(plan: Plan, *inputs: Any, threads: int | None = 1) -> tuple[list[Any], Counters]:
-    counters = Counters()
+def run_plan(plan: Plan, *inputs: Any) -> tuple[list[Any], Counters]:
+    counters = Run()
     with np.errstate(all="ignore"):
-        return plan.call(inputs, Run(counters, threads=threads)), counters
+        return plan.call(inputs, counters), counters
 
 
 def the_only(kind: type[T], plan: Plan) -> T:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import irc
 from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, planned_steps
+from irc.runtime.execution import Run
 from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory import raw
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
@@ -907,5 +908,5 @@ def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
     recorder = FormRecorder()
-    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], None, recorder)
+    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], Run.watched(recorder))
     assert {v.name for v in recorder.forms} == set("abcde")

@@ -216,7 +216,7 @@ def test_a_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(compiled.runs), "run", interrupt)
+        patch.setattr("irc.runtime.plan.execute", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.run({"x": f32(1) * 5})
     found = session.run({"x": f32(1) * 7})

@@ -10,7 +10,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
 from irc.ir.ops.pointwise import POINTWISE
-from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
+from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
@@ -177,7 +177,7 @@ with prim::FusionGroup_0 = graph(%x : Float(n, 3), %w : Float(3, 3), %b : Float(
 def test_members_of_a_group_are_one_unit_and_run_in_place():
     rng = np.random.default_rng(0)
     x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((5, 3), (3, 3), (3,)))
-    counters = Counters()
+    counters = Run()
     before = x.copy()
     y, same = run(GROUP, x, w, b, counters=counters)
     np.testing.assert_allclose(y, np.maximum((x @ w + b) / 2, 0) + x, rtol=1e-5, atol=1e-6)
@@ -198,7 +198,7 @@ def test_groups_do_not_overwrite_what_is_still_needed():
       %e : Float(3) = onnx::Add(%c, %c)
       return (%d, %c)
     """
-    x, counters = f32(1, 2, 3), Counters()
+    x, counters = f32(1, 2, 3), Run()
     d, c = run(text, x, counters=counters)
     assert c.tolist() == [1, 1, 1] and d.tolist() == [-1, -2, -3] and x.tolist() == [1, 2, 3]
     assert counters.in_place == 2  # Exp over b, Mul over a; not Add, whose operand is a result
@@ -217,7 +217,7 @@ def test_groups_do_not_overwrite_views_or_what_views_show():
       %c : Float(4) = onnx::Exp(%w)
       return (%c, %v)
     """
-    counters = Counters()
+    counters = Run()
     y, v = run(text, f32([1, -2], [3, -4]), i64([4]), counters=counters)
     assert v.tolist() == [-1, 2, -3, 4]
     np.testing.assert_allclose(y, np.exp([0, 2, 0, 4]), rtol=1e-6)
@@ -244,7 +244,7 @@ def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
       {operator}
       return (%b)
     """
-    counters = Counters()
+    counters = Run()
     (y,) = run(text, x, counters=counters, verify=False)
     assert y.tolist() == expected
     assert counters.in_place == 0
@@ -261,7 +261,7 @@ def test_where_overwrites_a_branch_not_the_condition():
       %y : Float(3) = onnx::Where(%n, %a, %x)
       return (%y)
     """
-    counters = Counters()
+    counters = Run()
     (y,) = run(text, f32(1, 2, 3), np.array([True, False, True]), counters=counters)
     assert y.tolist() == [1, -2, 3] and y.dtype == np.float32
     assert counters.in_place == 1
@@ -338,14 +338,14 @@ def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int
     for _ in range(2):
         members.failing, members.called, members.raised = failing, [], []
         with pytest.raises(Error, match="it fails") as caught:
-            plan.call([x, w], Run(Counters(), watch))
+            plan.call([x, w], Run.watched(watch))
         assert members.called == order[: order.index(failing) + 1]
         assert members.raised == [caught.value.__cause__]
         assert (caught.value.code, caught.value.where) == ("IRC401", f"test.group::{kind} '%{failing}'")
         assert caught.value.message.endswith("; inputs: float32[3, 4], float32[4]")
         assert caught.value.message.count("inputs:") == 1
-        members.failing, members.called, counters = None, [], Counters()
-        (y,) = plan.call([x, w], Run(counters, watch))
+        members.failing, members.called, counters = None, [], Run.watched(watch)
+        (y,) = plan.call([x, w], counters)
         np.testing.assert_array_equal(y, x + 7 * w)
         assert members.called == order
         assert counters.kernels == 7
@@ -404,7 +404,7 @@ class _Seen(Watch):
 
 def test_a_group_leaves_nothing_behind_that_nobody_reads():
     plan, seen = lower(graph_of(RETURNS)), _Seen()
-    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], watch=seen)
+    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], Run.watched(seen))
     assert seen.left == [len(["b", "c", "d", "e", "two"])]
 
 

@@ -12,7 +12,7 @@ import pytest
 import irc
 from irc.ir import Node
 from irc.ir.ops import register
-from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
 from tests.runtime.helpers import boolean, f32, graph_of, i64
@@ -26,8 +26,8 @@ def run(text: str, *inputs: Any, watch: Watch | None = None) -> tuple[list[Any],
     views = [np.array(x) for x in inputs]
     for view in views:
         view.flags.writeable = False
-    counters = Counters()
-    results = lower(graph_of(text), guarded=True).run(views, counters, watch)
+    counters = Run.watched(watch)
+    results = lower(graph_of(text), guarded=True).run(views, counters)
     for view, before in zip(views, kept):
         np.testing.assert_array_equal(view, before)
     return results, counters.in_place

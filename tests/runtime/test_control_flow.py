@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Run
 from irc.runtime.plan import lower
 from tests.runtime.helpers import boolean, f32, graph_of, i64, run
 
@@ -401,7 +401,7 @@ def test_bodies_with_wrong_signatures_are_refused(body):
 
 
 def test_trips_are_counted():
-    counters = Counters()
+    counters = Run()
     run(LOOP, i64(3), boolean(True), f32(0, 0), f32(1, 1), counters=counters)
     assert (counters.units, counters.kernels) == (1 + 3, 3 * 2)
 

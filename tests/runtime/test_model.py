@@ -439,7 +439,7 @@ def test_counters_are_those_of_the_last_run():
     assert model.counters.to_dict() == Counters().to_dict()
     model.run({"x": f32([1, 2]), "other": 0})
     counters = model.counters
-    assert counters.to_dict() == Counters(units=1, kernels=2).to_dict()
+    assert counters.to_dict() == {**Counters().to_dict(), "units": 1, "kernels": 2}
     model.run({"x": f32([1, 2]), "other": 0})
     assert model.counters == counters and model.counters is not counters
 
@@ -636,7 +636,8 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
         ("plan_cache.py", 1 if runs < 2 else 0),
         ("convolution.py", 3),
         ("scratch.py", 3),
-        ("plan.py", 3),
+        ("plan.py", 3 if runs < 2 else 0),
+        ("model.py", 10),
     ):
         for at in range(1, 1000):
             model, found = CompiledModel(graph), []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Run
 from tests.runtime.helpers import f32, model_of, run
 
 VIEWS = {
@@ -72,7 +72,7 @@ def test_results_lie_in_order_even_if_a_dead_operand_does_not():
       %n : Float(3, 2) = onnx::Neg(%t)
       return (%n)
     """
-    counters = Counters()
+    counters = Run()
     (n,) = run(text, f32([1, -2, 3], [-4, 5, -6]), counters=counters)
     assert n.tolist() == [[-1, -4], [-2, -5], [-3, -6]]
     assert counters.in_place == 0 and n.flags.c_contiguous
@@ -87,7 +87,7 @@ def test_operators_of_any_version_write_over_the_operand_that_has_the_shape_of_t
       %y : Float(2, 2) = onnx::Add[{attributes}](%a, %b)
       return (%y)
     """
-    counters = Counters()
+    counters = Run()
     (y,) = run(text, f32([1, -2], [-3, 4]), f32(10, -20), counters=counters)
     assert y.tolist() == ([[11, 12], [23, 24]] if "6" in attributes else [[11, 22], [13, 24]])
     assert counters.in_place == 1

@@ -11,7 +11,7 @@ import pytest
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, Tensor, Value, parse_graph, types
 from irc.runtime import kernels
-from irc.runtime.execution import Counters, Watch
+from irc.runtime.execution import Run, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import SPECIAL, lower
 from tests.runtime.helpers import f32, graph_of, module_of, run
@@ -367,8 +367,9 @@ def test_what_is_written_over(lines, results, over):
     x.flags.writeable = False
     plan = lower(graph, guarded=True)
     for _ in range(2):  # a constant that is written over would be seen in the second run
-        counters, addresses = Counters(), Addresses()
-        for found, expected in zip(plan.run([x], counters, addresses), results.values(), strict=True):
+        addresses = Addresses()
+        counters = Run.watched(addresses)
+        for found, expected in zip(plan.run([x], counters), results.values(), strict=True):
             np.testing.assert_array_equal(found, expected)
         assert counters.in_place == len(over)
         at = addresses.found.pop("a", None)
@@ -384,7 +385,7 @@ def test_of_two_operands_one_may_be_absent():
       %b : Float(3) = onnx::Clip(%a, %none)
       return (%b)
     """
-    counters = Counters()
+    counters = Run()
     (b,) = run(text, f32(1, -2, 3), counters=counters)
     assert b.tolist() == [-1, 2, -3]
     assert counters.in_place == 1
@@ -449,7 +450,7 @@ def test_counters_of_a_plan():
       %b : Float(3) = onnx::Abs(%a)
       return (%b)
     """
-    counters = Counters()
+    counters = Run()
     run(text, f32(1, 2, 3), counters=counters)
     assert (counters.units, counters.kernels) == (1, 2)
 

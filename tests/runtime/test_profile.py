@@ -15,7 +15,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.ops import register
-from irc.runtime.execution import Counters, Frame, Run, Slots, Watch
+from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.memory.live import LiveBytes
 from irc.runtime.model import CompiledModel
@@ -33,13 +33,13 @@ def ticking() -> Profiler:
 
 
 def profile(text: str, *inputs: Any, most_events: int = 1000) -> Profile:
-    counters = Counters()
     graph = module_of(text, {}, verify=False).main
     plan = lower(graph)
     profiler = Profiler(count().__next__, most_events)
+    counters = Run.watched(profiler)
     profiler.start(graph, inputs, counters)
     with np.errstate(all="ignore"):
-        outputs = plan.call(inputs, Run(counters, profiler))
+        outputs = plan.call(inputs, counters)
     return profiler.finish({str(i): x for i, x in enumerate(outputs)})
 
 
@@ -506,7 +506,7 @@ def test_in_place_forms_count_in_branches_trips_and_calls() -> None:
         "d": (0, 0),
         "e": (0, 0),  # a view
     }
-    counters = Counters()
+    counters = Run()
     lower(module_of(text, {}, verify=False).main).run([np.ones(3, np.float32), np.array(False), 2], counters)
     assert counters.in_place == 2 + 1
 
@@ -529,10 +529,10 @@ def test_members_count_results() -> None:
     x = np.ones((40, 24), np.float32)
     found = profile(TWINS, x, x)
     assert places(found) == {"a": (0, 1), "b": (1, 0), "s": (1, 0), "y": (0, 1), "r": (1, 0)}
-    counters = Counters()
+    counters = Run()
     plan = lower(module_of(TWINS, {}).main)
     with np.errstate(all="ignore"):
-        plan.call([x, x], Run(counters))
+        plan.call([x, x], counters)
     assert (counters.in_place, counters.kernels) == (found.counters.in_place, 5)
 
 
@@ -587,11 +587,12 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan = lower(program.graph)
     plan.run(program.inputs(program.memory()))  # what groups make of constants alone is kept: no later run computes it
     counting, profiler = _Counting(), ticking()
-    plan.run(program.inputs(program.memory()), watch=counting)
-    counters = Counters()
+    plan.run(program.inputs(program.memory()), Run.watched(counting))
+    counters = Run()
     inputs = program.inputs(program.memory())
     profiler.start(program.graph, inputs, counters)
-    plan.run(inputs, counters, profiler)
+    counters.watch = profiler
+    plan.run(inputs, counters)
     found = profiler.finish({})
     ran = [n for n in found.nodes if n.own]
     assert sum(n.calls for n in ran) == sum(counting.calls.values()) == len(found.events)

@@ -17,6 +17,7 @@ from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
 from irc.ops.operator import trace
 from irc.runtime.kernels import halves
 from irc.runtime.kernels.halves import HALF, narrowed, widened
+from irc.runtime.kernels.numerics import BY
 from irc.runtime.kernels.primitives import UNLESS_HALF
 from irc.runtime.kernels.programs import Program, compiled, evaluate, flat
 from irc.runtime.kernels.registry import Kernel
@@ -104,6 +105,8 @@ def _of_one(program: Program) -> _Compute:
         constant = program.constants[0]
         if constant.dtype != HALF:
             call = getattr(call, UNLESS_HALF, call)
+        if hasattr(call, BY):
+            return getattr(call, BY)(constant)
 
         def compute(x: Array, out: Array | None) -> Array:
             return call(x, constant, out)

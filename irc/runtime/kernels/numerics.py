@@ -23,6 +23,10 @@ WORTH_FILLING = 1 << 13
 """Elements from which on such a block saves more time than it takes."""
 
 
+BY = "by"
+"""Attribute of what `bounded` returns: makes the same function for a bound that is known."""
+
+
 def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     """``np.maximum`` or ``np.minimum`` of an array and a bound that broadcasts to it: ``(x, bound, out=None)``.
 
@@ -47,9 +51,6 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
     def function(x: Array, bound: Array, out: Array | None = None) -> Array:
         is_large = x.size >= WORTH_FILLING and not bound.ndim and x.dtype == bound.dtype
         if not is_large or not (x.flags.c_contiguous and (out is None or out.flags.c_contiguous)):
-            if kept[x.dtype] == 1:  # as `pair`, without the call of it
-                result = ufunc(bound, x, out=out, order="C")
-                return result if result.__class__ is np.ndarray else np.asarray(result)
             return np.asarray(pair(x, bound, out))
         found = np.empty(x.shape, x.dtype) if out is None else out
         filled = _filled(x.dtype, bound.tobytes())
@@ -60,6 +61,17 @@ def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
             pair(source[whole:], filled[: x.size - whole], target[whole:])
         return found
 
+    def by(bound: Array) -> Callable[..., Array]:
+        dtype = bound.dtype if kept[bound.dtype] == 1 else None
+
+        def of_one(x: Array, out: Array | None = None) -> Array:
+            if x.dtype is dtype and x.ndim and x.size < WORTH_FILLING:  # as `pair`, without calls on the way
+                return ufunc(bound, x, out=out, order="C")
+            return function(x, bound, out)
+
+        return of_one
+
+    setattr(function, BY, by)
     return function
 
 

@@ -81,7 +81,7 @@ def _unary(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
         x = frame[a]
         if x.flags.carray and _is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, out=x)
-            frame[0].counters.in_place += 1
+            frame[0].in_place += 1
         else:
             frame[out] = kernel(x)
         for s in dead:
@@ -98,7 +98,7 @@ def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) 
         x, y = frame[a], frame[b]
         if x.flags.carray and (x.shape == y.shape or not y.shape) and _is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, y, out=x)
-            frame[0].counters.in_place += 1
+            frame[0].in_place += 1
             for s in dead:
                 frame[s] = None
         else:
@@ -125,7 +125,7 @@ def _any_arity(
             x = frame[s]
             if has_form_of_result(x, inputs) and _is_apart(x.base, frame[0].arena):
                 frame[out] = kernel(*inputs, out=x)
-                frame[0].counters.in_place += 1
+                frame[0].in_place += 1
                 for s in dead:
                     frame[s] = None
                 return

@@ -340,11 +340,11 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
         if room is not None and room.axis == (axis if axis >= 0 else axis + start.ndim):
             both = room.extend(start, more)
         if both is not None:
-            run.counters.in_place += 1
+            run.in_place += 1
         else:
             both = moved(start, more, axis_in(axis, start.ndim), run.again)
-            run.counters.copies += 1
-            run.counters.copied_bytes += start.nbytes
+            run.copies += 1
+            run.copied_bytes += start.nbytes
         frame[out] = both
         for s in dead:
             frame[s] = None
