@@ -24,18 +24,14 @@ def find_bindings(model: CompiledModel) -> dict[str, str]:
         Error: IRC417 there is none.
     """
     results = results_of(model.outputs)
-    pairs: dict[str, str] = {}
-    misfits: list[str] = []
-    for argument in model.inputs:
-        for past, present in CONVENTIONS:
-            result = results.get(present + argument.name.removeprefix(past))
-            if argument.name.startswith(past) and result is not None:
-                misfit = _misfit(argument, result.argument)
-                if misfit is None:
-                    pairs[argument.name] = result.argument.name
-                else:
-                    misfits.append(misfit)
-                break
+    named = [
+        (a, results[present + a.name.removeprefix(past)].argument)
+        for a in model.inputs
+        for past, present in reversed(CONVENTIONS)  # so that the first of several stays
+        if a.name.startswith(past) and present + a.name.removeprefix(past) in results
+    ]
+    misfits = [misfit for a, result in named if (misfit := _misfit(a, result)) is not None]
+    pairs = {a.name: result.name for a, result in named if _misfit(a, result) is None}
     if pairs:
         return pairs
     if misfits:

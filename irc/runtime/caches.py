@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,18 +61,12 @@ class Caches:
         shapes = [a.shape for a in self._arguments.values()]
         self.grow = any(shape is None or not all(isinstance(d, int) for d in shape) for shape in shapes)
         overwrites = model.runs.lowerer.writes.overwrites
-        self.overwritten = frozenset(
-            name for name, a in self._arguments.items() if overwrites(made[name], name) and not _is_small(a)
-        )
+        self.overwritten = frozenset(name for name in pairs if overwrites(made[name], name))
 
     def axis(self, name: str, array: Array) -> int | None:
         """The axis along which the model appends to ``array``, the cache ``name``; None if it does not append."""
         axis, rank = self._axes[name], array.ndim
         return None if axis is None or not -rank <= axis < rank else axis % rank
-
-    def is_one(self, where: str, feeds: Mapping[str, Any]) -> bool:
-        """Whether ``where``, as of `Argument`, is a cache that is not among ``feeds``."""
-        return any(where == a.where for name, a in self._arguments.items() if name not in feeds)
 
     def empty(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Empty caches, for those that the first step is not given.
@@ -208,12 +201,3 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
     array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
     array.flags.writeable = False  # as all that is held
     return array
-
-
-def _is_small(argument: Argument) -> bool:
-    """Whether arrays for ``argument`` are surely too small to be lent."""
-    shape, dtype = argument.shape, argument.dtype
-    if shape is None or dtype is None:
-        return False
-    sizes = [dim for dim in shape if isinstance(dim, int)]
-    return len(sizes) == len(shape) and prod(sizes) * dtype.itemsize < LENT_BYTES

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, suggestion
-from irc.ir import Tensor
 from irc.runtime.arena import kind_of
 from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.layouts import overlaps_itself
@@ -131,74 +130,27 @@ class Signature:
         return values, kind, arrays
 
 
-class Inputs:
-    """The inputs of a graph.
+def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iterable[str]) -> list[Argument]:
+    """The inputs that are not ``given``, which have defaults.
 
     Args:
-        order: their names, in order.
-        arguments: those that a caller may pass.
-        defaults: of optional ones.
-        objects: those that the model has itself.
+        known: those that a caller may pass, by name.
+        given: the names of those that it passes.
+        donate: the names of those that it donates.
+
+    Raises:
+        Error: IRC410 an input is unknown or missing; IRC416 one is donated and not given.
     """
-
-    def __init__(
-        self,
-        order: Iterable[str],
-        arguments: Iterable[Argument],
-        defaults: Mapping[str, Any],
-        objects: Mapping[str, Any],
-    ) -> None:
-        self._order = tuple(order)
-        self._arguments = {a.name: a for a in arguments}
-        self._defaults = defaults
-        self._objects = objects
-
-    def signature(
-        self,
-        given: Collection[str],
-        donate: Collection[str],
-        wanted: Mapping[str, Path],
-        runs: PlannedRuns,
-        compute: Compute,
-    ) -> Signature:
-        """What it means to pass the inputs called ``given`` and to donate some of them.
-
-        Raises:
-            Error: IRC410 an input is unknown or missing; IRC416 one is donated and not given; others if a default is
-                no value of its input.
-        """
-        known = self._arguments
-        for name in given:
-            if name not in known:
-                raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, known)}")
-        left_out = [a for name, a in known.items() if name not in given]
-        if absent := [a for a in left_out if not a.optional]:
-            each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
-            raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
-        for name in sorted(set(donate).difference(given)):
-            raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
-        sizes: Sizes = {}
-        defaults = {a.name: accept(_value(self._defaults[a.name]), a, sizes) for a in left_out}
-        values = {**self._objects, **{name: read_only_view(value) for name, value in defaults.items()}}
-        places = tuple(enumerate(self._order))
-        written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
-        return Signature(
-            runs,
-            compute,
-            wanted,
-            values=[values.get(name) for name in self._order],
-            passed=tuple([(i, known[name]) for i, name in places if name in given]),
-            donated=frozenset(donate),
-            donated_at=tuple([i for i, name in places if name in donate]),
-            copied=tuple([i for i, name in places if name in written]),
-            defaults=defaults,
-            sizes=sizes,
-            recurs=not (donate or written),
-        )
-
-
-def _value(default: Any) -> Any:
-    return default.numpy() if isinstance(default, Tensor) else default
+    for name in given:
+        if name not in known:
+            raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, known)}")
+    found = [a for name, a in known.items() if name not in given]
+    if absent := [a for a in found if not a.optional]:
+        each = ", ".join(f"{a.name!r} ({a.type})" for a in absent)
+        raise Error("IRC410", f"no value for input{'s' if len(absent) > 1 else ''} {each}")
+    for name in sorted(set(donate).difference(given)):
+        raise Error("IRC416", f"{name!r} is donated, but it is not among the inputs given")
+    return found
 
 
 def _check_donation(feeds: Mapping[str, Any], donate: Iterable[str]) -> None:

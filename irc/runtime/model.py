@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from numpy import ndarray
 
 from irc.errors import Error, suggestion
-from irc.ir import Graph, Module
+from irc.ir import Graph, Module, Tensor
 from irc.ir.bulk import no_collection
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes, sizes_text
@@ -18,13 +18,13 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime.arena import Kind, PlannedRuns
-from irc.runtime.arguments import Argument
+from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
-from irc.runtime.inputs import NOTHING, Arrays, Compute, Held, Inputs, Signature
+from irc.runtime.inputs import NOTHING, Arrays, Compute, Held, Signature, left_out
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, sharing
 from irc.runtime.outputs import detach, read_only_view
@@ -121,7 +121,7 @@ class CompiledModel:
         self.runs = self._lowered(self.graph)
         self._parts: dict[frozenset[int], PlannedRuns] | None = {} if has_unknown(self.graph) else None
         self._results = results_of(self.outputs)
-        self._inputs = Inputs([v.name for v in self.graph.inputs], self.inputs, defaults, objects)
+        self._defaults = defaults
         self._share = sharing(options.threads)
         self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
@@ -296,7 +296,7 @@ class CompiledModel:
 
         Raises:
             Error: IRC323 these outputs need unknown operators; IRC410 an input is missing or unknown; IRC411 an unknown
-                output; IRC416 one is donated that is not given.
+                output; IRC416 one is donated that is not given; others if a default is no value of its input.
         """
         wanted = {name: self._path(name) for name in ([o.name for o in self.outputs] if outputs is None else outputs)}
         runs = self.runs
@@ -307,10 +307,29 @@ class CompiledModel:
             if positions not in self._parts:
                 self._parts[positions] = self._lowered(part_for(self.graph, positions))
             runs = self._parts[positions]
-        compute = partial(blas.one_thread().call, runs.run) if self._may_multiply else runs.run
-        found = self._inputs.signature(given, donate, wanted, runs, compute)
-        if self.state.changes or runs.lowerer.known or keep or any(len(path) > 1 for path in wanted.values()):
-            found.recurs = False
+        known = {a.name: a for a in self.inputs}
+        sizes: Sizes = {}
+        defaults: dict[str, Any] = {}
+        for a in left_out(known, given, donate):
+            default = self._defaults[a.name]
+            defaults[a.name] = accept(default.numpy() if isinstance(default, Tensor) else default, a, sizes)
+        values = {**self.state.objects, **{name: read_only_view(value) for name, value in defaults.items()}}
+        places = [(i, value.name) for i, value in enumerate(self.graph.inputs)]
+        written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
+        special = donate or written or keep or self.state.changes or runs.lowerer.known
+        found = Signature(
+            runs,
+            partial(blas.one_thread().call, runs.run) if self._may_multiply else runs.run,
+            wanted,
+            values=[values.get(name) for _, name in places],
+            passed=tuple([(i, known[name]) for i, name in places if name in given]),
+            donated=frozenset(donate),
+            donated_at=tuple([i for i, name in places if name in donate]),
+            copied=tuple([i for i, name in places if name in written]),
+            defaults=defaults,
+            sizes=sizes,
+            recurs=not special and all(len(path) == 1 for path in wanted.values()),
+        )
         if len(self._signatures) >= MAX_SIGNATURES:
             self._signatures.clear()
             self._usual.clear()

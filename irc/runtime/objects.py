@@ -7,7 +7,7 @@ changes likewise, one run at a time; the module that was compiled does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -197,7 +197,7 @@ def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str
     }
     writers = [node for node in db.writers(objects) if node.kind != "prim::SetAttr"]
     if any(_may_hold_objects(value.type) for node in writers for value in node.inputs):
-        names.update(name for found in _objects(module) for name in found.attributes)
+        names.update(_attribute_names(list(module.objects.values())))
     return frozenset(names), db.written_weights()
 
 
@@ -207,20 +207,13 @@ def _may_hold_objects(type: Type) -> bool:
     return not isinstance(type, TensorType | PrimType) or type == ANY
 
 
-def _objects(module: Module) -> list[Object]:
-    """All objects of a module."""
-    found: list[Object] = []
-    pending: list[Any] = list(module.objects.values())
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Object):
-            found.append(value)
-            pending.extend(value.attributes.values())
-        elif is_sequence(value):
-            pending.extend(value)
-        elif is_mapping(value):
-            pending.extend(value.values())
-    return found
+def _attribute_names(value: Any) -> Iterator[str]:
+    """The names of the attributes of all objects in ``value``."""
+    if isinstance(value, Object):
+        yield from value.attributes
+        value = value.attributes
+    for item in value.values() if is_mapping(value) else value if is_sequence(value) else ():
+        yield from _attribute_names(item)
 
 
 def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> list[Instance]:

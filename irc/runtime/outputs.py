@@ -12,8 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,25 +78,19 @@ def detach(
         Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
             to be kept is no tensor.
     """
-    keep = held.keep
-    leaving = (element(results, path) for path in chain(keep, wanted.values()))
-    detacher = _Detacher(counters, of_model, held, leaving)
-    kept = detacher.keep(results, keep)
-    # Of results that share memory, the first stays where it is: the whole of what has been donated has reserve.
-    order = sorted(wanted, key=lambda name: _room_first(element(results, wanted[name]))) if donated else wanted
-    released = dict.fromkeys(wanted)
+    leaving = {name: element(results, path) for name, path in wanted.items()}
+    detacher = _Detacher(counters, of_model, held, [*(element(results, path) for path in held.keep), *leaving.values()])
+    kept = detacher.keep(results, held.keep)
+    order = list(leaving)
+    if donated:  # of results that share memory, the first stays where it is: the whole of what was donated has reserve
+        order.sort(key=lambda name: 0 if room_of(leaving[name]) is None else -leaving[name].nbytes)
+    released: dict[str, Any] = dict.fromkeys(wanted)
     for name in order:
-        path = wanted[name]
         try:
-            released[name] = detacher.release(element(results, path), path)
+            released[name] = detacher.release(leaving[name], wanted[name])
         except Error as error:
             raise Error(error.code, error.message, error.where or f"output {name!r}") from error
     return released, kept
-
-
-def _room_first(result: Any) -> int:
-    """Sort key of results: those in rooms come first, the largest first."""
-    return 0 if room_of(result) is None else -result.nbytes
 
 
 class _Detacher:
@@ -129,7 +122,7 @@ class _Detacher:
         if self._handed_on:
             if path in self._handed_on:
                 return self._handed_on[path].view()
-            if is_tuple(value) and path in _around(tuple(self._handed_on)):
+            if is_tuple(value) and any(other[: len(path)] == path for other in self._handed_on):
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         if not is_array(value) and CURRENT.scope.guard is not None:
             found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
@@ -145,7 +138,7 @@ class _Detacher:
         """
         kept: list[Array] = []
         for path in paths:
-            value = values[path[0]] if len(path) == 1 else element(values, path)  # most are no elements: without a call
+            value = element(values, path)
             if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)
@@ -202,12 +195,6 @@ class _Detacher:
         if not self._left.setdefault(id(owner), _Ranges()).take(array):
             return self._copied(array)
         return array
-
-
-@lru_cache(64)
-def _around(paths: tuple[Path, ...]) -> frozenset[Path]:
-    """The paths of the tuples that hold something at ``paths``. (In a session, these are the same in each step.)"""
-    return frozenset(path[:end] for path in paths for end in range(1, len(path)))
 
 
 class _Ranges:

@@ -55,21 +55,11 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
 def _needed(graph: Graph, outputs: Iterable[Value]) -> set[Node]:
     """The nodes of the top block that ``outputs`` come from, and those that write into any memory on the way."""
     db = analyze(graph, noalias=graph.inputs)
-    writers = [node for node in graph.nodes if db.is_mutable(node)]
     needed: set[Node] = set()
-    values: dict[Value, None] = {}
-    pending = list(outputs)
-    while pending:
-        while pending:
-            value = pending.pop()
-            if value in values:
-                continue
-            values[value] = None
-            if value.node is not None and value.node not in needed:
-                needed.add(value.node)
-                pending += [*value.node.inputs, *value.node.captures()]
-        for node in writers:
-            if node not in needed and db.writes_to_alias(node, list(values)):
-                needed.add(node)
-                pending += [*node.inputs, *node.captures()]
+    values = dict.fromkeys(outputs)
+    for node in reversed(list(graph.nodes)):  # what reads comes after what writes
+        makes = any(value in values for value in node.outputs)
+        if makes or (db.is_mutable(node) and db.writes_to_alias(node, list(values))):
+            needed.add(node)
+            values.update(dict.fromkeys([*node.inputs, *node.captures()]))
     return needed

@@ -128,16 +128,12 @@ class Report:
         """How much was fused, in a line, and a line for each of the most frequent kinds of groups."""
         inside = sum(len(group.operators) for group in self.groups)
         refused = sum(refusal.reason.startswith(NO_MERGER) for refusal in self.refusals)
-        groups, operators, mergers = (
-            count(len(self.groups), "group"),
-            count(inside, "operator"),
-            count(refused, "merger"),
-        )
+        groups, operators = count(len(self.groups), "group"), count(inside, "operator")
         kinds = self.group_kinds()
         lines = [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
         if len(kinds) > MOST_GROUPS:
             lines.append(f"      and {count(len(kinds) - MOST_GROUPS, 'other kind')}")
-        return "\n".join([f"{groups} with {operators}; {mergers} refused", *lines])
+        return "\n".join([f"{groups} with {operators}; {count(refused, 'merger')} refused", *lines])
 
     def memory_text(self) -> str:
         """What running takes, in a line, and one for planned memory if that is known."""

@@ -220,9 +220,9 @@ class Session:
         except BaseException as error:
             if not held.begun or not self._held:  # a first step may be made again
                 self._lent = lost
-            if isinstance(error, Error) and error.code in ("IRC413", "IRC414") and caches.is_one(error.where, feeds):
-                message = f"{error.message}; the last step has left it like that"
-                raise Error(error.code, message, error.where) from None
+            where = {f"input {name!r}" for name in held.arrays}
+            if isinstance(error, Error) and error.code in ("IRC413", "IRC414") and error.where in where:
+                raise Error(error.code, f"{error.message}; the last step has left it like that", error.where) from None
             raise
         return results
 
