@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
 }
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
 RUNTIME = (
-    *("values", "layouts", "operands", "arguments", "results"),
+    *("values", "typed_containers", "layouts", "operands", "arguments", "results"),
     *("bounds", "plan_cache"),
     "kernels",
     *("foreign", "binding"),

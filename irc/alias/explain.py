@@ -164,7 +164,10 @@ class Paths:
 
     def is_held(self, x: Element, y: Element) -> bool:
         """Whether a step from ``x`` to ``y`` leads from a container to what it holds."""
-        return x in self.holder_of or (x in self.raw.sites and y == self.db.contents_element(x))
+        if x in self.holder_of or x not in self.raw.sites:
+            return x in self.holder_of
+        held = self.db.contents_element(x)  # of a union, it stands for what its members may be
+        return y == held or (not self._is_named(held) and y in self.raw.targets_of(held))
 
     def maker(self, location: Element) -> Node | None:
         """The node that allocates ``location``."""

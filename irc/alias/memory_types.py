@@ -5,6 +5,9 @@ reshapes keep the memory. An optional value is the value itself or None, a
 union one of its members, so both dissolve: a type is a set of *parts*, and
 those parts whose values have memory are its *atoms*: ``Tensor``, ``Any``,
 and list, dictionary, tuple, future and class types.
+
+Lists and dictionaries are of one type only: a list of tensors is no list of optional tensors, though it may hold the
+same. Runs hold to that, see `irc.runtime.typed_containers`. (A tuple of a tensor is one of an optional tensor.)
 """
 
 from __future__ import annotations
@@ -12,60 +15,19 @@ from __future__ import annotations
 from functools import lru_cache
 
 from irc.ir import types
+from irc.ir.type_parts import IMMUTABLE, REMEMBERED, is_definite, may_be_one_type, parts, union_of
 from irc.ir.types import (
     ClassType,
     DictType,
     EnumType,
     FutureType,
     ListType,
-    OptionalType,
     PrimType,
     TensorType,
     TupleType,
     Type,
-    TypeVar,
     UnionType,
 )
-
-# Their values cannot be written to, so sharing them cannot be observed.
-_IMMUTABLE = frozenset("int float bool str complex Device NoneType Function Enum AnyEnumType Stream Dimname".split())
-
-_SYNONYMS = {
-    "Scalar": ("int", "float", "bool", "complex"),
-    "number": ("int", "float", "bool", "complex"),
-    **dict.fromkeys(("SymInt", "Layout", "ScalarType", "MemoryFormat", "QScheme"), ("int",)),
-    "SymFloat": ("float",),
-    "SymBool": ("bool",),
-}
-
-
-REMEMBERED = 1 << 14
-"""How many types, the last ones asked about, have their answers kept: types include sizes, so there are ever more."""
-
-
-@lru_cache(maxsize=REMEMBERED)
-def parts(type: Type) -> tuple[Type, ...]:
-    """What a value of ``type`` may be: never an optional or a union, tensors without shape."""
-    found: dict[Type, None] = {}
-    pending = [type]
-    while pending:
-        t = pending.pop()
-        if isinstance(t, TensorType):
-            found[types.TENSOR] = None
-        elif isinstance(t, OptionalType):
-            pending += (t.elem, types.NONE)
-        elif isinstance(t, UnionType):
-            pending += t.members
-        elif isinstance(t, PrimType):
-            if t.name in _SYNONYMS:
-                found.update(dict.fromkeys(PrimType(name) for name in _SYNONYMS[t.name]))
-            else:
-                found[t if t.name in _IMMUTABLE else types.ANY] = None  # Any, or a type that irc does not know
-        elif isinstance(t, TypeVar):
-            found[types.ANY] = None
-        else:
-            found[t.of([_union(parts(inner)) for inner in t.inner])] = None
-    return (types.ANY,) if types.ANY in found else tuple(sorted(found, key=str))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -96,6 +58,12 @@ def meet(a: Type, b: Type) -> Type | None:
         return min(a, b, key=lambda t: (t.is_interface, t.name))
     if a.__class__ is not b.__class__ or not a.inner or len(a.inner) != len(b.inner):
         return None
+    if isinstance(a, ListType | DictType):
+        if not all(may_be_one_type(x, y) for x, y in zip(a.inner, b.inner)):
+            return None
+        for t in (a, b):
+            if is_definite(t):
+                return t
     common = [found for x, y in zip(a.inner, b.inner) if (found := _common(x, y)) is not None]
     return a.of(common) if len(common) == len(a.inner) else None
 
@@ -103,6 +71,8 @@ def meet(a: Type, b: Type) -> Type | None:
 @lru_cache(maxsize=REMEMBERED)
 def is_closed(part: Type) -> bool:
     """Whether a part says exactly what its values are: of other such parts, it overlaps only itself."""
+    if isinstance(part, ListType | DictType):
+        return is_definite(part)
     if isinstance(part, UnionType) or part.is_any or (isinstance(part, ClassType) and part.is_interface):
         return False
     return all(map(is_closed, part.inner))
@@ -124,14 +94,10 @@ def may_hold(type: Type) -> bool:
 def _is_immutable(part: Type) -> bool:
     if isinstance(part, TupleType):
         return not any(has_memory(e) for e in part.elems)
-    return isinstance(part, EnumType) or (isinstance(part, PrimType) and part.name in _IMMUTABLE)
-
-
-def _union(members: tuple[Type, ...]) -> Type:
-    return members[0] if len(members) == 1 else UnionType(members)
+    return isinstance(part, EnumType) or (isinstance(part, PrimType) and part.name in IMMUTABLE)
 
 
 def _common(a: Type, b: Type) -> Type | None:
     """The type of the values that are of both types; None if there are none."""
     both = {m for s in parts(a) for t in parts(b) if (m := meet(s, t)) is not None}
-    return _union(tuple(sorted(both, key=str))) if both else None
+    return union_of(tuple(sorted(both, key=str))) if both else None

@@ -312,8 +312,10 @@ def _content(result: Any, type: Type, largest: int) -> Any:
         if array.base is not None and (not array.flags.c_contiguous or array.nbytes < largest):
             array = array.copy()  # as a view it would keep more alive than its own elements
         return Tensor.of(array)
-    if _is_plain(type) and _is_plain_value(result):
-        return result
+    # (A list that is declared as Any would not know its own type.)
+    items = cast("list[Any]", result) if isinstance(type, ListType) and isinstance(result, list) else [result]
+    if _is_plain(type) and all(map(_is_plain_value, items)):
+        return cast("Any", result)
     raise Refused(_NOT_HELD)
 
 
@@ -336,8 +338,6 @@ def _is_plain(type: Type) -> bool:
 
 
 def _is_plain_value(result: Any) -> bool:
-    if isinstance(result, list):
-        return all(map(_is_plain_value, cast("list[Any]", result)))
     return isinstance(result, bool | int | float | str)
 
 

@@ -22,6 +22,7 @@ from irc.runtime.arguments import Argument, Sizes, accept
 from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.growable import plain
 from irc.runtime.outputs import copied, read_only_view
+from irc.runtime.typed_containers import typed
 from irc.runtime.values import Array, arrays_once, describe, is_array
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ class Signature:
             values[i] = value if a.name in self.donated else read_only_view(value)
         for i in self.copied:
             values[i] = copied(values[i], counters)
+        if self.runs.lowerer.typed:
+            for i, a in self.passed:
+                values[i] = typed(values[i], a.type)
         kind, arrays = kind_of(values, self.donated_at), None
         if self.recurs:
             found = [(i, a.name, a.dtype, accepted[a.name]) for i, a in self.passed]

@@ -36,6 +36,7 @@ from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepared import Preparations
 from irc.runtime.steps import drop_step, kernel_step
+from irc.runtime.typed_containers import typed, with_types
 from irc.runtime.values import ConstantList, is_sequence, is_tuple
 
 if TYPE_CHECKING:
@@ -60,16 +61,19 @@ class Bound:
     Args:
         deferred: nodes without kernels; a run that comes to one of them fails.
         backend: what may compile groups; None for the interpreter alone.
+        typed: whether lists and dictionaries know their types at run time.
 
     Attributes:
         backend: as given.
+        typed: as given.
         constants: what constants are at run time, as far as they are in memory.
         prepared: what runs have made of them once and for all.
         refused: the groups that the backend does not compile, and why.
     """
 
-    def __init__(self, deferred: Collection[Node] = (), backend: Backend | None = None) -> None:
+    def __init__(self, deferred: Collection[Node] = (), backend: Backend | None = None, typed: bool = False) -> None:
         self.backend = backend
+        self.typed = typed
         self.constants: dict[Node, Any] = {}
         self.prepared = Preparations()
         self._kernels: dict[Node, Kernel] = {}
@@ -86,6 +90,8 @@ class Bound:
                     if node in self._deferred
                     else self.prepared.kernel(node, bind(node))
                 )
+                if self.typed:
+                    self._kernels[node] = with_types(node, self._kernels[node])
             except Error as error:
                 raise Error(error.code, error.message, error.where or label(node)) from error
             except Exception as error:  # an attribute of a type or value that the kernel did not expect
@@ -300,7 +306,8 @@ class Lowering:
             if isinstance(value, Tensor) and value.can_wait:
                 self.unread.append((slot, node))
                 return
-            self.bound.constants[node] = runtime_constant(value, self._in_order)
+            constant = runtime_constant(value, self._in_order)
+            self.bound.constants[node] = typed(constant, node.outputs[0].type) if self.bound.typed else constant
         self.template[slot] = self.bound.constants[node]
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots, dead: Slots) -> Step:

@@ -34,6 +34,7 @@ from irc.runtime.profiles.profile import Profile, Profiler
 from irc.runtime.results import Path, results_of
 from irc.runtime.snapshot import snapshot
 from irc.runtime.threads import blas
+from irc.runtime.typed_containers import typed
 from irc.runtime.values import Array, describe, is_mapping
 
 MAX_SIGNATURES = 16
@@ -314,6 +315,8 @@ class CompiledModel:
             default = self._defaults[a.name]
             defaults[a.name] = accept(default.numpy() if isinstance(default, Tensor) else default, a, sizes)
         values = {**self.state.objects, **{name: read_only_view(value) for name, value in defaults.items()}}
+        if runs.lowerer.typed:
+            values |= {name: typed(values[name], known[name].type) for name in defaults}
         places = [(i, value.name) for i, value in enumerate(self.graph.inputs)]
         written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
         special = donate or written or keep or self.state.changes or runs.lowerer.known

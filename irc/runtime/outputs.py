@@ -128,7 +128,7 @@ class _Detacher:
             found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
             self._count(sum(found[key] for key in self._holders & found.keys()))
             self._holders |= found.keys()
-        return rebuild(value, self._release)
+        return rebuild(value, self._release, typed=False)
 
     def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
         """The tensors at ``paths``, read-only from now on; those with reserve may still be extended into it.

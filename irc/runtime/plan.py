@@ -20,6 +20,7 @@ from irc.runtime.groups import Members
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.memory.room import lower_append
 from irc.runtime.memory.storage import Storage
+from irc.runtime.typed_containers import asks_for_types
 from irc.runtime.writes import Writes
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Lowerer:
         storage: which values of the graph are one memory.
         writes: what runs of it write to.
         known: the positions of its outputs that unknown code may know, or something that they hold.
+        typed: whether lists and dictionaries, those given too, must know their types.
         bound: the kernels and constants.
         plan: the plan of the graph.
 
@@ -150,7 +152,8 @@ class Lowerer:
             raise unsupported(absent)
         self.graph = graph
         self._bulk = bulk
-        self.bound = Bound(deferred, backend)
+        self.typed = asks_for_types(graph)
+        self.bound = Bound(deferred, backend, self.typed)
         self._known = Functions(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
         self.plan = Plan(graph.name, self.bound)

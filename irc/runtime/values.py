@@ -20,13 +20,39 @@ from irc.ir.enumerations import EnumMember
 from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
-    from irc.ir.types import ClassType
+    from irc.ir.types import ClassType, Type
 
 
 class ConstantList(tuple[Any, ...]):
     """A list that nothing can change, inside a run. Callers get it as a list."""
 
     __slots__ = ()
+
+
+class TypedList(list[Any]):
+    """A list that knows its type, one of the parts of a declared type (see `irc.runtime.typed_containers`)."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: Type, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self.type = type
+
+
+class TypedDict(dict[Any, Any]):
+    """A dictionary that knows its type, likewise."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: Type, items: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(items or {})
+        self.type = type
+
+
+class TypedConstantList(ConstantList):
+    """A list that nothing can change and that knows its type."""
+
+    type: Type
 
 
 class Instance:
@@ -150,7 +176,7 @@ def arrays_once(values: Iterable[Any], inside: Callable[[Instance], Iterable[Any
             yield from filter(is_array, items)
 
 
-def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = True) -> Any:
+def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = True, typed: bool = True) -> Any:
     """``value`` with ``change`` applied to every array in it, in lists, tuples, dicts and objects that are new.
 
     What is one of these stays one. Constant lists become lists.
@@ -159,6 +185,7 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         value: any value.
         change: gives an array for an array.
         objects: whether objects are new, too; else they stay what they are.
+        typed: whether lists and dictionaries that know their types do so afterwards.
     """
     if type(value) is np.ndarray:  # most are
         return change(value)
@@ -172,13 +199,15 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         found: Any = made.get(id(holder))
         if found is not None:
             return found
-        if is_mapping(holder) and _PLAIN.issuperset(map(type, holder.values())):
-            found = made[id(holder)] = dict(holder)  # scores of a row: there may be very many
-            return found
         if is_tuple(holder):
             found = made[id(holder)] = tuple(new(holder))  # it can only be made of what is there
             return found
-        if is_sequence(holder):
+        if typed and isinstance(holder, TypedList | TypedDict):
+            found = holder.__class__(holder.type)
+        elif is_mapping(holder) and _PLAIN.issuperset(map(type, holder.values())):
+            found = made[id(holder)] = dict(holder)  # scores of a row: there may be very many
+            return found
+        elif is_sequence(holder):
             found = []
         elif is_mapping(holder):
             found = {}

@@ -9,7 +9,7 @@ from irc.alias import AliasDb
 from irc.alias import facts as f
 from irc.alias.explain import Fact, Paths, Reached, Step, shares
 from irc.alias.facts import Element
-from irc.alias.memory_types import atoms
+from irc.alias.memory_types import atoms, content_types
 from irc.alias.queries import Queries
 from irc.ir import Node, Value
 from irc.ir.kinds import LOOPS
@@ -44,6 +44,9 @@ class _Missed:
             maker = self._paths.maker(self._paths.holder_of.get(x, x))
             if maker is not None and shares(maker):
                 return 5
+            unknown = self._raw.wild_types.get(x)
+            if unknown is not None and any(len(atoms(held)) > 1 for held in content_types(unknown)):
+                return 4  # PyTorch takes a union to overlap nothing else
             held = self._raw.content_type.get(x)
             return 4 if held is not None and self._is_other(held, to) else 3
         if x in self._raw.unknown_atoms and y in self._raw.sites:

@@ -438,7 +438,8 @@ graph(%x : Tensor, %l : Tensor[]):
     [
         (types.TENSOR, types.tensor(types.DType.FLOAT, (2, 3)), True),
         (ListType(types.TENSOR), ListType(types.INT), False),
-        (ListType(types.TENSOR), ListType(OptionalType(types.TENSOR)), True),
+        (ListType(types.TENSOR), ListType(OptionalType(types.TENSOR)), False),
+        (ListType(types.ANY), ListType(OptionalType(types.TENSOR)), True),
         (OptionalType(types.TENSOR), types.TENSOR, True),
         (UnionType((types.TENSOR, ListType(types.INT))), types.TENSOR, True),
         (UnionType((types.TENSOR, ListType(types.INT))), ListType(types.INT), True),

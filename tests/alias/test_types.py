@@ -47,6 +47,12 @@ ALL: tuple[Type, ...] = (
     ListType(ANY),
     ListType(ListType(T)),
     ListType(ListType(ANY)),
+    ListType(ListType(OptionalType(T))),
+    ListType(TupleType((OptionalType(T), INT))),
+    ListType(TupleType((T, ANY))),
+    ListType(OptionalType(ClassType("InterfaceType<I>"))),
+    DictType(S, OptionalType(T)),
+    DictType(S, UnionType((INT, T))),
     ListType(UnionType((INT, T))),
     ListType(UnionType((S, T))),
     TupleType((T, INT)),
@@ -86,11 +92,11 @@ def kinds_of_values(type: Type, depth: int = 3) -> frozenset[object]:
         case UnionType():
             return frozenset().union(*(kinds_of_values(m, depth) for m in type.members))
         case ListType():
-            return frozenset(("list", v) for v in kinds_of_values(type.elem, sub))
+            return frozenset(("list", t) for t in exact_types(type.elem))
         case FutureType():
             return frozenset(("future", v) for v in kinds_of_values(type.elem, sub))
         case DictType():
-            keys, values = kinds_of_values(type.key, sub), kinds_of_values(type.value, sub)
+            keys, values = exact_types(type.key), exact_types(type.value)
             return frozenset(("dict", k, v) for k in keys for v in values)
         case TupleType():
             return frozenset(("tuple", *vs) for vs in itertools.product(*(kinds_of_values(e, sub) for e in type.elems)))
@@ -111,8 +117,33 @@ def kinds_of_values(type: Type, depth: int = 3) -> frozenset[object]:
             if depth == 1:
                 return frozenset({"...", "tensor", *_IMMUTABLE})
             return frozenset().union(*(kinds_of_values(t, depth) for t in some if not _mentions_any(t))) | {
-                v for t in some if not _mentions_any(t) for v in ({("list", x) for x in kinds_of_values(t, sub)})
+                v for t in some if not _mentions_any(t) for v in ({("list", x) for x in exact_types(t)})
             }
+
+
+def exact_types(type: Type) -> frozenset[frozenset[object]]:
+    """What the elements of a list may be, for each type that a list of ``type`` may be of: it is of one type only."""
+    match type:
+        case OptionalType():
+            return frozenset(t | {"None"} for t in exact_types(type.elem))
+        case UnionType():
+            return frozenset(frozenset().union(*ts) for ts in itertools.product(*map(exact_types, type.members)))
+        case TupleType() | ListType() | FutureType() | DictType():
+            parts = itertools.product(*map(exact_types, type.inner))
+            return frozenset(frozenset({(type.__class__.__name__, *ts)}) for ts in parts)
+        case ClassType():
+            return frozenset(frozenset({kind}) for kind in kinds_of_values(type))
+        case PrimType() | types.TensorType() if str(type) != "Any" and "Unheard" not in str(type):
+            return frozenset({kinds_of_values(type)})
+        case _:  # anything at all
+            found = frozenset().union(*(exact_types(t) for each in ALL for t in (each, *each.inner) if _is_exact(t)))
+            objects = frozenset({frozenset({kind}) for kind in kinds_of_values(ClassType("InterfaceType<I>"))})
+            return found | objects | frozenset(t | {"None"} for t in found | objects)
+
+
+def _is_exact(type: Type) -> bool:
+    is_open = str(type) in ("Any", "SomethingUnheardOf") or isinstance(type, TypeVar)
+    return not is_open and "Interface" not in str(type) and all(map(_is_exact, type.inner))
 
 
 def _mentions_any(type: Type) -> bool:

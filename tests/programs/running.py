@@ -39,7 +39,9 @@ def copied(value: Any) -> Any:
         return value.copy("K")
     if isinstance(value, dict):
         return {k: copied(v) for k, v in value.items()}
-    return type(value)(map(copied, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [*map(copied, value)] if isinstance(value, list) else tuple(map(copied, value))
+    return value
 
 
 def run(program: Program, graph: Graph | None = None) -> Run:

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from irc.ir import types
-from irc.ir.types import (
-    ClassType,
-    OptionalType,
-    TensorType,
-    Type,
-    TypeVar,
-    UnionType,
-)
+from irc.ir.type_parts import may_be_one_type
+from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, Type, TypeVar, UnionType, rebuilt
 
 Bindings = dict[str, Type]
 """What the type variables of a schema stand for."""
@@ -55,6 +49,11 @@ def _inside(t: Type) -> Type:
 
 def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if formal.inner and formal.__class__ is actual.__class__:
+        if isinstance(formal, ListType | DictType):
+            # A list of tensors is no list of optional tensors: one could put None into it.
+            inner = [_bound(part, bindings) for part in formal.inner] if bindings else formal.inner
+            if not all(map(may_be_one_type, inner, actual.inner)):
+                return False
         agree = (accepts(f, a, bindings) for f, a in zip(formal.inner, actual.inner))
         return len(formal.inner) == len(actual.inner) and all(agree)
     if isinstance(formal, ClassType) and isinstance(actual, ClassType):
@@ -62,6 +61,11 @@ def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if formal == types.SCALAR or actual == types.SCALAR:
         return formal in types.NUMBERS and actual in types.NUMBERS
     return formal == types.FLOAT and actual == types.INT
+
+
+def _bound(type: Type, bindings: Bindings) -> Type:
+    """``type``, with what its variables stand for."""
+    return rebuilt(type, lambda part: bindings.get(part.name, part) if isinstance(part, TypeVar) else part)
 
 
 def _tensors_agree(a: TensorType, b: TensorType) -> bool:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import types
 from irc.ir.enumerations import EnumMember
-from irc.ir.types import ClassType, DictType, EnumType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
+from irc.ir.types import ClassType, Type
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
@@ -27,7 +26,8 @@ from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
-from irc.runtime.values import Instance, describe, is_array, is_mapping, is_sequence, is_tuple
+from irc.runtime.typed_containers import PYTHON_CLASSES, is_of, typed
+from irc.runtime.values import Instance, describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -150,47 +150,17 @@ def print_(node: Node) -> Kernel:
 
 # -- types ---------------------------------------------------------------------
 
-_PYTHON: dict[Type, type | tuple[type, ...]] = {
-    types.INT: int,
-    types.FLOAT: float,
-    types.BOOL: bool,
-    types.STR: str,
-    types.COMPLEX: complex,
-    types.DEVICE: str,
-    types.SCALAR: (int, float, complex),
-    types.NONE: type(None),
-}
-
-
-def is_of(value: Any, type: Type) -> bool:
-    """Whether a run-time value is of a type. Of an empty list or dictionary, any such type."""
-    if isinstance(type, TensorType):
-        return is_array(value)
-    if isinstance(type, OptionalType):
-        return value is None or is_of(value, type.elem)
-    if isinstance(type, UnionType):
-        return any(is_of(value, member) for member in type.members)
-    if isinstance(type, ListType):
-        return is_sequence(value) and not is_tuple(value) and all(is_of(v, type.elem) for v in value)
-    if isinstance(type, TupleType):
-        return is_tuple(value) and len(value) == len(type.elems) and all(map(is_of, value, type.elems))
-    if isinstance(type, DictType):
-        entries: dict[Any, Any] = value if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType]
-        return isinstance(value, dict) and all(is_of(k, type.key) and is_of(v, type.value) for k, v in entries.items())
-    if isinstance(type, EnumType):
-        return isinstance(value, EnumMember) and value.type == type
-    if isinstance(type, ClassType):
-        return isinstance(value, Instance) and value.type == type
-    python = _PYTHON.get(type)
-    if python is None:
-        return type == types.ANY
-    return isinstance(value, python) and not (isinstance(value, bool) and type in (types.INT, types.SCALAR))
-
 
 @kernel("prim::isinstance")
 def is_instance(node: Node) -> Kernel:
     wanted: Sequence[Type] = node.attributes.get("types", ())
-    return one(lambda value: any(is_of(value, type) for type in wanted))
+    declared = node.inputs[0].type
+
+    def run(value: Any) -> bool:
+        value = typed(value, declared)  # a constant that is folded has no type of its own
+        return any(is_of(value, type) for type in wanted)
+
+    return run
 
 
 @kernel("prim::unchecked_cast")
@@ -203,7 +173,7 @@ def cast(node: Node) -> Kernel:
             raise Error("IRC424", f"{describe(value)} is no {type}")
         return value
 
-    return run if type in _PYTHON else one(lambda value: value)
+    return run if type in PYTHON_CLASSES else one(lambda value: value)
 
 
 # -- values --------------------------------------------------------------------
