@@ -11,6 +11,7 @@ from irc.check import peers
 from irc.check.peers import Unable
 from irc.errors import Error
 from irc.ir import Graph, Module
+from irc.ir.clone import module_of
 from irc.ir.types import DType
 from irc.loading import load_module
 from irc.runtime.model import CompiledModel
@@ -79,17 +80,14 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds |
     Raises:
         Error: IRC411 there is no value of one of ``names``; others as of a run.
     """
-    copy = graph.copy()
+    module = module_of(graph)
+    copy = module.main
     given: dict[str, Any] = {}
     for name, array in (instead or {}).items():
         made = copy.value(name)
         read = copy.add_input(made.type)
         made.replace_all_uses_with(read)
         given[read.name] = array
-    module = Module(copy)
-    if graph.module is not None:
-        module.defaults.update(graph.module.defaults)
-        module.graphs.update({n: g for n, g in graph.module.graphs.items() if g is not graph})
     for name in names:
         if not copy.has_value(name):
             raise Error("IRC411", f"there is no value {name!r}: give what the model was compiled from", graph.name)

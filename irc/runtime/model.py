@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from os import PathLike, fsdecode
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 
 from numpy import ndarray
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module, Tensor
 from irc.ir.bulk import no_collection
+from irc.ir.clone import verify_given
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes, sizes_text
 from irc.ir.kinds import CONSTANT, GROUP
@@ -91,7 +93,8 @@ class CompiledModel:
         state: the objects that it keeps from run to run.
 
     Raises:
-        Error: IRC3xx, the graph cannot be lowered: an operator has no kernel, or an attribute is wrong.
+        Error: IRC2xx, the graph or its module breaks a rule of the IR; IRC3xx, the graph cannot be lowered: an operator
+            has no kernel, or an attribute is wrong.
     """
 
     def __init__(
@@ -101,6 +104,18 @@ class CompiledModel:
         options: Options = DEFAULTS,
         backend: str | Backend = AUTO,
     ) -> None:
+        verify_given(graph, operators=find_spec("onnx") is not None)  # schemas need it
+        self._lower(graph, report, options, backend)
+
+    @classmethod
+    def of_verified(cls, module: Module, report: Any, options: Options, backend: str | Backend) -> Self:
+        """The model of a module that has just been verified; irc's own. The arguments are those of the class."""
+        model = cls.__new__(cls)
+        model._lower(module, report, options, backend)
+        return model
+
+    def _lower(self, graph: Graph | Module, report: Any, options: Options, backend: str | Backend) -> None:
+        """Make ready to run what keeps the rules of the IR."""
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
@@ -390,7 +405,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
 
     module, report = read(path)
     try:
-        return CompiledModel(module, report, options, backend)
+        return CompiledModel.of_verified(module, report, options, backend)
     except Error as error:
         raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error
 

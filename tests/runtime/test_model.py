@@ -9,7 +9,7 @@ import pytest
 import irc
 from irc.alias import register_rule
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, Tensor, types
+from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, types
 from irc.ir.ops import register
 from irc.runtime import arena, outputs, plan_cache
 from irc.runtime.execution import Counters
@@ -691,3 +691,34 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
             break
     # A kind that has just come is known without being looked up.
     assert (0 if met > 1 and file == "plan_cache.py" else least) < at < 999
+
+
+BROKEN = {
+    "a use before its definition": lambda g: g.value("b").node.move_before(g.value("a").node),
+    "a wrong type": lambda g: setattr(g.value("n"), "type", types.TENSOR),
+    "a missing input": lambda g: g.value("c").node.set_inputs([]),
+    "a value of another graph": lambda g: g.set_outputs([parse_graph("graph(%q : Tensor):\n  return (%q)").value("q")]),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_graph_is_verified_before_it_is_run(how: str) -> None:
+    graph = parse_graph("""
+graph(%x : Tensor):
+  %n : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::add(%a, %x, %n)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %c : Tensor = prim::If(%x)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  return (%b, %l, %c)
+""")
+    CompiledModel(graph)
+    BROKEN[how](graph)
+    for given in (graph, Module(graph)):
+        with pytest.raises(Error) as caught:
+            CompiledModel(given)
+        assert caught.value.code.startswith("IRC2"), caught.value
