@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir.metadata import quantization
 from irc.ir.transfer import exchange_outputs, transfer_node
 
 if TYPE_CHECKING:
@@ -126,16 +127,20 @@ class _Inputs:
             copy = self.graph.create(
                 CONSTANT, outputs=(value.type,), names=(value.name,), attributes=attributes, name=source.name
             )
+            copy.metadata, copy.output.metadata = source.metadata, value.metadata
             self.graph.block.append(copy)
             found = self._constants[key] = copy.output
         return found
 
 
 def _constant_key(node: Node) -> tuple[Any, ...]:
-    """Constants with equal keys are the same: numbers by how they print (0.0 is not -0.0), all others by identity."""
+    """Constants with equal keys are the same: numbers by how they print (0.0 is not -0.0), all others by identity.
+
+    What is said of their quantization counts, too.
+    """
     value = node.attributes.get("value")
     same = repr(value) if value is None or isinstance(value, _SCALARS) else id(value)
-    return node.output.type, same
+    return node.output.type, same, frozenset(quantization(node.output.metadata).items())
 
 
 _SCALARS = (bool, int, float, complex, str)

@@ -7,11 +7,15 @@ and has the declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import ANY, TensorType, Type, merged
 from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.ir.graph import Graph, Module
 
 OUTPUT_TYPE = "output_types."
 """Key of the metadata that keep the type which a model declares of an output, the output's name apart."""
@@ -41,6 +45,24 @@ def told_type(value: Value) -> Type:
     if module is None or not value.graph.is_main or value not in value.graph.outputs:
         return value.type
     return completed(value.type, declared_type(value, module.metadata))
+
+
+def declared_beyond(graph: Graph) -> dict[Value, str]:
+    """Outputs of ``graph`` -> the types that the module declares of them, where these say more than their own types."""
+    module = graph.module
+    if module is None or not graph.is_main or not module.metadata:
+        return {}
+    said = {value: module.metadata.get(f"{OUTPUT_TYPE}{value.name}") for value in graph.outputs}
+    return {value: text for value, text in said.items() if text is not None and told_type(value) != value.type}
+
+
+def take_declared(module: Module) -> None:
+    """Let ``module`` declare the types of outputs that are metadata of these: text has them there."""
+    for value in module.main.outputs:
+        text = value.metadata.get(DECLARED_TYPE)
+        if text is not None and completed(value.type, parse_type(text)) != value.type:
+            module.metadata[f"{OUTPUT_TYPE}{value.name}"] = text
+            value.metadata = {key: said for key, said in value.metadata.items() if key != DECLARED_TYPE}
 
 
 def completed(type: Type, declared: Type | None) -> Type:

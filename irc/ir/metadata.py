@@ -57,6 +57,13 @@ _MORE = "..."
 _BETWEEN_SOURCES, _BETWEEN_TEXTS = ", ", "; "
 
 
+def quantization(metadata: Metadata) -> dict[str, str]:
+    """What ``metadata`` of a value say of its quantization."""
+    if not metadata:
+        return {}
+    return {k: text for k, text in metadata.items() if k.startswith((QUANTIZATION, QUANTIZATION_TENSOR))}
+
+
 def frozen(given: Mapping[str, str]) -> Metadata:
     """``given`` as metadata. Raises TypeError if something in it is no string."""
     if given.__class__ is MappingProxyType:

@@ -9,9 +9,9 @@ from irc.ir import Graph, Node
 from irc.ir.attributes import tensors_of
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
-from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.slots import Slot, bodies, cut_slots
 from irc.passes.liveness import Liveness
+from irc.passes.quantised import annotation_names
 from irc.passes.registry import register
 
 if TYPE_CHECKING:
@@ -83,12 +83,9 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
 
 def _annotating(graph: Graph, live: Liveness) -> set[Node]:
     """The constants that quantization annotations of live values name, though no node may use them."""
-    found: set[Node] = set()
-    for value in graph.values() if graph.has_metadata else ():
-        if value.node is None or value.node in live.nodes:
-            names = [text for key, text in value.metadata.items() if key.startswith(QUANTIZATION_TENSOR)]
-            found.update(node for name in names if graph.has_value(name) and (node := graph.value(name).node))
-    return {node for node in found if node.kind == CONSTANT}
+    names = annotation_names(graph, live.nodes.__contains__)
+    found = [graph.value(name).made_by(CONSTANT) for name in names if graph.has_value(name)]
+    return {node for node in found if node is not None}
 
 
 def _remove_slots(rewriter: Rewriter, node: Node, dead: list[Slot]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.ir import Node, Value
+from irc.ir.metadata import quantization
+from irc.passes.quantised import annotation_names
 
 if TYPE_CHECKING:
     from irc.passes.rewriter import Rewriter
@@ -23,12 +25,16 @@ class Merges:
         self._instead: dict[Value, Value] = {}
         self._escaping: set[Value] = set()
         """Results that give the callers of a function what was merged into them."""
+        self._named = annotation_names(rewriter.graph)
+        """Names of values that quantization annotations have: they must stay names of values."""
 
     def may_share(self, earlier: Node, node: Node) -> bool:
         """Whether results of ``node`` may become the same memory as those of ``earlier`` and of all merged into it."""
         rewriter = self._rewriter
         return all(
-            rewriter.can_share(a, b)
+            quantization(a.metadata) == quantization(b.metadata)  # ranges of one tensor would be those of the other
+            and b.name not in self._named
+            and rewriter.can_share(a, b)
             and (a not in self._escaping or not rewriter.db.escapes(b) or rewriter.are_alike(a, b))
             for a, b in zip(earlier.outputs, node.outputs, strict=True)
         )

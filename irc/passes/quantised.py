@@ -7,10 +7,13 @@ operator: without them, or with float weights, a part of the model would be comp
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from irc.ir import Graph
 from irc.ir.constants import constant_tensor
+from irc.ir.kinds import GROUP
+from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.ops.movers import ORDERED, PERMUTING
 from irc.ir.types import DType, Type
 
@@ -51,3 +54,24 @@ def is_dequantised(value: Value) -> bool:
             break
         value = moving.inputs[0]
     return value.made_by("onnx::DequantizeLinear") is not None
+
+
+def annotation_names(graph: Graph, live: Callable[[Node], bool] = lambda node: True) -> set[str]:
+    """Names of values, such as scales, that quantization annotations in ``graph``, in its groups too, have.
+
+    Those of results of nodes that are not ``live``, and what is inside of these, do not count.
+    """
+    found: set[str] = set()
+    pending = [graph] if graph.has_metadata else []
+    for each in pending:  # grows while it is walked
+        values = list(each.inputs)
+        for node in each.walk():
+            if each is graph and not live(node):
+                continue
+            values.extend(node.outputs)
+            values.extend(param for block in node.blocks for param in block.params)
+            if node.kind == GROUP:
+                pending += [part for part in node.attributes.values() if isinstance(part, Graph)]
+        said = (item for value in values if value.metadata for item in value.metadata.items())
+        found.update(text for key, text in said if key.startswith(QUANTIZATION_TENSOR))
+    return found

@@ -168,7 +168,7 @@ class Rewriter:
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
         batch.add(old, new)
-        self._trace_new(old, new)
+        self._trace_new(old, new, keep_name)
         if not old.has_uses:  # the caller may have let all use ``new`` already, as `Merges` does
             return False
         is_output = not self._is_function and batch.returns(old)
@@ -182,18 +182,21 @@ class Rewriter:
         return True
 
     def _trace_merged(self, old: Value, new: Value) -> None:
-        """Give the node of ``new`` also the provenance of that of ``old``, if both are of one operator."""
+        """Give ``new`` and its node also what is said of ``old`` and its node, if both are of one operator."""
         node, made = old.node, new.node
         if node is not None and made is not None and made is not node and made.kind == node.kind:
             made.metadata = provenance([made, node])
+            if old.metadata:
+                new.metadata = {**old.metadata, **new.metadata}
 
-    def _trace_new(self, old: Value, new: Value) -> None:
+    def _trace_new(self, old: Value, new: Value, keep_name: bool) -> None:
         """Give new nodes the provenance of those that make ``old``, which ``new`` is going to replace."""
         node, made = old.node, new.node
         if node is None or made is None or made not in self._unplaced:
             return
         replaced = _replaced(node)
-        said = node.metadata if len(replaced) == 1 and _is_same(node, made) else provenance(replaced)
+        is_same = len(replaced) == 1 and _is_same(node, made) and bool(node.name or keep_name)
+        said = node.metadata if is_same else provenance(replaced)
         pending = [made]
         self._unplaced.discard(made)
         while pending:

@@ -338,3 +338,32 @@ def test_text_that_is_exported_has_types():
   return (%y)
 """)
     assert sizes(export_model(Module(graph)).graph.value_info) == {"a": ["n", 3]}
+
+
+@pytest.mark.parametrize("passes", ["constant-pool", "cse", "default", "default,constant-pool,cse"])
+@pytest.mark.parametrize("of_what", ["weights", "operators"])
+@pytest.mark.parametrize("alike", [False, True])
+def test_quantization_annotations_of_equal_tensors_stay(of_what: str, alike: bool, passes: str) -> None:
+    """Equal weights, or equal results, with ranges of their own stay two; so do scales that annotations name."""
+    weights = {"p": np.array([1, 2, 3], np.float32), "q": np.array([1, 2, 3], np.float32)}
+    scales = {"s": np.array([0.5], np.float32), "t": np.array([0.5 if alike else 0.25], np.float32)}
+    made = [helper.make_node("Exp", ["x"], [name]) for name in weights] if of_what == "operators" else []
+    nodes = [*made, helper.make_node("Mul", ["x", "p"], ["a"]), helper.make_node("Add", ["a", "q"], ["y"])]
+    given = scales | (weights if of_what == "weights" else {})
+    initializers = [numpy_helper.from_array(array, name) for name, array in given.items()]
+    graph = helper.make_graph(nodes, "g", [info("x", FLOAT, [3])], [info("y", FLOAT, [3])], initializers)
+    for name, scale in (("p", "s"), ("q", "t")):
+        annotation = graph.quantization_annotation.add()
+        annotation.tensor_name = name
+        entry = annotation.quant_parameter_tensor_names.add()
+        entry.key, entry.value = "SCALE_TENSOR", scale
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    written = export_model(irc.compile(model, passes).module).graph
+    said = {
+        (annotation.tensor_name, entry.key, entry.value)
+        for annotation in written.quantization_annotation
+        for entry in annotation.quant_parameter_tensor_names
+    }
+    assert said == {("p", "SCALE_TENSOR", "s"), ("q", "SCALE_TENSOR", "t")}
+    kept = {each.name: numpy_helper.to_array(each) for each in written.initializer}
+    assert all(kept[name] == array for name, array in scales.items())

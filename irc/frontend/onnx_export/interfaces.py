@@ -13,7 +13,7 @@ from irc.ir.kinds import IF, ONNX_LOOP, SCAN
 from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.text.type_parser import parse_type
-from irc.ir.types import ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
+from irc.ir.types import DictType, ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,7 +125,7 @@ def intermediate_type(value: Value) -> Type | None:
         found = completed(value.type, parse_type(value.metadata[DECLARED_TYPE]))
     else:
         found = value.type
-    return found if isinstance(found, TensorType | ListType) and is_complete(found) else None
+    return found if isinstance(found, TensorType | ListType | DictType) and is_complete(found) else None
 
 
 def settle_declared(graph: Graph, inference: Inference) -> None:
@@ -174,4 +174,6 @@ def is_complete(type: Type) -> bool:
     """Whether ``type`` says all that ONNX needs: which kind of value, and its element type."""
     if isinstance(type, ListType | OptionalType):
         return is_complete(type.elem)
+    if isinstance(type, DictType):
+        return is_complete(type.value)
     return type.dtype is not None if isinstance(type, TensorType) else not type.is_any

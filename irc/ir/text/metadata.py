@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from irc.ir.declared_outputs import declared_beyond
+from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.text.lexer import VALUE_NAME
 from irc.ir.text.names import value_text
 
@@ -34,25 +36,27 @@ _NOTE = re.compile(
 
 def metadata_notes(graph: Graph) -> Iterator[str]:
     """The lines for all metadata in ``graph``, without those of subgraphs."""
-    if not graph.has_metadata:
+    declared = declared_beyond(graph)
+    if not graph.has_metadata and not declared:
         return
     if graph.metadata:
         yield _line("", graph.metadata)
-    yield from _of_values(graph.inputs)
+    yield from _of_values(graph.inputs, declared)
     for number, node in enumerate(graph.walk()):
         if node.metadata:
             yield _line(f"node {_place(node, number)} ", node.metadata)
-        yield from _of_values(node.outputs)
+        yield from _of_values(node.outputs, declared)
         for index, block in enumerate(node.blocks):
             if block.metadata:
                 yield _line(f"block {index} {_place(node, number)} ", block.metadata)
-            yield from _of_values(block.params)
+            yield from _of_values(block.params, declared)
 
 
-def _of_values(values: Iterable[Value]) -> Iterator[str]:
+def _of_values(values: Iterable[Value], declared: Mapping[Value, str]) -> Iterator[str]:
     for value in values:
-        if value.metadata:
-            yield _line(f"{value_text(value.name)} ", value.metadata)
+        said = {**value.metadata, DECLARED_TYPE: declared[value]} if value in declared else value.metadata
+        if said:
+            yield _line(f"{value_text(value.name)} ", said)
 
 
 def _place(node: Node, number: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from irc.ir.bulk import no_collection
+from irc.ir.declared_outputs import take_declared
 from irc.ir.graph import Graph, Module
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.tensor import Array, Tensor, WeightTable
@@ -80,6 +81,7 @@ class _ModuleParser:
             module.graphs[graph.name] = graph
         for graph in self._read:
             graph.module = module
+        take_declared(module)
         return module
 
     def graph(self) -> Graph:

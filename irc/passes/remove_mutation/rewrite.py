@@ -118,9 +118,10 @@ class _Rewrite:
         assert kind is not None
         old = node.inputs[0]
         exact = is_like_first(node, kind)
-        value = self._compute(node, kind, old.type if exact else TENSOR)
+        computed = value = self._compute(node, kind, old.type if exact else TENSOR)
         is_alike = value.node is not None and keeps_layout(value.node)
-        emit = _emitter(node, provenance([node]))
+        said = provenance([node])
+        emit = _emitter(node, said)
         if not exact:
             value, is_alike = emit("irc::overwrite", old, value, type=old.type), True
         written = node.output if node.outputs else None
@@ -128,8 +129,11 @@ class _Rewrite:
             self._parts[node, target] = {node.block: value}
         elif target is family.root and not is_alike:
             value = self._laid_out_as(old, value, emit)
-        if written is not None and (target is family.root or not family.keeps_layout):
+        is_named = written is not None and (target is family.root or not family.keeps_layout)
+        if written is not None and is_named:
             value.succeed(written)
+        if computed.node is not None and not node.name and not (is_named and value is computed):  # no name tells
+            computed.node.metadata = said
         for part in family.parts(target):
             old = self._part(part.whole, self._seen[node], node)
             if part.piece is not None:
@@ -178,13 +182,15 @@ class _Rewrite:
             held = zip(view.inputs, self._literals[view])
             instead = {v: self._part(part, version, before) for v, part in held if part is not None}
         if view.kind == "prim::ListUnpack" and len(view.outputs) > _MOST_PIECES:
-            emit = _emitter(before, view.metadata)
+            emit = _emitter(before, provenance([view]))
             piece = emit("aten::__getitem__", whole, value.index, type=value.type)
             self._parts.setdefault((version, value), {})[before.block] = piece
             return piece
         copy = clone_node(view, self._graph, instead).insert_before(before)
         for old, new in zip(view.outputs, copy.outputs, strict=True):
             self._parts.setdefault((version, old), {})[before.block] = new
+        if not view.name:
+            copy.metadata = provenance([view])
         return copy.outputs[value.index]
 
     def _find(self, member: Value, version: Version, before: Node) -> Value | None:
