@@ -180,6 +180,9 @@ def test_pytorch_aligns_corners_along_some_axes_and_before_version_19() -> None:
 @pytest.mark.parametrize("axes", [[1, 1], [1, -2]])
 def test_pytorch_gives_no_axis_twice(axes: list[int]) -> None:
     scales = {"-": 0, "s": np.array([0.7, 1.3], np.float32)}
-    model = irc.compile(one("Resize", {"x": ["b", 3, "n"]}, scales, producer="pytorch", axes=axes, **CORNERS))
+    proto = one("Resize", {"x": ["b", 3, "n"]}, scales, producer="pytorch", axes=axes, **CORNERS)
+    with pytest.raises(irc.Error, match="axis 1 is given twice"):
+        irc.compile(proto)
+    model = irc.compile(proto, "none")
     with pytest.raises(irc.Error, match="an axis is given twice"):
         model.run({"x": np.ones((1, 3, 4), np.float32)})

@@ -19,6 +19,7 @@ from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, w
 from irc.ir.verify.type_relation import accepts
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
+from irc.passes.shapes.requirements import REQUIREMENTS, check_requirements
 from irc.passes.shapes.rules import apply, find_rule, types_told
 from irc.passes.shapes.stability import types_hold
 from irc.passes.worklist import Worklist
@@ -124,10 +125,11 @@ class Inference:
         if control is not None:
             control(self, node)
             return
-        rule = find_rule(node.kind)
+        rule, context = find_rule(node.kind), NodeTypes(node, self.known)
+        if node.kind in REQUIREMENTS:
+            apply(check_requirements, context)
         if rule is None:
             return
-        context = NodeTypes(node, self.known)
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
             declared = self._declared.get(value, value.type)
             is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
