@@ -46,7 +46,7 @@ class Counters:
             operators (``onnx::Add_``) do, their first.
         copies: arrays copied at the boundary, because a result would have shared memory with something the
             caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
-            writes into an input; and arrays that could not be extended where they were.
+            writes into an input; and arrays moved to where they can grow (not those joined as by Concat).
         copied_bytes: bytes in those copies.
         planned: results that were made in memory planned for them.
         arena_bytes: the size of that memory, the arena.

@@ -332,12 +332,13 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
 
     def step(frame: Frame) -> None:
         start, run = frame[old], frame[0]
-        frame[out], stayed = append(start, frame[new], axis, run.again)
+        both, stayed = append(start, frame[new], axis, run.again)
         if stayed:
             run.in_place += 1
-        else:
+        elif both.base is not None:  # moved to a room; else it is Concat's new array, which is no copy either
             run.copies += 1
             run.copied_bytes += start.nbytes
+        frame[out] = both
         for s in dead:
             frame[s] = None
 
