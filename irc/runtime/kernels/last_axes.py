@@ -17,11 +17,11 @@ from irc.runtime.kernels.support import AnyDType, Array
 
 Axes = tuple[int, ...]
 
-LEAST = 2048
-"""Elements from which on sums are products with ones: looking whether they can be takes as long as adding fewer."""
-
 MANY = 512
-"""Rows from which on it pays to transpose short ones."""
+"""Rows from which on it pays to add them by a product, and to transpose short ones."""
+
+LARGE = 1 << 14
+"""Elements of which fewer rows are added by a product, too. NumPy takes as long for what is smaller, measured."""
 
 SHORT = 24
 """The longest rows whose maxima are found down the columns of a transposed copy."""
@@ -38,8 +38,8 @@ def add_reduce(
 ) -> Any:
     """``np.add.reduce``, in the element type of ``x`` unless told. Sums of floats may differ in the last digits."""
     dtype = dtype or x.dtype
-    rows = None if x.size < LEAST or dtype != x.dtype or x.dtype.char not in "fd" else _rows(x, axes)
-    if rows is None:
+    rows = None if x.size < MANY or dtype != x.dtype or x.dtype.char not in "fd" else _rows(x, axes)
+    if rows is None or (len(rows) < MANY and x.size < LARGE):
         return np.add.reduce(x, axes, dtype=dtype, keepdims=keepdims, out=out)
     sums = _placed(row_sums(rows), x, axes, keepdims)
     if out is None:
