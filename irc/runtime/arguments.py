@@ -73,8 +73,7 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
     """
     where = argument.where
     if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:
-        if argument.shape is not None:  # there is nothing else to be checked, and most are like that
-            _check_shape(value.shape, argument.shape, argument.type, where, sizes)
+        check_shape(value.shape, argument, sizes)  # there is nothing else to be checked, and most are like that
         return value
     try:
         return _accept(value, argument.type, where, sizes)
@@ -262,6 +261,12 @@ def _convert(array: Array, dtype: DType) -> Array | None:
             converted = array.astype(dtype.numpy)
             return converted if converted.astype(object).tolist() == array.tolist() else None
     return None
+
+
+def check_shape(shape: tuple[int, ...], argument: Argument, sizes: Sizes) -> None:
+    """Errors as of `accept` unless a tensor of ``shape`` has the sizes of ``argument``."""
+    if argument.shape is not None:
+        _check_shape(shape, argument.shape, argument.type, argument.where, sizes)
 
 
 def _check_shape(shape: tuple[int, ...], declared: Shape, type: Type, where: str, sizes: Sizes | None) -> None:

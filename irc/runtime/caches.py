@@ -91,7 +91,9 @@ class Caches:
             Error: IRC417 for an array that cannot be the input in the next step.
         """
         for name, array in found.items():
-            _check_fit(array, self._arguments[name])
+            before = held.arrays.get(name)
+            if before is None or array.dtype is not before.dtype or array.ndim != before.ndim:
+                _check_fit(array, self._arguments[name])
             if not array.size and name in given and name not in held.lent:
                 found[name] = self._unless_left_out(array, name, given[name], held, counters)
 

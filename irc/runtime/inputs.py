@@ -18,12 +18,12 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.runtime.arena import kind_of
-from irc.runtime.arguments import Argument, Sizes, accept
+from irc.runtime.arguments import Argument, Sizes, accept, check_shape
 from irc.runtime.layouts import overlaps_itself
 from irc.runtime.memory.growable import plain
 from irc.runtime.outputs import copied, read_only_view
 from irc.runtime.typed_containers import typed
-from irc.runtime.values import Array, arrays_once, describe, is_array
+from irc.runtime.values import Array, arrays_once, describe, is_array, read_only
 
 if TYPE_CHECKING:
     from irc.runtime.arena import Kind, PlannedRuns
@@ -96,10 +96,12 @@ class Signature:
     sizes: Sizes
     recurs: bool
 
-    def bind(self, feeds: Mapping[str, Any], held: Held, counters: Counters) -> tuple[list[Any], Kind, Arrays | None]:
+    def bind(
+        self, feeds: Mapping[str, Any], held: Held, counters: Counters
+    ) -> tuple[list[Any], Kind | None, Arrays | None]:
         """The values for the graph's inputs, in order, the kind of run that they make, and how to know another like it.
 
-        (By arrays of these types and shapes; None if it takes other checks.)
+        (By arrays of these types and shapes; None if it takes other checks, or there will be none.)
 
         Args:
             feeds: what the caller passes, and a session.
@@ -109,29 +111,37 @@ class Signature:
         Raises:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
-        values = self.values.copy()
+        values, sizes = self.values.copy(), dict(self.sizes)
         is_checked = bool(self.donated) and not held.lent
         if is_checked:
             feeds = {name: plain(value) for name, value in feeds.items()}
             _check_donation(feeds, self.donated)
-        sizes = dict(self.sizes)
-        accepted = {a.name: accept(feeds[a.name], a, sizes) for _, a in self.passed}
-        if is_checked:
-            _check_shared({**self.defaults, **accepted}, self.donated)
+        arrays: list[tuple[int, str, Any, tuple[int, ...]]] = []
+        seen: set[Any] = set()
         for i, a in self.passed:
-            value = accepted[a.name]
-            values[i] = value if a.name in self.donated else read_only_view(value)
+            value = feeds[a.name]
+            if a.name in held.arrays:  # of the input's type, and many are alike: of those, one is looked at
+                if (a.shape, value.shape) not in seen:
+                    seen.add((a.shape, value.shape))
+                    check_shape(value.shape, a, sizes)
+            else:
+                value = accept(value, a, sizes)
+                if type(value) is np.ndarray and value.dtype is a.dtype and not value.dtype.hasobject:
+                    arrays.append((i, a.name, a.dtype, value.shape))
+                if a.name not in self.donated:
+                    value = read_only(value) if is_array(value) else read_only_view(value)
+            values[i] = value
+        if is_checked:
+            _check_shared({**self.defaults, **{a.name: values[i] for i, a in self.passed}}, self.donated)
         for i in self.copied:
             values[i] = copied(values[i], counters)
         if self.runs.lowerer.typed:
             for i, a in self.passed:
                 values[i] = typed(values[i], a.type)
-        kind, arrays = kind_of(values, self.donated_at), None
-        if self.recurs:
-            found = [(i, a.name, a.dtype, accepted[a.name]) for i, a in self.passed]
-            if all(type(x) is np.ndarray and x.dtype is dtype and not x.dtype.hasobject for _, _, dtype, x in found):
-                arrays = tuple([(i, name, dtype, x.shape) for i, name, dtype, x in found])
-        return values, kind, arrays
+        if not held.again:
+            return values, None, None
+        is_usual = self.recurs and len(arrays) == len(self.passed)
+        return values, kind_of(values, self.donated_at), tuple(arrays) if is_usual else None
 
 
 def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iterable[str]) -> list[Argument]:

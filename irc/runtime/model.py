@@ -29,7 +29,7 @@ from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
 from irc.runtime.inputs import NOTHING, Arrays, Compute, Held, Signature, left_out
 from irc.runtime.objects import State, check_known
 from irc.runtime.options import DEFAULTS, Options, sharing
-from irc.runtime.outputs import detach, read_only_view
+from irc.runtime.outputs import are_distinct, detach, read_only_view
 from irc.runtime.parts import has_unknown, part_for, unknown_nodes
 from irc.runtime.plan import Lowerer
 from irc.runtime.profiles.profile import Profile, Profiler
@@ -64,7 +64,7 @@ class _Usual(NamedTuple):
 
     values: list[Any]
     arrays: Arrays
-    kind: Kind
+    kind: Kind | None
     compute: Compute
     wanted: Mapping[str, Path]
 
@@ -209,7 +209,7 @@ class CompiledModel:
                     found, _ = detach(results, wanted, run, NOTHING)
                     break
             else:  # arrays with memory of their own: only one that is two results shares any
-                if len(found) > 1 and len(set(map(id, found.values()))) < len(found):
+                if len(found) > 1 and not are_distinct(found.values()):
                     found, _ = detach(results, wanted, run, NOTHING)
             self.counters = run
             return found
@@ -282,8 +282,11 @@ class CompiledModel:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if arrays is not None:
             self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, signature.wanted)
-        compute = partial(self._compute, signature, values, kind if held.again else None, run, held)
-        results, kept = self.state.turn(lambda: in_own_scope(guard, share, compute))
+        task = self._compute, signature, values, kind, run, held
+        if self.state.changes:
+            results, kept = self.state.turn(lambda: in_own_scope(guard, share, *task))
+        else:
+            results, kept = in_own_scope(guard, share, *task)
         run.watch = None  # which refers to the values that the run was given
         self.counters = run
         return results, kept, run

@@ -10,9 +10,10 @@ those of one owner together.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +80,9 @@ def detach(
             to be kept is no tensor.
     """
     leaving = {name: element(results, path) for name, path in wanted.items()}
-    detacher = _Detacher(counters, of_model, held, [*(element(results, path) for path in held.keep), *leaving.values()])
+    if not held.keep and not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
+        return leaving, []
+    detacher = _Detacher(counters, of_model, held, chain((element(results, p) for p in held.keep), leaving.values()))
     kept = detacher.keep(results, held.keep)
     order = list(leaving)
     if donated:  # of results that share memory, the first stays where it is: the whole of what was donated has reserve
@@ -91,6 +94,15 @@ def detach(
         except Error as error:
             raise Error(error.code, error.message, error.where or f"output {name!r}") from error
     return released, kept
+
+
+def _is_own(value: Any) -> bool:
+    return type(value) is np.ndarray and value.base is None and value.flags.carray
+
+
+def are_distinct(arrays: Collection[Any]) -> bool:
+    """Whether no array comes twice."""
+    return len(arrays) == 1 or len(set(map(id, arrays))) == len(arrays)
 
 
 class _Detacher:
@@ -138,7 +150,7 @@ class _Detacher:
         """
         kept: list[Array] = []
         for path in paths:
-            value = element(values, path)
+            value = values[path[0]] if len(path) == 1 else element(values, path)  # most are no elements: without a call
             if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)
