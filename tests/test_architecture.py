@@ -27,7 +27,7 @@ RUNTIME = (
     *("values", "typed_containers", "layouts", "operands", "arguments", "results"),
     *("bounds", "plan_cache"),
     "kernels",
-    *("foreign", "binding"),
+    *("plugin_checks", "binding"),
     *("execution", "steps"),
     *("bulks", "threads"),
     "control",

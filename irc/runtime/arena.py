@@ -20,12 +20,12 @@ import numpy as np
 from irc.ir.bulk import no_collection
 from irc.runtime.execution import NOWHERE, Run, execute
 from irc.runtime.groups import subgraph_of
-from irc.runtime.memory.fixed_shapes import own_groups
 from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
 from irc.runtime.memory.raw import aligned_bytes
+from irc.runtime.memory.static_shapes import own_groups
 from irc.runtime.plan_cache import PlanCache
 from irc.runtime.planned_steps import compiled_code, planned_code
-from irc.runtime.values import Array, is_array
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -73,15 +73,13 @@ class _Arena:
         found = self._templates.get(planned)
         if found is None:
             found = planned.plan.template.copy()
-            memory = planned.memory
             # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
-            arrays: dict[int, Array] = {}
-            for value, number in memory.place_of.items():
-                form, offset, source = memory.places[number]
-                if source is None:
-                    if number not in arrays:
-                        arrays[number] = np.ndarray(form.shape, form.dtype, self.memory, offset)
-                    found[planned.plan.slot_of[value]] = arrays[number]
+            arrays = [
+                np.ndarray(form.shape, form.dtype, self.memory, offset) if source is None else None
+                for form, offset, source in planned.memory.places
+            ]
+            for slot, number in planned.slots:
+                found[slot] = arrays[number]
             self._templates[planned] = found  # last: whole, or, after an interrupt, not at all
         return found
 
@@ -94,6 +92,9 @@ class _Planned:
         plan: the plan of the graph.
         code: its steps, as they run one by one.
         compiled: its steps, some of which a backend has compiled, and how many compiled steps there are.
+
+    Attributes:
+        slots: the slots of results, and the places where they are made.
     """
 
     def __init__(self, memory: MemoryPlan, plan: Plan, code: Code, compiled: tuple[Code, int]) -> None:
@@ -101,8 +102,10 @@ class _Planned:
         self.plan = plan
         self._code = code
         self._compiled, self._count = compiled
-        places = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
-        self._sources = [(slot, place.source) for slot, place in places if place.source is not None]
+        self.slots = [(plan.slot_of[value], number) for value, number in memory.place_of.items()]
+        self._sources = [
+            (s, source) for s, number in self.slots if (source := memory.places[number].source) is not None
+        ]
 
     def begin(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> tuple[Frame, Code]:
         """What a run in ``arena`` starts from, and its steps."""
@@ -229,8 +232,8 @@ class PlannedRuns:
             code = planned_code(plan, bound, memory.place_of, compiled)
             fast = code, 0
             if bound.backend is not None:
-                fixed = {value: form for value, form in forms.items() if value in planner.fixed}
-                fast = compiled_code(bound.backend, plan, code, fixed, memory.place_of)
+                static = {value: form for value, form in forms.items() if value in planner.static}
+                fast = compiled_code(bound.backend, plan, code, static, memory.place_of)
             planned = _Planned(memory, plan, code, fast)
         if planned is not None:
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)

@@ -97,7 +97,7 @@ class Body:
     """The body of a loop or scan, which is run trip by trip.
 
     What a loop is given, at its beginning or by the trip before, is handed over, or else *borrowed*
-    (`irc.runtime.memory.carried`): it enters as a read-only view.
+    (`irc.runtime.memory.loop_aliases`): it enters as a read-only view.
 
     Args:
         lowering: of the graph.

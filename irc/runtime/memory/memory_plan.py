@@ -1,7 +1,7 @@
 """Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
 
 A watched run tells the shapes. Results whose shapes are decided by the inputs'
-shapes (`irc.runtime.memory.fixed_shapes`) then get places in an arena before the
+shapes (`irc.runtime.memory.static_shapes`) then get places in an arena before the
 next such run. Two results may share a place if their live ranges do not overlap, and
 an in-place operator uses its operand's place. Live ranges are those of storage
 classes (`irc.runtime.memory.storage`), so a view keeps the memory it shows alive.
@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.alias.classes import FOREIGN
-from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
 from irc.ir.types import TensorType
 from irc.runtime.execution import Watch
-from irc.runtime.memory.fixed_shapes import fixed_shapes, own_groups
 from irc.runtime.memory.raw import aligned
+from irc.runtime.memory.static_shapes import own_groups, static_shapes
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class Planner:
         compiled: the fusion groups that are one kernel. The members of others are steps like all others.
 
     Attributes:
-        fixed: the values whose shapes the shapes of the inputs decide.
+        static: the values whose shapes the shapes of the inputs decide.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Planner:
         self._storage = storage
         self._inputs = graph.inputs
         groups = own_groups(graph)
-        self.fixed = fixed_shapes(graph, groups, storage.written)
+        self.static = static_shapes(graph, groups, storage.written)
         self._groups = {node: group for node, group in groups.items() if node not in compiled}
         order = list(enumerate(self._in_order(graph), 1))
         self._turns = {node: turn for turn, node in order if node not in self._groups}
@@ -233,28 +232,14 @@ class Planner:
                 yield from (n for n in self._groups[node].block.nodes if n.kind != CONSTANT)
             yield node
 
-    def _touched(self, node: Node) -> Iterator[Value]:
-        """What ``node`` and the nodes inside it read and make; of a group only the results: its nodes have turns."""
-        yield from node.outputs
-        if node in self._groups:
-            return
-        pending = [node]
-        while pending:
-            current = pending.pop()
-            yield from current.inputs
-            yield from current.outputs
-            for block in current.blocks:
-                yield from (*block.params, *block.returns)
-                pending.extend(block.nodes)
-            group = inner_graph(current)
-            if group is not None:
-                yield from group.inputs
-                pending.extend(group.block.nodes)
+    def _touched(self, node: Node) -> Iterable[Value]:
+        """What ``node`` makes, and what it and its blocks read; of a group only the results, as members have turns."""
+        return node.outputs if node in self._groups else (*node.outputs, *node.inputs, *node.captures())
 
     def _may_have_place(self, node: Node, placeable: Container[Value]) -> bool:
         return (
             len(node.outputs) == 1
-            and node.output in self.fixed
+            and node.output in self.static
             and node.output in placeable
             and self._storage.of(node.output) not in self._kept
         )

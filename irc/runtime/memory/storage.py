@@ -17,7 +17,7 @@ from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.ops.loops import carried, is_batched
-from irc.runtime.memory.carried import Visible
+from irc.runtime.memory.loop_aliases import LoopAliases
 from irc.runtime.prepared import lasting_nodes
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Storage:
         db: the analysis of the graph, which must not change afterwards; it is not kept. Inputs that it knows to share
             with nothing hold what is read-only unless it is the run's to overwrite; others are foreign.
         apart: an analysis of the graph with ``loops_apart``. If it is given, what loops carry is of classes of its own,
-            as far as can be (`irc.runtime.memory.carried`): only the graph itself may then write its results.
+            as far as can be (`irc.runtime.memory.loop_aliases`): only the graph itself may then write its results.
 
     Attributes:
         written: the values whose memory, or that of what they hold, some node may write.
@@ -49,7 +49,7 @@ class Storage:
         self._groups: set[Graph] = set()
         self._add(apart or db)
         loops = [node for node in apart.graph.walk() if node.kind in LOOPS] if apart else []
-        self._visible = Visible(loops, self._classes, self.written)
+        self._loop_aliases = LoopAliases(loops, self._classes, self.written)
         self.written.update(_written(db))
         self._captors: defaultdict[int, set[Block]] = defaultdict(set)
         for value in self._classes.values():
@@ -61,7 +61,7 @@ class Storage:
 
     def shown(self, value: Value) -> frozenset[int]:
         """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
-        return self._visible.of(value)
+        return self._loop_aliases.of(value)
 
     def captors(self, storage: int) -> set[Block]:
         """The bodies of loops that need memory of class ``storage`` again in every trip."""

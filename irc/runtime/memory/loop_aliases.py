@@ -12,7 +12,6 @@ and may have been made before the loop; if it showed what the loop makes, each t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.classes import FOREIGN
@@ -43,7 +42,7 @@ class _Column(NamedTuple):
         return self.takers + self.given
 
 
-class Visible:
+class LoopAliases:
     """Which classes of memory the values of a graph may show.
 
     Args:
@@ -97,15 +96,10 @@ def _carried(loop: Node) -> Iterator[_Column]:
     """What ``loop`` carries that has memory."""
     at = carried(loop)
     for block in loop.blocks:
-        columns = zip_longest(
-            block.params[at.param :][: at.many],
-            loop.outputs[: at.many],
-            loop.inputs[at.input :][: at.many],
-            block.returns[at.returned :][: at.many],
-        )
-        for column in columns:
-            param, output, initial, returned = (v if v is not None and has_memory(v.type) else None for v in column)
-            takers, given = (tuple(v for v in pair if v is not None) for pair in ((param, output), (initial, returned)))
+        for i in range(at.many):
+            takers = (*block.params[at.param + i :][:1], *loop.outputs[i:][:1])
+            given = (*loop.inputs[at.input + i :][:1], *block.returns[at.returned + i :][:1])
+            takers, given = (tuple([v for v in values if has_memory(v.type)]) for values in (takers, given))
             if takers and given:
                 yield _Column(takers, given)
 

@@ -38,7 +38,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     name = name_of(binder)
     schema = resolve(node)
     promised = len(types) if schema is None or schema.is_varret else max(len(schema.returns), len(types))
-    kernel = _called(kernel, node, f"the kernel that {name} makes", schema, takes_out)
+    kernel = _called(kernel, node, f"the kernel that {name} makes", schema)
 
     def one(value: Any, type: Type) -> Any:
         try:
@@ -72,7 +72,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
     return run_into if takes_out else run_one
 
 
-def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_out: bool) -> Kernel:
+def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None) -> Kernel:
     """``kernel`` as called with the inputs of ``node``, and None for trailing arguments of ``schema`` if need be."""
     names = [value.name for value in node.inputs]
     wrong = misfit(what, kernel, *names)
@@ -86,13 +86,10 @@ def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None, takes_
     if not formals or misfit(what, kernel, *names, *(formal.name for formal in formals)):
         raise Error("IRC304", wrong)
 
-    def run(*inputs: Any) -> Any:
-        return kernel(*inputs, *left_out)
+    def run(*inputs: Any, **given: Any) -> Any:
+        return kernel(*inputs, *left_out, **given)
 
-    def run_into(*inputs: Any, out: Any = None) -> Any:
-        return kernel(*inputs, *left_out, out=out)
-
-    return run_into if takes_out else run
+    return run
 
 
 class _OtherTypeError(Exception):
