@@ -194,11 +194,6 @@ class PlannedRuns:
         forms = stated_forms(self.lowerer.graph)
         return None if forms is None else self._planner(frozenset()).plan(forms)
 
-    @property
-    def refused(self) -> Mapping[Node, str]:
-        """The fusion groups that the backend leaves to the interpreter, and why."""
-        return self.lowerer.bound.refused
-
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""
         return [p.memory for p in self._kinds.made() if isinstance(p, _Planned)]

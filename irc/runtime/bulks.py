@@ -27,17 +27,13 @@ def bulks_in_order(nodes: Iterable[Node], most: int | None) -> tuple[int, Breaks
         nodes: the operators, in order.
         most: how many operators a unit may hold; None for any number.
     """
-    units, held, after_control = 0, 0, False
     breaks: Counter[str] = Counter()
+    held, after_control = 0, False  # by the unit so far; whether it is control flow
     for node in nodes:
         control = node.kind in CONTROL_FLOW
-        if not units:
-            units = 1
-        elif control or after_control:
-            breaks["control flow"] += 1
-            units, held = units + 1, 0
-        elif held == most:
-            breaks["size"] += 1
-            units, held = units + 1, 0
+        cause = "control flow" if control or after_control else "size" if held == most else None
+        if held and cause is not None:
+            breaks[cause] += 1
+            held = 0
         held, after_control = held + 1, control
-    return units, breaks
+    return breaks.total() + min(held, 1), breaks

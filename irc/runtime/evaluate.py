@@ -17,7 +17,7 @@ from irc.runtime.plan import SPECIAL, lower
 from irc.runtime.steps import kernel_step
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir import Node
 
 
 def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
@@ -51,26 +51,13 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
 def _alone(node: Node) -> tuple[Graph, list[int]]:
     """A graph of a copy of ``node`` alone, and which inputs of the node are the graph's."""
     graph = Graph("evaluate", node.graph.weights, node.graph.module)
-    mapping: ValueMap = {}
-    used: list[int] = []
-    for i, value in enumerate(node.inputs):
-        if value in mapping:
-            continue
-        if value.type == FUNCTION:
-            _copy_constant(value, graph, mapping)
-        else:
-            mapping[value] = graph.add_input(value.type, value.name)
-            used.append(i)
-    for value in node.captures():
+    given = [value for value in dict.fromkeys(node.inputs) if value.type != FUNCTION]
+    mapping: ValueMap = {value: graph.add_input(value.type, value.name) for value in given}
+    for value in (*node.inputs, *node.captures()):
         if value not in mapping:
-            _copy_constant(value, graph, mapping)
-    copy = graph.block.append(clone_node(node, graph, mapping))
-    graph.set_outputs(copy.outputs)
-    return graph, used
-
-
-def _copy_constant(value: Value, graph: Graph, mapping: ValueMap) -> None:
-    constant = value.made_by(CONSTANT)
-    if constant is None:
-        raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
-    graph.block.append(clone_node(constant, graph, mapping))
+            constant = value.made_by(CONSTANT)
+            if constant is None:
+                raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
+            graph.block.append(clone_node(constant, graph, mapping))
+    graph.set_outputs(graph.block.append(clone_node(node, graph, mapping)).outputs)
+    return graph, [node.inputs.index(value) for value in given]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -147,6 +147,7 @@ class Instruction(NamedTuple):
     dead: Slots = ()
 
 
+@dataclass(eq=False, slots=True)
 class Code:
     """The steps of one block.
 
@@ -163,29 +164,20 @@ class Code:
         breaks: the reasons why there are not fewer units, with how often each applies.
     """
 
-    __slots__ = (
-        *("instructions", "steps"),
-        *("params", "returns", "owned", "captured"),
-        *("kernels", "in_place", "units", "breaks"),
-    )
-
-    def __init__(self) -> None:
-        self.instructions: list[Instruction] = []
-        self.steps: list[Step] = []
-        self.params: Slots = ()
-        self.returns: Slots = ()
-        self.owned: Slots = ()
-        self.captured: frozenset[int] = frozenset()
-        self.kernels = 0
-        self.in_place = 0
-        self.units = 0
-        self.breaks: Mapping[str, int] = {}
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+    steps: list[Step] = field(default_factory=list[Step])
+    params: Slots = ()
+    returns: Slots = ()
+    owned: Slots = ()
+    captured: frozenset[int] = frozenset()
+    kernels: int = 0
+    in_place: int = 0
+    units: int = 0
+    breaks: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def with_instructions(self, instructions: list[Instruction]) -> Code:
         """This code with other instructions."""
-        code = copy(self)
-        code.instructions, code.steps = instructions, [each.step for each in instructions]
-        return code
+        return replace(self, instructions=instructions, steps=[each.step for each in instructions])
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -193,11 +185,6 @@ class Code:
         for s in self.owned:
             frame[s] = None
         return values
-
-    def fail(self, error: Exception, step: Step, frame: Frame) -> NoReturn:
-        """Raise ``error``, which came from ``step``, as `fail` does."""
-        _, node, ins, *_ = self.instructions[self.steps.index(step)]
-        fail(error, node, [frame[s] for s in ins])
 
 
 def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
@@ -237,7 +224,8 @@ def execute(code: Code, frame: Frame) -> None:
     except Exception as error:
         if step is None or is_located(error):
             raise
-        code.fail(error, step, frame)
+        _, node, ins, *_ = code.instructions[code.steps.index(step)]
+        fail(error, node, [frame[s] for s in ins])
 
 
 def is_located(error: Exception) -> bool:

@@ -8,21 +8,18 @@ fused: their values get slots of that frame, and die there.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.runtime.execution import Frame, Instruction, Slots, Step, execute, label, put
+from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
 from irc.runtime.steps import drop_step, move_step
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from irc.ir import Graph, Node
     from irc.runtime.backends import CompiledGroup
-    from irc.runtime.kernels.registry import Kernel
     from irc.runtime.lowering import Lowering
     from irc.runtime.prepared import Kept
 
@@ -82,9 +79,13 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
             put(frame, outs, kept.made, dead)
             return
         members(frame)
-        if keeps:
-            _keep([frame[s] for s in outs], kept, frame)
+        made = [frame[s] for s in outs] if keeps else []
         put(frame, (), (), dead)
+        arrays = list(arrays_once(made))
+        watch = frame[0].watch
+        if keeps and kept.keep(made, arrays) and watch is not None:
+            for array in arrays:
+                watch.leave(array)
 
     return step
 
@@ -97,13 +98,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
     if len(outs) == 1:
         lowering.may_be_placed(node.output, outs[0])
 
-    def one(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
-        frame[outs[0]] = kernel(*operands, out=frame[outs[0]])
-
-    def several(kernel: Kernel, operands: Sequence[Any], frame: Frame) -> None:
-        put(frame, outs, kernel(*operands))
-
-    call = one if len(outs) == 1 else several
+    out = outs[0] if len(outs) == 1 else None
 
     def step(frame: Frame) -> None:
         operands = [frame[s] for s in ins]
@@ -112,18 +107,14 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             del operands  # what is counted by references is for the members to write over
             members(frame)
             return
-        call(kernel, operands, frame)
-        frame[0].kernels += 1
-        frame[0].compiled += 1
+        if out is None:
+            put(frame, outs, kernel(*operands))
+        else:
+            frame[out] = kernel(*operands, out=frame[out])
+        run: Run = frame[0]
+        run.kernels += 1
+        run.compiled += 1
         for s in dead:
             frame[s] = None
 
     return step
-
-
-def _keep(made: list[object], kept: Kept, frame: Frame) -> None:
-    arrays = list(arrays_once(made))
-    watch = frame[0].watch
-    if kept.keep(made, arrays) and watch is not None:
-        for array in arrays:
-            watch.leave(array)

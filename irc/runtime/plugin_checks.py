@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import is_
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -14,7 +13,7 @@ from irc.ir.ops.registry import schemas
 from irc.ir.ops.resolution import resolve
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, has_shape
 from irc.runtime.arguments import typed_array
-from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -60,7 +59,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
 
     def run_many(*inputs: Any) -> Any:
         results = kernel(*inputs)
-        if not _is_tuple(results) or len(results) not in (promised, len(types)):
+        if not is_tuple(results) or len(results) not in (promised, len(types)):
             raise Error("IRC401", f"its kernel, by {name}, returns {describe(results)}, not a tuple of {promised}")
         found = tuple(map(one, results, types))
         return found if len(types) > 1 else found[0]
@@ -103,19 +102,23 @@ def _as(value: Any, type: Type) -> Any:
     """
     if isinstance(type, OptionalType):
         return None if value is None else _as(value, type.elem)
-    if isinstance(type, ListType):
-        items = [_as(v, type.elem) for v in _only(is_sequence, value)]
-        return value if all(map(is_, items, value)) else items
-    if isinstance(type, TupleType):
-        if not _is_tuple(value) or len(value) != len(type.elems):
-            raise _OtherTypeError
-        return tuple(map(_as, value, type.elems))
-    if isinstance(type, DictType):
-        entries = {_as(k, type.key): _as(v, type.value) for k, v in _only(is_mapping, value).items()}
-        return value if all(map(is_, (*entries, *entries.values()), (*value, *value.values()))) else entries
     if _is_scalar(value):
         value = np.asarray(value) if isinstance(type, TensorType) else value.item()
-    return _tensor(_only(is_array, value), type) if isinstance(type, TensorType) else value
+    match type:
+        case ListType() if is_sequence(value):
+            items = [_as(v, type.elem) for v in value]
+            return value if all(map(is_, items, value)) else items
+        case TupleType() if is_tuple(value) and len(value) == len(type.elems):
+            return tuple(map(_as, value, type.elems))
+        case DictType() if is_mapping(value):
+            entries = {_as(k, type.key): _as(v, type.value) for k, v in value.items()}
+            return value if all(map(is_, (*entries, *entries.values()), (*value, *value.values()))) else entries
+        case TensorType() if is_array(value):
+            return _tensor(value, type)
+        case ListType() | TupleType() | DictType() | TensorType():
+            raise _OtherTypeError
+        case _:
+            return value
 
 
 def _tensor(value: Array, type: TensorType) -> Array:
@@ -128,16 +131,5 @@ def _tensor(value: Array, type: TensorType) -> Array:
     return array
 
 
-def _only(is_kind: Callable[[Any], Any], value: Any) -> Any:
-    """``value``, which is of a kind."""
-    if not is_kind(value):
-        raise _OtherTypeError
-    return value
-
-
 def _is_scalar(value: Any) -> TypeGuard[np.generic[Any]]:
     return isinstance(value, np.generic)
-
-
-def _is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
-    return isinstance(value, tuple)

@@ -8,6 +8,7 @@ with them. Kept values are read-only, like the constants themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.constants import constant_tensor
@@ -57,27 +58,26 @@ _COMPUTED_WIDE = {
 and how many there are at the most; with more, the last ones name another type of the result."""
 
 
+@dataclass(eq=False, slots=True)
 class Kept:
     """A value that is made of constants once.
 
     Threads that need it for the first time at the same moment each make it, and one of them keeps its result.
 
     Attributes:
+        room: all that is kept for the graph.
         made: the value, once a run has made it and it was kept.
         nbytes: the bytes it takes.
     """
 
-    __slots__ = ("_room", "made", "nbytes")
-
-    def __init__(self, room: Preparations) -> None:
-        self._room = room
-        self.made: Any = None
-        self.nbytes = 0
+    room: Preparations
+    made: Any = None
+    nbytes: int = 0
 
     def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
         """Keep ``made``, which consists of ``arrays``, if there is room. Returns whether it is kept."""
         size = sum(owner(array).nbytes for array in arrays)
-        if not self._room.admits(size):
+        if not self.room.admits(size):
             return False
         for array in arrays:
             array.flags.writeable = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irc.runtime.kernels.pointwise import ufunc_of
 
@@ -29,31 +28,26 @@ def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: boo
     If the kernel is a ufunc, it is called ``directly``, or through the kernel, which chooses what suits its operands.
     """
     ufunc = ufunc_of(kernel) if directly else None
-    if ufunc is not None and not dead and len(ins) <= 2:
-        return _placed_unary(ufunc, ins, out) if len(ins) == 1 else _placed_binary(ufunc, ins, out)
+    if ufunc is not None and not dead and len(ins) == 1:
+        (x,) = ins
+
+        def unary(frame: Frame) -> None:
+            ufunc(frame[x], frame[out])
+
+        return unary
+
+    if ufunc is not None and not dead and len(ins) == 2:
+        x, y = ins
+
+        def binary(frame: Frame) -> None:
+            ufunc(frame[x], frame[y], frame[out])
+
+        return binary
 
     def step(frame: Frame) -> None:
         kernel(*[frame[s] for s in ins], out=frame[out])
         for s in dead:
             frame[s] = None
-
-    return step
-
-
-def _placed_unary(ufunc: Callable[..., Any], ins: Slots, out: int) -> Step:
-    (x,) = ins
-
-    def step(frame: Frame) -> None:
-        ufunc(frame[x], frame[out])
-
-    return step
-
-
-def _placed_binary(ufunc: Callable[..., Any], ins: Slots, out: int) -> Step:
-    x, y = ins
-
-    def step(frame: Frame) -> None:
-        ufunc(frame[x], frame[y], frame[out])
 
     return step
 

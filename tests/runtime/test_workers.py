@@ -191,4 +191,4 @@ def test_without_threads_the_caller_does_the_work(monkeypatch):
     monkeypatch.setattr(workers, "_shared", workers.Pool())
     done: list[int] = []
     workers.share(5, done.append, 3)
-    assert done == [0, 1, 2, 3, 4] and workers.pool(2).size == 0
+    assert done == [0, 1, 2, 3, 4] and workers._shared.size == 0

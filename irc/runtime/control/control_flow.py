@@ -18,7 +18,7 @@ from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located,
 from irc.runtime.values import describe, is_array, read_only
 
 if TYPE_CHECKING:
-    from irc.ir import Node, Value
+    from irc.ir import Node
     from irc.runtime.lowering import Lowering
 
 
@@ -48,7 +48,7 @@ def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> 
     the rank that the parameters state. (The condition of a trip that is made is always true.)
     """
     params = (param for block in node.blocks for param in block.params)
-    trip_rank, condition_rank, *_ = (*map(_rank, params), 0, 0)
+    trip_rank, condition_rank, *_ = (*(param.type.rank or 0 for param in params), 0, 0)
 
     def number(i: int) -> Any:
         return np.array(i, np.int64, ndmin=trip_rank)
@@ -158,25 +158,20 @@ def _read_only(values: list[Any], positions: Slots) -> list[Any]:
 
 def truth(value: Any) -> bool:
     """A condition as a bool; Error if it is a tensor that does not have exactly one element."""
-    if is_array(value):
-        if value.size != 1:
-            raise Error("IRC430", f"a condition must have exactly one element; its shape is {list(value.shape)}")
-        return bool(value.item())
-    return bool(value)
+    return bool(_number(value, "condition"))
 
 
 def trip_count(value: Any) -> int | None:
     """A loop's maximal number of trips; None if it has no limit."""
+    number = _number(value, "trip count")
+    if number is not None and (not isinstance(number, int) or (isinstance(number, bool) and is_array(value))):
+        raise Error("IRC430", f"a trip count must be an integer, not {describe(value)}")
+    return number
+
+
+def _number(value: Any, what: str) -> Any:
     if is_array(value):
         if value.size != 1:
-            raise Error("IRC430", f"a trip count must have exactly one element; its shape is {list(value.shape)}")
-        if value.dtype.kind not in "iu":
-            raise Error("IRC430", f"a trip count must be an integer, not {value.dtype.name}")
-        return int(value.item())
-    if value is not None and not isinstance(value, int):
-        raise Error("IRC430", f"a trip count must be an integer, not {describe(value)}")
+            raise Error("IRC430", f"a {what} must have exactly one element; its shape is {list(value.shape)}")
+        return value.item()
     return value
-
-
-def _rank(param: Value) -> int:
-    return param.type.rank or 0

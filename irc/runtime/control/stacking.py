@@ -38,16 +38,15 @@ class Stack:
         if not is_array(row):
             raise Error("IRC432", f"a scan output must be a tensor in each trip; got {describe(row)}")
         buffer = self._buffer
-        if buffer is None:
-            rows = _FIRST_ROWS if self._most is None else min(self._most, _FIRST_ROWS)
-            buffer = self._buffer = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
-        elif row.shape != buffer.shape[1:] or row.dtype != buffer.dtype:
+        if buffer is not None and (row.shape != buffer.shape[1:] or row.dtype != buffer.dtype):
             first = describe(buffer[0])
             raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
-        if self._count == len(buffer):
-            rows = 2 * self._count if self._most is None else min(self._most, 2 * self._count)
+        if buffer is None or self._count == len(buffer):
+            rows = 2 * self._count or _FIRST_ROWS
+            rows = rows if self._most is None else min(self._most, rows)
             larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
-            larger[: self._count] = buffer
+            if buffer is not None:
+                larger[: self._count] = buffer
             buffer = self._buffer = larger
         buffer[self._count, ...] = row  # without the ellipsis, a string would become an array
         self._count += 1

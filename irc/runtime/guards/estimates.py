@@ -17,7 +17,7 @@ from irc.ir.ops.made_bytes import STRING_BYTES, VIEW_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
-from irc.runtime.kernels.support import AnyDType, broadcast_shape
+from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.memory.live import text_bytes
 from irc.runtime.values import Array, is_array, is_sequence
 
@@ -78,19 +78,11 @@ def _broadcast(node: Node, *operands: Any) -> int:
     return math.prod(broadcast_shape(*(x.shape for x in arrays))) * max(x.itemsize for x in arrays)
 
 
-def _element_bytes(dtype: AnyDType) -> int:
-    return STRING_BYTES if dtype.hasobject else dtype.itemsize
-
-
-@_of("onnx::Cast")
-def _cast(node: Node, x: Array) -> int:
-    to = node.attributes["to"]
-    return x.size * _element_bytes((DType[to] if isinstance(to, str) else DType.from_onnx(to)).numpy)
-
-
-@_of("onnx::CastLike")
-def _cast_like(node: Node, x: Array, like: Array) -> int:
-    return x.size * _element_bytes(like.dtype)
+@_of("onnx::Cast", "onnx::CastLike")
+def _cast(node: Node, x: Array, like: Array | None = None) -> int:
+    to: Any = node.attributes.get("to")
+    dtype = (DType[to] if isinstance(to, str) else DType.from_onnx(to)).numpy if like is None else like.dtype
+    return x.size * (STRING_BYTES if dtype.hasobject else dtype.itemsize)
 
 
 @_of("onnx::NonZero", "aten::argwhere", "aten::nonzero", "aten::nonzero_numpy")

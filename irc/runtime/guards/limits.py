@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +61,16 @@ class Limits:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None:
-                continue
-            kind, read = _KINDS[field.name]
-            number = read(value)
-            if number is None or not number > 0:
-                raise Error("IRC440", f"the limit {field.name} must be a positive {kind}, not {value!r}")
-            object.__setattr__(self, field.name, number)
+        for name, what, read in (
+            ("steps", "integer", integer),
+            ("bytes", "integer", integer),
+            ("seconds", "number", _real),
+        ):
+            value = getattr(self, name)
+            number = None if value is None else read(value)
+            if value is not None and (number is None or not number > 0):
+                raise Error("IRC440", f"the limit {name} must be a positive {what}, not {value!r}")
+            object.__setattr__(self, name, number)
 
 
 def _real(value: Any) -> float | None:
@@ -77,14 +78,6 @@ def _real(value: Any) -> float | None:
         return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     except OverflowError:
         return None
-
-
-_KINDS: dict[str, tuple[str, Callable[[Any], float | None]]] = {
-    "steps": ("integer", integer),
-    "bytes": ("integer", integer),
-    "seconds": ("number", _real),
-}
-"""What each limit is, and how it is read."""
 
 
 def check_limits(limits: Any) -> None:

@@ -13,6 +13,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,10 +53,7 @@ class Form(NamedTuple):
     @property
     def exact_bytes(self) -> int:
         """What an array's ``nbytes`` says."""
-        size = self.dtype.itemsize
-        for n in self.shape:
-            size *= n
-        return size
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 class FormRecorder(Watch):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ import numpy as np
 T = TypeVar("T")
 
 _FOLDERS = ("../numpy.libs", ".dylibs")
-_SUFFIXES = ("64_", "")
 
 
 class OneThread:
@@ -74,10 +74,9 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
             library = ctypes.CDLL(str(path))  # it is loaded already
         except OSError:
             continue
-        for prefix in ("scipy_openblas", "openblas"):
-            for suffix in _SUFFIXES:
-                get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-                put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-                if get is not None and put is not None:
-                    return get, put
+        for prefix, suffix in product(("scipy_openblas", "openblas"), ("64_", "")):
+            get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
+            put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
+            if get is not None and put is not None:
+                return get, put
     return None

@@ -87,9 +87,9 @@ class _Crew:
         """Do the work with up to so many ``helpers``; return when none of them works any more."""
         try:
             if helpers > 0:
-                workers = pool(helpers)
-                for _ in range(min(helpers, workers.size)):
-                    workers.submit(self._help)
+                _shared.grow(helpers)
+                for _ in range(min(helpers, _shared.size)):
+                    _shared.submit(self._help)
             self._work()
         finally:
             self._end()
@@ -155,19 +155,16 @@ def share(pieces: int, piece: Piece, threads: int) -> None:
 
 
 _shared = Pool()
-
-
-def pool(size: int) -> Pool:
-    """The pool of this process, with at least ``size`` threads (but at most `MOST`)."""
-    if _shared.size < size:
-        _shared.grow(size)
-    return _shared
+"""The pool of this process."""
 
 
 def _forget() -> None:
     """In a child process: the threads stayed with the parent."""
     global _shared
     _shared = Pool()
+
+
+"""The pool of this process."""
 
 
 if hasattr(os, "register_at_fork"):
