@@ -31,7 +31,7 @@ RUNTIME = (
     *("execution", "steps"),
     *("bulks", "threads"),
     "control",
-    "prepared",
+    "prepack",
     "memory",
     *("guards", "profiles"),
     *("backends", "groups", "lowering", "writes", "plan", "evaluate"),

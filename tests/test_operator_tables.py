@@ -32,7 +32,7 @@ from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.random_inputs.readers import ARITHMETIC, READERS
-from irc.runtime import prepared
+from irc.runtime import prepack
 from irc.runtime.guards import estimates
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
@@ -130,7 +130,7 @@ TABLES = {
     "anchors": ANCHORS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "contracting": CONTRACTING,
-    "widened": prepared._WIDENED | prepared._COMPUTED_WIDE,
+    "widened": prepack._WIDENED | prepack._COMPUTED_WIDE,
     "effects": {kind for t in EFFECTS for kind in (*t.RANDOM, *t.RANDOM_UNLESS_FALSE, *t.SIDE_EFFECT)},
     "expanded": EXPANDED,
     "handing on": must._SAME,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node
     from irc.runtime.backends import CompiledGroup
     from irc.runtime.lowering import Lowering
-    from irc.runtime.prepared import Kept
+    from irc.runtime.prepack import Kept
 
 
 def subgraph_of(node: Node) -> Graph:

@@ -34,7 +34,7 @@ from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.memory.reuse import reusing_step
-from irc.runtime.prepared import Preparations
+from irc.runtime.prepack import Preparations
 from irc.runtime.steps import drop_step, kernel_step
 from irc.runtime.typed_containers import typed, with_types
 from irc.runtime.values import ConstantList, is_sequence, is_tuple

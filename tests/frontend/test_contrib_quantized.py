@@ -13,7 +13,7 @@ from irc.alias import analyze
 from irc.check import check_model
 from irc.check.peers import exact_onnxruntime
 from irc.ir.functions import with_subgraphs
-from irc.runtime.prepared import lasting_nodes
+from irc.runtime.prepack import lasting_nodes
 from tests.frontend.contrib import check, contrib, random
 from tests.frontend.helpers import refused
 

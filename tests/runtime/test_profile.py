@@ -17,7 +17,7 @@ from irc.ir import Node
 from irc.ir.ops import register
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.memory.live import LiveBytes
+from irc.runtime.memory.array_bytes import LiveBytes
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler

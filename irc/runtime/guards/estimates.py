@@ -18,7 +18,7 @@ from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
 from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.memory.live import text_bytes
+from irc.runtime.memory.array_bytes import text_bytes
 from irc.runtime.values import Array, is_array, is_sequence
 
 if TYPE_CHECKING:

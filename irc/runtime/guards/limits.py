@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.runtime.execution import Watch, label
 from irc.runtime.guards.estimates import expected_bytes
+from irc.runtime.memory.array_bytes import LiveBytes
 from irc.runtime.memory.held import HeldBytes
-from irc.runtime.memory.live import LiveBytes
 from irc.runtime.values import describe, integer
 from irc.wording import count
 

@@ -18,7 +18,7 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.ops.loops import carried, is_batched
 from irc.runtime.memory.loop_aliases import LoopAliases
-from irc.runtime.prepared import lasting_nodes
+from irc.runtime.prepack import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -39,7 +39,7 @@ class Storage:
 
     Attributes:
         written: the values whose memory, or that of what they hold, some node may write.
-        lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepared`).
+        lasting: the nodes of the graph whose results may be kept from run to run (`irc.runtime.prepack`).
     """
 
     def __init__(self, db: AliasDb, apart: AliasDb | None = None) -> None:

@@ -21,7 +21,7 @@ from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
-from irc.runtime.memory.live import LiveBytes
+from irc.runtime.memory.array_bytes import LiveBytes
 from irc.runtime.profiles.text import to_text
 from irc.runtime.values import describe, is_array
 

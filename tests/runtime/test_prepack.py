@@ -17,7 +17,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Tensor, parse_graph, parse_module
-from irc.runtime import lowering, prepared
+from irc.runtime import lowering, prepack
 from irc.runtime.binding import bind
 from irc.runtime.kernels import quantized
 from irc.runtime.model import CompiledModel
@@ -71,7 +71,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return run
 
-    monkeypatch.setattr(prepared, "widened", counted(prepared.widened))
+    monkeypatch.setattr(prepack, "widened", counted(prepack.widened))
     kinds = {"onnx::DequantizeLinear"}
     monkeypatch.setattr(lowering, "bind", lambda node: counted(bind(node)) if node.kind in kinds else bind(node))
     return sizes
@@ -373,7 +373,7 @@ def test_integer_weights_are_made_floats_once(
 
 @pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])
 def test_what_is_kept_is_bounded(most: int, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "MOST_BYTES", most)
+    monkeypatch.setattr(prepack, "MOST_BYTES", most)
     other = "  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %v : Float(*) = onnx::DequantizeLinear(%q, %t)\n"
     sum_of = "  %p : Float(*) = onnx::MatMul(%x, %w)\n  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
     model = quantised(other + sum_of)
@@ -435,7 +435,7 @@ def test_threads_may_run_it_first_at_once() -> None:
                 np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("files", ["runtime/prepared.py", "runtime/kernels"])
+@pytest.mark.parametrize("files", ["runtime/prepack.py", "runtime/kernels"])
 def test_interrupts_leave_nothing_half_made(files: str) -> None:
     expected = quantised().run({"x": X})["y"]
     for at in range(1, 1000):
