@@ -59,14 +59,14 @@ class _Usual(NamedTuple):
         arrays: what is passed.
         kind: of the run.
         compute: what makes the run.
-        wanted: the paths of the results that leave, by name: all are outputs.
+        wanted: the names and positions of the results that leave: all are outputs.
     """
 
     values: list[Any]
     arrays: Arrays
     kind: Kind | None
     compute: Compute
-    wanted: Mapping[str, Path]
+    wanted: list[tuple[str, int]]
 
 
 class CompiledModel:
@@ -182,10 +182,12 @@ class CompiledModel:
         # Most runs are like the one before. They are made here, without the calls and checks of `execute`.
         names = None if outputs is None else _names(outputs, "outputs", "IRC411")
         usual = self._usual.get(names)
-        is_plain = limits is None and threads is None and isinstance(donate, tuple) and not donate
-        if usual is None or not is_plain or feeds.__class__ is not dict or len(feeds) != len(usual.arrays):
+        is_plain = feeds.__class__ is dict and donate.__class__ is tuple and limits is None and threads is None
+        if usual is None or not is_plain or donate:
             return self.execute(feeds, names, donate, limits, threads)[0]
         template, arrays, kind, compute, wanted = usual
+        if len(feeds) != len(arrays):
+            return self.execute(feeds, names)[0]
         values = template.copy()
         for i, name, dtype, shape in arrays:
             value = feeds.get(name)
@@ -203,14 +205,14 @@ class CompiledModel:
             ERRORS.set(IGNORED)
             results = compute(values, run, kind)
             found: dict[str, Any] = {}
-            for name, path in wanted.items():
-                value = found[name] = results[path[0]]
+            is_own = True
+            for name, i in wanted:
+                value = found[name] = results[i]
                 if type(value) is not ndarray or value.base is not None or not value.flags.carray:
-                    found, _ = detach(results, wanted, run, NOTHING)
-                    break
-            else:  # arrays with memory of their own: only one that is two results shares any
-                if len(found) > 1 and not are_distinct(found.values()):
-                    found, _ = detach(results, wanted, run, NOTHING)
+                    is_own = False
+            # Of arrays with memory of their own, only one that is two results shares any.
+            if not is_own or (len(found) > 1 and not are_distinct(found.values())):
+                found, _ = detach(results, {name: (i,) for name, i in wanted}, run, NOTHING)
             self.counters = run
             return found
         finally:
@@ -281,7 +283,8 @@ class CompiledModel:
         if profiler is not None:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if arrays is not None:
-            self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, signature.wanted)
+            wanted = [(name, path[0]) for name, path in signature.wanted.items()]
+            self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, wanted)
         task = self._compute, signature, values, kind, run, held
         if self.state.changes:
             results, kept = self.state.turn(lambda: in_own_scope(guard, share, *task))
