@@ -142,7 +142,7 @@ class Preparations:
         numbers = [i for i in spec[0] if i < len(node.inputs)]
         operands = [node.inputs[i] for i in numbers]
         tensor = constant_tensor(operands[0]) if operands else None
-        is_made = tensor is not None and all(map(_is_constant, operands)) and self._take(tensor)
+        is_made = tensor is not None and all(x.made_by(CONSTANT) for x in operands) and self._take(tensor)
         return _given({numbers[0]: (numbers, _once(spec[1], self._place()))}, kernel) if is_made else kernel
 
     def _wide_operands(self, node: Node, operands: Sequence[int]) -> dict[int, Kernel]:
@@ -192,10 +192,6 @@ def _is_computed(node: Node) -> bool:
     if group is not None:
         return all(n.kind == CONSTANT or is_pointwise(n) for n in group.walk())
     return node.kind in _COMPUTED
-
-
-def _is_constant(value: Value) -> bool:
-    return value.made_by(CONSTANT) is not None
 
 
 def _given(made: Mapping[int, tuple[Sequence[int], Kernel]], kernel: Kernel) -> Kernel:
