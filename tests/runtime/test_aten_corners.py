@@ -392,6 +392,12 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
 ]  # fmt: skip
 
 REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
+    ("bilinear", (np.ones((3, 2)), np.ones((1, 2)), np.ones((1, 2, 2)), None), r"the shapes are \[3, 2\] and \[1, 2\]"),
+    (
+        "einsum",
+        ("ij,jk->ik", [np.ones((2, 2)), np.ones((2, 2))], [0, 1, 2]),
+        "a path of 3 numbers, but there must be 2",
+    ),
     ("fill_", (np.zeros(1, np.int8), 300), "300 does not fit into an element of type int8"),
     ("fill", (np.zeros(1, np.uint8), -300), "does not fit"),
     ("fill", (np.zeros(1, np.int64), INF), "does not fit"),
@@ -735,3 +741,14 @@ def test_projections_of_an_lstm() -> None:
 def test_strides_of_empty_tensors_are_those_of_dense_ones() -> None:
     assert op("stride", np.zeros((0, 3))) == [3, 1]
     assert op("stride", np.zeros((2, 0), np.int64)) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least", "most"),
+    [((), 0, 127), ((5,), 0, 4), ((-3, 2), -3, 1), ((120, None), 120, 127), ((-128, None), -128, 127)],
+)
+def test_random_integers_in_place_from_one_bound_to_another_or_to_the_largest(
+    bounds: tuple[Any, ...], least: int, most: int
+) -> None:
+    found = op("random_", np.zeros(4000, np.int8), *bounds, None)
+    assert (found.min(), found.max()) == (least, most)

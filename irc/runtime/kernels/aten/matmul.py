@@ -110,6 +110,9 @@ def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int])
 
 def _bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Array:
     """``x W_k y`` for each k."""
+    if x.shape[:-1] != y.shape[:-1]:
+        shapes = f"{list(x.shape)} and {list(y.shape)}"
+        raise Error("IRC421", f"a bilinear form is of vectors in tensors alike; the shapes are {shapes}")
     found = np.einsum("...i,kij,...j->...k", x, weight, y, optimize=True)
     return np.asarray(found if bias is None else found + bias).astype(x.dtype, copy=False)
 

@@ -71,7 +71,7 @@ def _randint(*arguments: Any) -> Array:
 def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
     if low >= high:
         raise Error("IRC424", f"there is no integer from {low} to below {high}")
-    return np.asarray(_GENERATOR.integers(low, high, check_size(shape, INT64)))
+    return np.asarray(_GENERATOR.integers(low, high - 1, check_size(shape, INT64), endpoint=True))
 
 
 def _randint_like(x: Array, *arguments: Any) -> Array:
@@ -181,12 +181,22 @@ def _exponentials(x: Array, rate: float = 1.0) -> Array:
     return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
 
 
-def _any_integers(x: Array, *bounds: int) -> Array:
-    """From 0 on, as far as the element type reaches and floats are exact."""
-    digits = {"f": {2: 11, 4: 24, 8: 53}, "V": {2: 8}}.get(x.dtype.kind, {}).get(x.itemsize)
-    most = 2**digits + 1 if digits else 2 if x.dtype.kind == "b" else np.iinfo(x.dtype).max
-    low, high = (0, most) if not bounds else (0, bounds[0]) if len(bounds) == 1 else bounds
-    return _integers(low, high, x.shape)
+def _random_into(x: Array, *arguments: Any) -> Array:
+    """``(generator)``, ``(to, generator)`` or ``(from, to, generator)``: without ``to``, as far as the type reaches."""
+    check_writable(x)
+    bounds = arguments[:-1] if arguments and arguments[-1] is None else arguments
+    both: tuple[Any, ...] = (0, *bounds, None)[:2] if len(bounds) < 2 else bounds
+    low, high = both
+    np.copyto(x, _integers(low, _beyond(x.dtype) if high is None else high, x.shape), casting="unsafe")
+    return x
+
+
+def _beyond(dtype: np.dtype[Any]) -> int:
+    """One more than the largest integer to draw: as far as the element type reaches and floats are exact."""
+    if dtype.kind == "c":
+        raise Error("IRC423", "random integers are no complex numbers")
+    digits = {"f": {2: 11, 4: 24, 8: 53}, "V": {2: 8}}.get(dtype.kind, {}).get(dtype.itemsize)
+    return 2**digits + 1 if digits else 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 
 
 table(
@@ -206,6 +216,6 @@ table(
         "uniform_": _drawn_into(_between),
         "bernoulli_": _drawn_into(_ones),
         "exponential_": _drawn_into(_exponentials),
-        "random_": _drawn_into(_any_integers),
+        "random_": _random_into,
     }
 )

@@ -25,10 +25,13 @@ from irc.runtime.kernels.support import Array, broadcast_shape
 
 @aten("einsum")
 def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
-    """Of one tensor it may be a view. The path is not looked at: a result is the same by any."""
+    """Of one tensor it may be a view. A result is the same by any path."""
     formula = equation.replace(" ", "")
     if not is_equation(formula):
         raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
+    steps = max(2 * (len(tensors) - 1), 1)
+    if path is not None and len(path) != steps:
+        raise Error("IRC421", f"a path of {len(path)} numbers, but there must be {steps}: two for each product")
     terms, result, sizes = einsum_axes(formula, tensors, sums_ellipsis=True)
     summed = sorted(sizes.keys() - set(result), key=str)
     operands = [_in_order(x, term, [*result, *summed]) for x, term in zip(tensors, terms, strict=True)]
