@@ -13,7 +13,6 @@ import random
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -86,12 +85,17 @@ class Outcome(NamedTuple):
     text: str = ""
 
 
-def sweep(row: Schema, most: int, seed: int) -> Iterator[tuple[Outcome, list[Any]]]:
-    """Up to ``most`` calls of ``row``, at least two thirds of which PyTorch takes, if they can be found."""
+def sweep(row: Schema, most: int, seed: int, made: Any = None) -> Iterator[tuple[Outcome, list[Any]]]:
+    """Up to ``most`` calls of ``row``, at least two thirds of which PyTorch takes, if they can be found.
+
+    ``made.value``, if given, is set to how many arguments have been made so far.
+    """
     rng = random.Random(f"{name_of(row)} {seed}")
     torch.manual_seed(seed)
     taken = refused = 0
-    for _ in range(most * 12):
+    for i in range(most * 12):
+        if made is not None:
+            made.value = i + 1
         given = arguments(row, rng)
         outcome = checked(row, given, refused * 2 <= taken)
         if outcome is None:
@@ -365,26 +369,12 @@ def described(value: Any) -> str:
     return repr(value)
 
 
-def main(most: int, seed: int, pattern: str = "") -> int:
-    """Print the faults of all rows whose names match ``pattern``, and what was swept; 1 if there are faults."""
-    counts, faults, empty = Counter[str](), Counter[str](), list[str]()
-    chosen = [row for row in swept() if re.search(pattern, name_of(row))]
-    for row in chosen:
-        verdicts = Counter[str]()
-        for outcome, given in sweep(row, most, seed):
-            verdicts[outcome.verdict] += 1
-            if outcome.verdict not in ("agree", "refused", "skipped", "excused"):
-                faults[outcome.verdict] += 1
-                if verdicts[outcome.verdict] <= 3:
-                    shown = ", ".join(f"{a.name}={described(v)}" for a, v in zip(row.arguments, given))
-                    print(f"{name_of(row)}: {outcome.verdict}: {outcome.text}\n    {shown[:600]}", flush=True)
-        counts += verdicts
-        if not verdicts["agree"]:
-            empty.append(name_of(row))
-    print(f"{len(chosen)} of {len(rows_with_kernels())} rows with a kernel; {dict(counts)}; faults {dict(faults)}")
-    print(f"never computed: {' '.join(empty) or 'none'}")
-    return int(bool(faults))
+def matches(row: Schema, pattern: str) -> bool:
+    """Whether the name of ``row`` matches ``pattern`` somewhere."""
+    return re.search(pattern, name_of(row)) is not None
 
 
 if __name__ == "__main__":
+    from tests.differential.sweep_apart import main
+
     sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -82,17 +83,6 @@ ROUNDED = {
     for overload in ("Scalar", "float", "float_int", "int_float")
 }
 
-_CONTRACTIONS = re.compile(
-    "conv|_conv|.*pool|upsample|_upsample|__interpolate|grid_sampler|affine_grid|batch_norm|instance_norm|layer_norm|"
-    "group_norm|rms_norm|native_|fft|stft|istft|linalg|chol|pinverse|matmul|mm|bmm|mv|addmm|addmv|baddbmm|addbmm|addr|"
-    "linear|bilinear|einsum|tensordot|scaled_dot|_native|_transformer|lstm|gru|rnn|var|std|cov|corr|cumsum|cumprod|sum|"
-    "mean|prod|nansum|nanmean|logsumexp|logcumsumexp|softmax|log_softmax|_softmax|_log|.*loss|kl_div|binary_cross|"
-    "cosine|pairwise|cdist|pdist|dist|norm|renorm|_weight|lerp|addcmul|addcdiv|trapz|trapezoid|quantile|nanquantile|"
-    "kron|inner|dot|vdot|outer|cross|trace|embedding_bag|scatter|index_add|index_reduce|segment|slogdet|logdet|triangular|"
-    "multi|poly|fmod|remainder|histc|vander|col2im|logit|polar|fake|glu|celu|hypot|chain|logaddexp|pow|float_power|div|"
-    "floor_divide|floordiv|reciprocal|rsqrt|square|mul|sgn|exp|sinh|cosh|tan|a?sin|a?cos|log|sqrt|sigmoid|silu|angle"
-)
-
 
 def mixes_infinities(row: Schema, given: list[Any]) -> bool:
     """Whether results may be infinite or not numbers in other places than PyTorch's.
@@ -107,7 +97,15 @@ def mixes_infinities(row: Schema, given: list[Any]) -> bool:
     return bool(_PRODUCTS.match(name)) or (any(t.is_complex() for t in tensors))
 
 
-_PRODUCTS = re.compile(_CONTRACTIONS.pattern.partition("|logit|")[0])
+_PRODUCTS = re.compile(
+    "conv|_conv|.*pool|upsample|_upsample|__interpolate|grid_sampler|batch_norm|instance_norm|layer_norm|group_norm|"
+    "rms_norm|native_|fft|stft|istft|linalg|chol|pinverse|matmul|mm|bmm|mv|addmm|addmv|baddbmm|addbmm|addr|linear|"
+    "bilinear|einsum|tensordot|scaled_dot|_native|_transformer|lstm|gru|rnn|var|std|cov|corr|cumsum|cumprod|sum|mean|"
+    "prod|nansum|nanmean|logsumexp|logcumsumexp|softmax|log_softmax|_softmax|.*loss|kl_div|binary_cross|cosine|"
+    "pairwise|cdist|pdist|dist|norm|renorm|_weight|lerp|addcmul|addcdiv|trapz|trapezoid|quantile|nanquantile|inner|"
+    "dot|vdot|cross|trace|embedding_bag|scatter|index_add|index_reduce|segment|slogdet|logdet"
+)
+"""Operators that sum products, or interpolate."""
 
 
 def skipped(row: Schema, given: list[Any]) -> str:
@@ -199,13 +197,72 @@ def _is_sorted(sequence: torch.Tensor) -> bool:
     return bool((sequence[..., 1:] >= sequence[..., :-1]).all() and is_number.all())
 
 
-_ALWAYS: _Holds = lambda given, text: True  # noqa: E731  a predicate like the others
+def _are_float32(given: list[Any]) -> bool:
+    """Whether the numbers among ``given`` are some of float32."""
+    return all(v != v or float(torch.tensor(v, dtype=torch.float32)) == v for v in given)
+
+
+def _is_zero(text: str) -> bool:
+    """Whether the two numbers that are told apart are zeros."""
+    told = re.search(r"irc (\S+), torch (\S+)", text)
+    return told is not None and float(told[1]) == float(told[2]) == 0
+
+
+def _overflows(given: list[Any]) -> bool:
+    """Whether some least common multiple does not fit into the integers' common type."""
+    a, b = (torch.as_tensor(t) for t in given[:2])
+    largest = torch.iinfo(torch.promote_types(a.dtype, b.dtype)).max
+    pairs = zip(*(t.flatten().tolist() for t in torch.broadcast_tensors(a, b)))
+    return any(math.lcm(x, y) > largest for x, y in pairs)
+
+
+def _is_singular(matrices: torch.Tensor) -> bool:
+    """Whether some matrix is not finite, or singular but for what its type rounds."""
+    exact = matrices.double() if not matrices.is_complex() else matrices.to(torch.complex128)
+    if not bool(torch.isfinite(exact.abs()).all()):
+        return True
+    values = torch.linalg.svdvals(exact)
+    precision = torch.finfo(matrices.dtype).eps if matrices.is_floating_point() or matrices.is_complex() else 1e-7
+    return not values.numel() or bool((values[..., -1] <= 4096 * precision * values[..., 0]).any())
+
+
+def _repeats(indices: torch.Tensor, size: int) -> bool:
+    """Whether some element of ``size`` is meant twice."""
+    places = (indices.flatten() % max(size, 1)).tolist()
+    return len(set(places)) < len(places)
+
+
+def _factors(given: list[Any]) -> list[float | None]:
+    """The factors of the axes of an image, by which it is resized; None where none is given."""
+    lists = [v for v in given[1:] if isinstance(v, list) and v and all(isinstance(f, float) for f in v)]
+    if lists:
+        return list(lists[0])
+    numbers = [v for v in given[2:] if v is None or (isinstance(v, float) and not isinstance(v, bool))]
+    axes = given[0].ndim - 2
+    return ([None] * axes + numbers)[-axes:]
+
+
+def _sizes_of(given: list[Any]) -> list[int]:
+    """The sizes of the axes of an image that is resized."""
+    if given[1] is not None:
+        return list(given[1])
+    sizes = given[0].shape[2:]
+    return [int(size * factor) for size, factor in zip(sizes, _factors(given)) if factor is not None]
+
+
+def _contradicts(given: list[Any]) -> bool:
+    """Whether an image is to be resized to sizes that its factors do not give."""
+    if given[1] is None:
+        return False
+    triples = zip(given[0].shape[2:], _factors(given), given[1])
+    return any(f is not None and (not math.isfinite(f) or int(n * f) != size) for n, f, size in triples)
+
 
 _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
     (
         "",
         "irc refuses",
-        lambda given, text: _is_empty(given, text) and ("IRC423" in text or "IRC421" in text),
+        lambda given, text: _is_empty(given, text) and any(code in text for code in ("IRC421", "IRC423", "IRC431")),
         "kinds and ranks are refused of tensors without elements, too",
     ),
     ("", "irc refuses", _says("into an expanded tensor"), "irc never writes into elements that lie in one place"),
@@ -244,22 +301,29 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
     ("__interpolate", "irc", _says("[0]", "Byte"), "area is averaged by another operator, which has other limits"),
     ("avg_pool", "irc computes", _says("smaller than kernel"), "with ceil_mode there is one incomplete window"),
     ("_convolution_mode", "irc computes", _says("-dimensional input"), "irc takes samples without a batch here, too"),
-    ("divmod", "irc computes|differs", _ALWAYS, "PyTorch rounds to float32, and has no remainder by infinity"),
+    ("divmod", "irc computes", _says("to integer"), "Python's quotients of infinities and NaNs are NaN"),
+    (
+        "divmod",
+        "differs",
+        lambda given, text: math.inf in map(abs, given) or not _are_float32(given) or _is_zero(text),
+        "PyTorch rounds to float32, has no remainder by infinity, and no sign of zeros",
+    ),
     ("(exp|expm1|sinh|cosh)\\.Scalar", "differs", _says("inf"), "PyTorch rounds such functions of numbers to float32"),
-    ("lcm", "differs", _ALWAYS, "least common multiples that integers do not hold"),
+    ("lcm", "differs", lambda given, text: _overflows(given), "least common multiples that integers do not hold"),
     ("arange", "irc refuses", _says("inf", "nan"), "a range has finite ends and steps"),
     ("l(in|og)space", "irc refuses", _says("j) does not fit"), "PyTorch drops imaginary parts"),
     ("lerp", "irc refuses", _says("not defined on integers"), "PyTorch refuses integers but for a 0-d float weight"),
     (
         "_transformer_encoder",
         "irc refuses",
-        _ALWAYS,
+        _is_empty,
         "PyTorch returns tensors without elements before it looks at them",
     ),
-    ("cholesky", "irc refuses", _ALWAYS, "PyTorch does not look at the shape of tensors without elements"),
+    ("cholesky", "irc refuses", _is_empty, "PyTorch does not look at the shape of tensors without elements"),
     ("can_cast|promote_types", "irc refuses", _says("no element type"), "types of which irc has none"),
     ("fft_(i)?fftshift", "irc refuses", _says("given twice"), "an axis counts once"),
-    ("fft_r?fftfreq", "", _ALWAYS, "PyTorch gives a NaN for no frequency, and takes negative numbers of them"),
+    ("fft_r?fftfreq", "differs", lambda given, text: given[0] == 0, "PyTorch gives a NaN for no frequency"),
+    ("fft_r?fftfreq", "irc refuses", lambda given, text: given[0] < 0, "PyTorch takes negative numbers of frequencies"),
     ("grid_sampler", "irc refuses", _says("has no mode"), "PyTorch takes modes that it does not have for bicubic"),
     ("embedding_bag", "irc refuses", _says("offsets begin"), "indices behind the last offset are no bag's"),
     ("linalg_matrix_power", "irc refuses", _says("bool"), "there are no powers of matrices of bools but the first"),
@@ -292,13 +356,13 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
     (
         "_upsample_.*_aa",
         "differs",
-        lambda given, text: "at [" in text,
+        lambda given, text: "at [" in text and _sizes_of(given)[-1] == 1,
         "of results that are one column wide, PyTorch repeats the first row",
     ),
     (
         "upsample_nearest|_upsample_nearest",
         "differs",
-        lambda given, text: any(isinstance(v, float) for v in given),
+        lambda given, text: _contradicts(given),
         "sizes and factors that contradict each other: which of them counts differs by memory format",
     ),
     ("affine_grid_generator", "differs", _says("uint8", "int"), "coordinates between -1 and 1 are no integers"),
@@ -313,7 +377,12 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
     ("pixel_unshuffle|pixel_shuffle", "differs", _is_empty, "PyTorch returns images without elements as they are"),
     ("searchsorted", "differs", lambda given, text: not _is_sorted(given[0]), "the sequence is not sorted"),
     ("bucketize", "differs", lambda given, text: not _is_sorted(given[1]), "the sequence is not sorted"),
-    ("linalg_slogdet|slogdet|logdet", "differs", _ALWAYS, "matrices that are singular but for rounding"),
+    (
+        "linalg_slogdet|slogdet|logdet",
+        "differs",
+        lambda given, text: _is_singular(given[0]),
+        "matrices that are singular but for rounding",
+    ),
     ("linalg_matrix_exp", "differs", _has_edges, "exponentials of huge numbers"),
     (
         "_weight_norm",
@@ -354,10 +423,10 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
     ),
     ("native_dropout|unique_consecutive", "differs", _says("result 1"), "results that nobody asked for"),
     (
-        "rand.*|random_.*|.*dropout_",
-        "irc",
-        _ALWAYS,
-        "the limits of random numbers differ for bools, bfloat16 and no elements",
+        "rand.*|random_.*",
+        "irc computes",
+        _says("out of bounds", "check_random_bounds"),
+        "irc draws integers from any range, and makes elements of any type of them",
     ),
     ("repeat_interleave", "irc computes", _says("Invalid output_size"), "the size is not needed, nor looked at"),
     ("view_copy|view", "irc refuses", _is_empty, "bytes that do not fit are refused without elements, too"),
@@ -381,7 +450,12 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
         lambda given, text: _is_empty(given, text),
         "an integral over nothing is a float, too",
     ),
-    ("put_", "differs", _ALWAYS, "of several elements for one place, any may be the last"),
+    (
+        "put_",
+        "differs",
+        lambda given, text: _repeats(given[1], given[0].numel()),
+        "of several elements for one place, any may be the last",
+    ),
     ("grid_sampler", "differs", _says("at ["), "which pixel is nearest to a place that rounding decides"),
     ("affine_grid_generator", "differs", _says("element type"), "irc has the coordinates in float32"),
     (

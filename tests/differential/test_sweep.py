@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +13,11 @@ import pytest
 
 from tests.differential import sweep
 from tests.differential.conftest import Report
+from tests.differential.sweep_apart import FAULTLESS, swept_apart, told
 from tests.differential.sweep_arguments import arguments
 from tests.differential.sweep_exceptions import ungenerated
 
 CALLS, SEED, PARTS = 4, 0, 16
-
-FAULTLESS = ("agree", "refused", "skipped", "excused")
 
 
 @pytest.mark.filterwarnings("ignore")  # of what PyTorch deprecates
@@ -70,3 +71,28 @@ def test_arguments_depend_on_the_seed_alone() -> None:
         first, again, other = (arguments(row, random.Random(seed)) for seed in (1, 1, 2))
         assert sweep.described(first) == sweep.described(again)
         assert len(first) == len(row.arguments) == len(other)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_call_that_ends_the_process_is_a_fault_of_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for row in sweep.swept() if sweep.name_of(row) in ("abs", "add.Tensor", "ceil", "floor")]
+    called, call = 0, sweep.call
+
+    def crashing(row: Any, given: list[Any]) -> Any:
+        nonlocal called
+        called += sweep.name_of(row) == "ceil"
+        if called == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(row, given)
+
+    monkeypatch.setattr(sweep, "call", crashing)
+    found = {sweep.name_of(row): (verdicts, faults) for row, verdicts, faults in swept_apart(rows, 6, 3)}
+    assert list(found) == [sweep.name_of(row) for row in rows]
+    assert {name for name, (verdicts, _) in found.items() if verdicts["crashes"]} == {"ceil"}
+    assert all(verdicts["agree"] for name, (verdicts, _) in found.items() if name != "ceil")
+    ((verdict, text, given),) = found["ceil"][1]
+    (row,) = [row for row in rows if sweep.name_of(row) == "ceil"]
+    rng = random.Random("ceil 3")
+    made = [arguments(row, rng) for _ in range(3)]
+    assert (verdict, text) == ("crashes", "the process ended: SIGKILL")
+    assert given in [told(row, each) for each in made], "arguments that are skipped are not called"
