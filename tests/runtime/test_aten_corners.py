@@ -392,6 +392,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
 ]  # fmt: skip
 
 REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
+    ("poisson", (np.array([1.0, -1.0]), None), "a rate is negative"),
     ("bilinear", (np.ones((3, 2)), np.ones((1, 2)), np.ones((1, 2, 2)), None), r"the shapes are \[3, 2\] and \[1, 2\]"),
     (
         "einsum",
@@ -752,3 +753,10 @@ def test_random_integers_in_place_from_one_bound_to_another_or_to_the_largest(
 ) -> None:
     found = op("random_", np.zeros(4000, np.int8), *bounds, None)
     assert (found.min(), found.max()) == (least, most)
+
+
+def test_numbers_of_events_of_any_rate() -> None:
+    found = op("poisson", np.array([0.0, 1e30, INF, np.nan, 4.0]), None)
+    assert (found[0], found[2]) == (0, INF) and np.isnan(found[3])
+    assert abs(found[1] / 1e30 - 1) < 1e-12 and found[4] == round(found[4])
+    assert op("poisson", np.zeros((2, 0), np.float32), None).shape == (2, 0)

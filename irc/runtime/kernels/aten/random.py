@@ -30,6 +30,9 @@ from irc.runtime.values import is_array
 _BLOCK = 1 << 16
 """How many numbers are drawn by weights between two looks at the clock."""
 
+_LARGE_RATE = float(1 << 60)
+"""Rates up to this one have numbers of events that 64 bits hold."""
+
 _GENERATOR: Any = np.random.default_rng()
 
 
@@ -134,7 +137,16 @@ def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored
 
 
 def _poisson(x: Array, *ignored: Any) -> Array:
-    return np.asarray(_GENERATOR.poisson(x.astype(np.float64))).astype(x.dtype)
+    """Numbers of events of these rates. Of very large ones they are normally distributed."""
+    rates = x.astype(np.float64)
+    if (rates < 0).any():
+        raise Error("IRC424", "a rate is negative")
+    is_large = ~(rates <= _LARGE_RATE)  # or is not a number
+    found = np.asarray(_GENERATOR.poisson(np.where(is_large, 0.0, rates)), np.float64)
+    if is_large.any():
+        spread = np.sqrt(np.where(np.isfinite(rates), rates, 0.0))
+        found = np.where(is_large, rates + spread * _gaussian(x.shape), found)
+    return found.astype(x.dtype)
 
 
 def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:
