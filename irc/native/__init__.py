@@ -1,0 +1,1 @@
+"""Machine code for fusion groups and loops, compiled with llvmlite (the extra ``native``)."""
