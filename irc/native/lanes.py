@@ -20,6 +20,9 @@ import numpy as np
 from llvmlite import ir
 
 AnyDType = np.dtype[Any]
+Make = Callable[[], tuple[str, dict[str, Any]]]
+"""Gives a module's text, and what of the library that needs, with what gives that."""
+
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -50,10 +53,15 @@ class Emitter:
         builder: of the function's current block.
         count: the number of lanes of each value.
         has_fma: whether the processor multiplies and adds with one rounding; else `fma` rounds twice.
+        has_f16c: whether it converts float16.
+
+    Attributes:
+        needs: the functions of the library that were called.
     """
 
-    def __init__(self, builder: Any, count: int, has_fma: bool = True) -> None:
-        self.builder, self.count, self.has_fma = builder, count, has_fma
+    def __init__(self, builder: Any, count: int, has_fma: bool = True, has_f16c: bool = True) -> None:
+        self.builder, self.count, self.has_fma, self.has_f16c = builder, count, has_fma, has_f16c
+        self.needs: dict[str, Make] = {}
 
     @property
     def module(self) -> Any:
@@ -79,6 +87,11 @@ class Emitter:
         """The function ``name`` of the module, declared if it is not there."""
         found = self.module.globals.get(name)
         return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
+
+    def library(self, name: str, result: Any, arguments: Sequence[Any], make: Make) -> Any:
+        """A function of the library (`irc.native.jit`), whose module ``make`` gives."""
+        self.needs[name] = make
+        return self.declare(name, result, arguments)
 
     def intrinsic(self, name: str, *operands: Lanes, result: AnyDType | None = None) -> Lanes:
         """LLVM's ``llvm.NAME`` of operands of one type, of which the result has the type too, unless given."""
@@ -119,6 +132,11 @@ class Lanes:
     @property
     def is_float(self) -> bool:
         return self.dtype.kind == "f"
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all lanes are one number, which is known, and is not NaN."""
+        return isinstance(self.value, _Text) and "FF8000000000000" not in self.value.constant
 
     @property
     def is_signed(self) -> bool:

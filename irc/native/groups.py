@@ -1,0 +1,336 @@
+"""Fusion groups of pointwise operators as loop bodies, from the scalar semantics that the operators' records state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc import ops
+from irc.ir.constants import is_none
+from irc.ir.kinds import CONSTANT
+from irc.native.elements import computed, is_supported, rounded
+from irc.native.functions import FUNCTIONS
+from irc.native.lanes import AnyDType, Emitter, Lanes
+from irc.native.loops import Body, function
+from irc.native.primitives import PRIMITIVES, cast
+from irc.ops import functions
+from irc.ops.algebra import CAST, Apply, Constant, Expression, Operand, Primitive, multiply, walk
+from irc.ops.operator import Operator, trace
+from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+
+Shape = tuple[int, ...]
+
+
+class Unsupported(Exception):
+    """Why a group has no code."""
+
+
+COMPOUNDS: dict[Any, str] = {
+    functions.gelu: "gelu",
+    functions.gelu_tanh: "gelu_tanh",
+    functions.mish: "mish",
+    functions.sigmoid: "sigmoid",
+    functions.silu: "silu",
+    functions.softplus: "softplus",
+}
+"""Semantics that the library has whole, which is faster than their primitives one by one."""
+
+
+class Operation(NamedTuple):
+    """An operator of a group.
+
+    Attributes:
+        result: the value that it makes.
+        operands: what it takes; None where one is absent.
+        expressions: the first is of the operands; each other one of the result so far and the next operand.
+        compound: what of the library computes it whole; empty: nothing.
+        dtype: the result's element type.
+        is_shaped_like_first: whether the other operands have one element, whatever their rank.
+        is_of_one_shape: whether attributes say how operands of several shapes are aligned.
+    """
+
+    result: Value
+    operands: tuple[Value | None, ...]
+    expressions: tuple[Expression, ...]
+    compound: str
+    dtype: AnyDType
+    is_shaped_like_first: bool
+    is_of_one_shape: bool
+
+
+class Program(NamedTuple):
+    """A group for operands of certain types.
+
+    Attributes:
+        operations: in order.
+        inputs: the arrays that are read: the group's inputs, then constants of several elements.
+        constants: the arrays of the latter.
+        numbers: constants of one element.
+        dtypes: the element type of each value.
+    """
+
+    operations: list[Operation]
+    inputs: list[Value]
+    constants: list[np.ndarray[Any, Any]]
+    numbers: dict[Value, complex]
+    dtypes: dict[Value, AnyDType]
+
+    def shapes(self, given: Sequence[Shape]) -> dict[Value, Shape]:
+        """The shape of each value, for those of the group's inputs."""
+        constants = [x.shape for x in self.constants]
+        found = dict(zip(self.inputs, (*given, *constants), strict=True))
+        for operation in self.operations:
+            taken = [found.get(x, ()) for x in operation.operands if x is not None]
+            if operation.is_shaped_like_first:
+                taken = taken[:1]
+            shape = taken[0]
+            for other in taken[1:]:
+                if other != shape:
+                    shape = broadcast_shape(shape, other)
+            if operation.is_of_one_shape and any(other != shape for other in taken):
+                raise Unsupported("attributes align operands of different shapes")
+            found[operation.result] = shape
+        return found
+
+    def needed(self, results: Sequence[Value]) -> list[Operation]:
+        """The operations that ``results`` depend on, in order."""
+        wanted = set(results)
+        found: list[Operation] = []
+        for operation in reversed(self.operations):
+            if operation.result in wanted:
+                wanted.update(x for x in operation.operands if x is not None)
+                found.append(operation)
+        return found[::-1]
+
+
+def read(nodes: Sequence[Node], inputs: Mapping[Value, AnyDType]) -> Program:
+    """The program of ``nodes``, of operands of these types. Raises `Unsupported`."""
+    program = Program([], [], [], {}, {})
+    for value, dtype in inputs.items():
+        _check(dtype)
+        program.inputs.append(value)
+        program.dtypes[value] = dtype
+    for node in nodes:
+        if node.kind == CONSTANT:
+            if not is_none(node.output):
+                _add_constant(program, node)
+        else:
+            _add(program, node)
+    return program
+
+
+def _check(dtype: AnyDType) -> None:
+    if not is_supported(dtype):
+        raise Unsupported(f"there is no code for elements of type {dtype.name}")
+
+
+def _add_constant(program: Program, node: Node) -> None:
+    array = np.asarray(node.attributes["value"].numpy())
+    _check(array.dtype)
+    value = node.output
+    program.dtypes[value] = array.dtype
+    if not array.ndim:
+        program.numbers[value] = array.astype(computed(array.dtype)).item()
+    else:
+        program.inputs.append(value)
+        program.constants.append(np.ascontiguousarray(array))
+
+
+_SCALAR_OPERANDS = {"onnx::Clip"}
+"""Operators whose operands but the first have one element, whatever their rank."""
+
+
+def _add(program: Program, node: Node) -> None:
+    if len(node.outputs) != 1 or not node.kind.startswith("onnx::"):
+        raise Unsupported(f"there is no code for {node.kind}")
+    record = ops.find(node.kind, node.version)
+    if record is None:
+        raise Unsupported(f"there is no code for {node.kind}")
+    operands = tuple(None if is_none(value) else value for value in node.inputs)
+    dtypes = [None if x is None else program.dtypes[x] for x in operands]
+    expressions, compound, dtype = _semantics(program, record, node, operands, dtypes)
+    _check(dtype)
+    like_first = node.kind in _SCALAR_OPERANDS
+    made = Operation(node.output, operands, expressions, compound, dtype, like_first, not record.broadcasts)
+    program.operations.append(made)
+    program.dtypes[node.output] = dtype
+
+
+def _semantics(
+    program: Program, record: Operator, node: Node, operands: Sequence[Value | None], dtypes: Sequence[AnyDType | None]
+) -> tuple[tuple[Expression, ...], str, AnyDType]:
+    """The expressions of an operation, the compound that it is, and the element type of its result."""
+    attributes: dict[str, Any] = dict(node.attributes)
+    if node.kind == "onnx::Cast":
+        to = attributes["to"]
+        attributes = {"to": numpy_dtype(to)}
+        final = attributes["to"]
+        _check(final)
+        return (cast_expression(dtypes[0], final),), "", final
+    semantics = record.resolve(attributes)
+    wide = [None if dtype is None else computed(dtype) for dtype in dtypes]
+    if node.kind == "onnx::Pow":
+        semantics = _power(program, semantics, operands, wide)
+    if isinstance(semantics, Primitive) and record.variadic:
+        first = trace(semantics, wide[:2], record.floats) if len(wide) > 1 else Operand(0, _given(wide[0]))
+        expressions = (first, *[trace(semantics, (wide[0], other), record.floats) for other in wide[2:]])
+    else:
+        expressions = (trace(semantics, wide, record.floats),)
+    result = None if record.result is None else dtypes[record.result]
+    dtype = result or expressions[0].dtype
+    compound = COMPOUNDS.get(semantics, "") if not isinstance(semantics, Primitive) and semantics.__hash__ else ""
+    if compound not in FUNCTIONS or not all(each is not None and each.kind == "f" for each in wide):
+        compound = ""
+    for expression in expressions:
+        check_expression(expression)
+    return expressions, compound, dtype
+
+
+def _given(dtype: AnyDType | None) -> AnyDType:
+    assert dtype is not None
+    return dtype
+
+
+def cast_expression(dtype: AnyDType | None, final: AnyDType) -> Expression:
+    """A conversion of elements."""
+    from irc.ops.algebra import cast as convert
+
+    return convert(Operand(0, computed(_given(dtype))), computed(final))
+
+
+def _power(program: Program, semantics: Any, operands: Sequence[Value | None], wide: Sequence[Any]) -> Any:
+    if not all(dtype.kind == "f" for dtype in wide) or wide[0] != wide[1]:
+        raise Unsupported("there is no code for powers of integers")
+    exponent = operands[1]
+    value = program.numbers.get(exponent) if exponent is not None else None
+    return _SIMPLE_POWERS.get(value, semantics) if value is not None else semantics
+
+
+_SIMPLE_POWERS: dict[Any, Callable[..., Expression]] = {
+    1.0: lambda x, y: multiply(x, 1),
+    2.0: lambda x, y: x * x,
+    3.0: lambda x, y: x * x * x,
+    -1.0: lambda x, y: 1 / x,
+}
+
+
+def check_expression(expression: Expression) -> None:
+    """Raise `Unsupported` if a primitive has no code."""
+    for node in walk(expression):
+        if not is_supported(node.dtype):
+            raise Unsupported(f"there is no code for elements of type {node.dtype.name}")
+        if isinstance(node, Apply) and node.primitive is not CAST:
+            name = node.primitive.name
+            if name not in PRIMITIVES and not (name in FUNCTIONS and node.dtype.kind == "f"):
+                raise Unsupported(f"there is no code for {name} of {node.dtype.name}")
+
+
+class GroupBody(Body):
+    """The loop body of some operations.
+
+    Args:
+        program: the group's.
+        results: what is to be made.
+    """
+
+    def __init__(self, program: Program, results: Sequence[Value]) -> None:
+        self._program, self._results = program, results
+        self._operations = program.needed(results)
+        used = {x for operation in self._operations for x in operation.operands} | set(results)
+        self.inputs = [value for value in program.inputs if value in used]
+        self._known: dict[Value, Lanes] = {}
+        self.cost = 0.05 + sum(map(_cost, self._operations))
+
+    def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
+        known = {value: x for value, x in zip(self.inputs, fixed) if x is not None}
+        self._known = self._evaluate(emitter, known)
+
+    def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
+        found = self._evaluate(emitter, {**self._known, **dict(zip(self.inputs, operands))})
+        return [found[value] for value in self._results]
+
+    def _evaluate(self, emitter: Emitter, known: dict[Value, Lanes]) -> dict[Value, Lanes]:
+        """``known``, and what is made of it."""
+        program = self._program
+        for operation in self._operations:
+            if operation.result in known:
+                continue
+            taken: list[Lanes | None] = []
+            for value in operation.operands:
+                if value is None:
+                    taken.append(None)
+                elif value in program.numbers:
+                    taken.append(emitter.constant(program.numbers[value], computed(program.dtypes[value])))
+                elif value in known:
+                    taken.append(known[value])
+                else:
+                    break
+            else:
+                known[operation.result] = _apply(emitter, operation, taken)
+        return known
+
+
+def _cost(operation: Operation) -> float:
+    """About how many nanoseconds an element takes."""
+    calls = bool(operation.compound)
+    for expression in operation.expressions:
+        for node in walk(expression):
+            calls += isinstance(node, Apply) and node.primitive.name in FUNCTIONS
+    return 0.02 + 0.25 * calls
+
+
+def _apply(emitter: Emitter, operation: Operation, operands: Sequence[Lanes | None]) -> Lanes:
+    final = computed(operation.dtype)
+    if operation.compound:
+        found = call(emitter, operation.compound, [x for x in operands if x is not None])
+        return rounded(cast(found, final), operation.dtype)
+    found = rounded(cast(evaluate(emitter, operation.expressions[0], operands), final), operation.dtype)
+    for expression, other in zip(operation.expressions[1:], operands[2:]):
+        found = rounded(cast(evaluate(emitter, expression, [found, other]), final), operation.dtype)
+    return found
+
+
+def evaluate(emitter: Emitter, expression: Expression, operands: Sequence[Lanes | None]) -> Lanes:
+    """Emit ``expression`` of these operands."""
+    made: dict[int, Lanes] = {}
+    for node in walk(expression):
+        if isinstance(node, Operand):
+            operand = operands[node.index]
+            assert operand is not None
+            made[id(node)] = operand
+        elif isinstance(node, Constant):
+            made[id(node)] = emitter.constant(node.value, node.dtype)
+        else:
+            assert isinstance(node, Apply)
+            arguments = [made[id(x)] for x in node.arguments]
+            name = node.primitive.name
+            if node.primitive is CAST:
+                made[id(node)] = cast(arguments[0], node.dtype)
+            elif name in PRIMITIVES:
+                made[id(node)] = PRIMITIVES[name](*arguments)
+            else:
+                made[id(node)] = call(emitter, name, arguments)
+    return made[id(expression)]
+
+
+def call(emitter: Emitter, name: str, arguments: Sequence[Lanes]) -> Lanes:
+    """Emit a call of a mathematical function of the library."""
+    dtype, count = arguments[0].dtype, emitter.count
+    symbol = f"irc.{name}.f{8 * dtype.itemsize}x{count}"
+    kind = emitter.vector(dtype)
+    flags = emitter.has_fma, emitter.has_f16c
+
+    def make() -> tuple[str, Mapping[str, Any]]:
+        made, builder = function(symbol, [kind] * len(arguments), kind)
+        inner = Emitter(builder, count, *flags)
+        builder.ret(FUNCTIONS[name](*[Lanes(inner, x, dtype) for x in made.args]).value)
+        return str(made.module), inner.needs
+
+    found = emitter.library(symbol, kind, [kind] * len(arguments), make)
+    return Lanes(emitter, emitter.builder.call(found, [x.value for x in arguments]), dtype)
+

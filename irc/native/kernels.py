@@ -1,0 +1,213 @@
+"""Kernels of fusion groups: code for how operands lie in memory, and calls of it for their sizes.
+
+Code depends on element types, on which axes broadcast, and on where there are gaps, never on sizes: a group has few
+kinds of it, however many shapes it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.native.calls import call_of
+from irc.native.groups import GroupBody, Program, read
+from irc.native.jit import Code, process_jit
+from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
+from irc.native.target import current
+from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.kernels.support import check_size
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+    from irc.runtime.backends import ArrayType
+    from irc.runtime.kernels.registry import Kernel
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+PIECE = 100_000
+"""Nanoseconds of work, by estimate, that are worth a thread, and that pass between looks at the clock."""
+
+RELEASED = 10_000
+"""Nanoseconds of work from which on other Python threads may run meanwhile."""
+
+_SURELY_SMALL = 1 << 20
+"""Elements of a result that cannot be too large without limits."""
+
+_MOST_LAYOUTS = 64
+"""Ways of lying in memory that one kernel keeps calls for."""
+
+
+class Pointwise:
+    """Compiles a run of pointwise operators.
+
+    Args:
+        nodes: the operators and constants.
+        inputs: what they read.
+        outputs: what they are to make.
+    """
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self._nodes, self._inputs, self._outputs = nodes, inputs, outputs
+        self._programs: dict[tuple[np.dtype[Any], ...], Program] = {}
+        self._codes: dict[Any, Code] = {}
+        self._lock = Lock()
+
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        dtypes = tuple(operand.dtype for operand in operands)
+        with self._lock:
+            program = self._programs.get(dtypes)
+            if program is None:
+                program = self._programs[dtypes] = read(self._nodes, dict(zip(self._inputs, dtypes)))
+        shapes = program.shapes([operand.shape for operand in operands])
+        by_shape: dict[Shape, list[Value]] = {}
+        for value in self._outputs:
+            by_shape.setdefault(shapes[value], []).append(value)
+        parts = [_Part(self, program, shape, shapes, results) for shape, results in by_shape.items()]
+        constants = program.constants
+        if len(self._outputs) == 1:
+            return parts[0].kernel(constants)
+        return _several(parts, constants, [(shapes[v], program.dtypes[v]) for v in self._outputs], self._outputs)
+
+    def code(self, program: Program, body: GroupBody, results: Sequence[Value], space: Space) -> Code:
+        """The code that makes ``results`` of arrays that lie as ``space`` says."""
+        dtypes = [program.dtypes[value] for value in (*body.inputs, *results)]
+        accesses = list(space.accesses(dtypes))
+        for i in range(len(body.inputs), len(accesses)):
+            accesses[i] = Access(dtypes[i], Step.DENSE)  # also where there is one element
+        key = tuple(dtypes), tuple(results), tuple(accesses), len(space.sizes)
+        with self._lock:
+            found = self._codes.get(key)
+            if found is None:
+                made, emitter = emit("irc.group", body, accesses, len(results), len(space.sizes), current())
+                found = self._codes[key] = process_jit().load(str(made.module), "irc.group", emitter.needs)
+            return found
+
+
+class _Call(NamedTuple):
+    """A call for arrays that lie in one way.
+
+    Attributes:
+        call: of the arrays, and maybe a range.
+        code: is held by this.
+        size: of the range.
+        pieces: into which it is cut.
+    """
+
+    call: Callable[..., bool]
+    code: Code
+    size: int
+    pieces: int
+
+    def run(self, arrays: Sequence[Array]) -> bool:
+        """Compute; False if the arrays do not lie so."""
+        if self.pieces == 1:
+            return self.call(*arrays)
+        size, pieces, call = self.size, self.pieces, self.call
+        refused: list[int] = []
+
+        def piece(number: int) -> None:
+            if not call(*arrays, size * number // pieces, size * (number + 1) // pieces):
+                refused.append(number)
+            pace()
+
+        CURRENT.scope.share(pieces, piece)
+        return not refused
+
+
+class _Part:
+    """Those results of a kernel that have one shape."""
+
+    def __init__(
+        self, owner: Pointwise, program: Program, shape: Shape, shapes: dict[Value, Shape], results: Sequence[Value]
+    ) -> None:
+        self._owner, self._program, self.shape, self.results = owner, program, shape, results
+        self._body = GroupBody(program, results)
+        inputs = self._body.inputs
+        self._where = [program.inputs.index(value) for value in inputs]
+        self._is_all = self._where == list(range(len(program.inputs)))
+        self._kinds = [(program.dtypes[value], shapes[value]) for value in inputs]
+        self.dtypes = [program.dtypes[value] for value in results]
+        self._is_empty = 0 in shape
+        self._layouts: dict[Any, _Call] = {}
+        self._ordered = self._call([c_strides(size, dtype) for dtype, size in self._kinds], is_in_order=True)
+
+    def _call(self, strides: Sequence[Shape], is_in_order: bool) -> _Call:
+        operands = [(shape, steps) for (_, shape), steps in zip(self._kinds, strides)]
+        results = [(self.shape, c_strides(self.shape, dtype)) for dtype in self.dtypes]
+        space = space_of(self.shape, [*operands, *results])
+        code = self._owner.code(self._program, self._body, self.results, space)
+        elements = 1
+        for size in space.sizes:
+            elements *= size
+        work = elements * self._body.cost
+        pieces = min(max(1, int(work) // PIECE), space.sizes[0])
+        call = call_of(
+            code.address,
+            len(operands) + len(results),
+            space.layout,
+            space.sizes[0],
+            is_in_order=is_in_order,
+            releases=work > RELEASED,
+        )
+        return _Call(call, code, space.sizes[0], pieces)
+
+    def compute(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
+        """Make ``results``, in C order, of what the program reads."""
+        if self._is_empty:
+            return
+        taken = arrays if self._is_all else [arrays[i] for i in self._where]
+        if self._ordered.run((*taken, *results)):
+            return
+        taken = [np.asarray(x) for x in taken]
+        strides = tuple([x.strides for x in taken])
+        call = self._layouts.get(strides)
+        if call is None:
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts = {}
+            call = self._layouts[strides] = self._call(strides, is_in_order=False)
+        if not call.run((*taken, *results)):
+            raise AssertionError("results are arrays in C order")
+
+    def kernel(self, constants: Sequence[Array]) -> Kernel:
+        """The kernel of one result."""
+        shape, (dtype,) = self.shape, self.dtypes
+        call, compute = self._ordered.call, self.compute
+        size = int(np.prod(shape, dtype=np.float64))
+        is_simple = self._is_all and not constants and self._ordered.pieces == 1 and size
+        empty = np.empty
+
+        def run(*operands: Array, out: Array | None = None) -> Array:
+            if out is None:
+                if size > _SURELY_SMALL or CURRENT.scope.guard is not None:
+                    check_size(shape, dtype)
+                out = empty(shape, dtype)
+            if is_simple and call(*operands, out):
+                return out
+            compute((*operands, *constants), (out,))
+            return out
+
+        return run
+
+
+def _several(
+    parts: Sequence[_Part], constants: Sequence[Array], kinds: Sequence[tuple[Shape, Any]], outputs: Sequence[Value]
+) -> Kernel:
+    """The kernel of several results."""
+    places = {value: i for i, value in enumerate(outputs)}
+    where = [[places[value] for value in part.results] for part in parts]
+
+    def run(*operands: Array) -> tuple[Array, ...]:
+        for shape, dtype in kinds:
+            check_size(shape, dtype)
+        made = tuple([np.empty(shape, dtype) for shape, dtype in kinds])
+        arrays = (*operands, *constants)
+        for part, indices in zip(parts, where):
+            part.compute(arrays, [made[i] for i in indices])
+        return made
+
+    return run

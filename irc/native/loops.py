@@ -1,0 +1,272 @@
+"""Loops over elements of arrays, of which some broadcast and some have gaps.
+
+Invariants:
+
+- A loop function never touches memory outside of its arrays: where fewer elements than lanes are left, they go through
+  buffers on the stack. These are zeros at first, so what is computed of the lanes that nothing was copied to has no
+  effect.
+- Results are dense along the last axis. They overlap operands only where each element lies where the operand's does.
+- What depends on no array, or on arrays that do not vary along the last axis, is computed outside of the inner loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from irc.native.elements import load, load_one, memory_type, store
+from irc.native.lanes import AnyDType, Emitter, Lanes
+from irc.native.target import Target
+
+BYTE, INT = ir.IntType(8), ir.IntType(64)
+POINTER, VOID = ir.PointerType(), ir.VoidType()
+
+
+def number(value: int) -> Any:
+    """A constant of 64 bits."""
+    return ir.Constant(INT, value)
+
+
+class Step(Enum):
+    """How far one element of an array lies from the next along the last axis."""
+
+    NONE = "all are one"
+    DENSE = "side by side"
+    APART = "at a distance that the call knows"
+
+
+class Access(NamedTuple):
+    """An array of a loop.
+
+    Attributes:
+        dtype: its element type.
+        step: along the last axis.
+    """
+
+    dtype: AnyDType
+    step: Step
+
+
+class Space(NamedTuple):
+    """The elements that a loop visits, with as few axes as their arrays allow.
+
+    Attributes:
+        sizes: of the axes, at least one.
+        strides: for each array, in bytes; 0 along axes that it is broadcast along.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+    @property
+    def layout(self) -> list[int]:
+        """What the loop function reads: sizes, then strides array by array."""
+        return [*self.sizes, *(n for each in self.strides for n in each)]
+
+    def accesses(self, dtypes: Sequence[AnyDType]) -> tuple[Access, ...]:
+        """How arrays of these element types are read and written."""
+        found: list[Access] = []
+        for dtype, strides in zip(dtypes, self.strides, strict=True):
+            last = strides[-1]
+            step = Step.NONE if last == 0 else Step.DENSE if last == dtype.itemsize else Step.APART
+            found.append(Access(dtype, step))
+        return tuple(found)
+
+
+def space_of(shape: Sequence[int], arrays: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Space:
+    """The space of a result of ``shape`` for arrays with these shapes and strides, which broadcast to it."""
+    rank = len(shape)
+    strides: list[list[int]] = []
+    for sizes, steps in arrays:
+        missing = rank - len(sizes)
+        strides.append([0] * missing + [0 if size == 1 else step for size, step in zip(sizes, steps)])
+    kept: list[int] = []
+    found: list[list[int]] = [[] for _ in arrays]
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        if kept and all(each[-1] == own[axis] * size for each, own in zip(found, strides)):
+            kept[-1] *= size  # one axis with the one before
+            for each, own in zip(found, strides):
+                each[-1] = own[axis]
+            continue
+        kept.append(size)
+        for each, own in zip(found, strides):
+            each.append(own[axis])
+    if not kept:
+        return Space((1,), tuple((0,) for _ in arrays))
+    return Space(tuple(kept), tuple(map(tuple, found)))
+
+
+@contextmanager
+def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
+    """Emit what follows once, to be run for each number from ``start`` up to ``stop``."""
+    before = builder.block
+    head, body, after = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(INT)
+    index.add_incoming(start, before)
+    builder.cbranch(builder.icmp_signed("<", index, stop), body, after)
+    builder.position_at_end(body)
+    yield index
+    index.add_incoming(builder.add(index, number(step)), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
+def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[Any, Any]:
+    """A new module's function, and a builder in it."""
+    made = ir.Function(ir.Module(), ir.FunctionType(result, arguments), name)
+    return made, ir.IRBuilder(made.append_basic_block())
+
+
+def gather_text(size: int) -> str:
+    """The module of ``irc.gather{size}(ptr to, ptr from, i64 stride, i64 count)``, which copies elements together."""
+    made, builder = function(f"irc.gather{size}", [POINTER, POINTER, INT, INT])
+    target, source, stride, count = made.args
+    kind = ir.IntType(8 * size)
+    with loop(builder, number(0), count) as i:
+        element = builder.load(offset(builder, source, builder.mul(i, stride)), typ=kind, align=1)
+        builder.store(element, offset(builder, target, builder.mul(i, number(size))), align=1)
+    builder.ret_void()
+    return str(made.module)
+
+
+def offset(builder: Any, pointer: Any, distance: Any) -> Any:
+    """``pointer``, moved by so many bytes."""
+    return builder.gep(pointer, [distance], source_etype=BYTE)
+
+
+class Body:
+    """What is computed of elements. Subclasses emit it."""
+
+    def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
+        """Emit what depends on operands that do not vary alone: those are not None."""
+
+    def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
+        """Emit the results of these operands."""
+        raise NotImplementedError
+
+
+def emit(name: str, body: Body, accesses: Sequence[Access], results: int, depth: int, target: Target) -> tuple[Any, Emitter]:
+    """The function ``name`` that computes ``body`` over a `Space` of ``depth`` axes, and its emitter.
+
+    Args:
+        accesses: of the operands, then of the ``results``, which are `Step.DENSE`.
+    """
+    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    arrays, layout, begin, end = made.args
+    count = target.lanes(max(access.dtype.itemsize for access in accesses))
+    emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
+    return _Loops(made, builder, emitter, body, accesses, results, depth).emit(arrays, layout, begin, end), emitter
+
+
+class _Loops:
+    def __init__(
+        self, made: Any, builder: Any, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int, depth: int
+    ) -> None:
+        self._made, self._builder, self._emitter, self._body = made, builder, emitter, body
+        self._accesses, self._results, self._depth = accesses, results, depth
+
+    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> Any:
+        builder, depth = self._builder, self._depth
+        starts = [self._at(arrays, i, POINTER) for i in range(len(self._accesses))]
+        sizes = [self._at(layout, i, INT) for i in range(depth)]
+        strides = [
+            [self._at(layout, depth * (i + 1) + axis, INT) for axis in range(depth)] for i in range(len(self._accesses))
+        ]
+        buffers = [self._buffer(access) for access in self._accesses]
+        self._level(0, starts, begin, end, sizes, strides, buffers)
+        builder.ret_void()
+        return self._made
+
+    def _at(self, table: Any, index: int, kind: Any) -> Any:
+        return self._builder.load(offset(self._builder, table, number(8 * index)), typ=kind, align=8)
+
+    def _buffer(self, access: Access) -> Any:
+        if access.step is Step.NONE:
+            return None
+        kind = ir.VectorType(memory_type(access.dtype), self._emitter.count)
+        buffer = self._builder.alloca(kind)
+        self._builder.store(ir.Constant(kind, None), buffer, align=access.dtype.itemsize)
+        return buffer
+
+    def _level(self, axis: int, at: list[Any], begin: Any, end: Any, sizes: Any, strides: Any, buffers: Any) -> None:
+        builder = self._builder
+        if axis == self._depth - 1:
+            self._row(at, begin, end, [each[-1] for each in strides], buffers)
+            return
+        with loop(builder, begin, end) as i:
+            inner = [offset(builder, start, builder.mul(i, each[axis])) for start, each in zip(at, strides)]
+            self._level(axis + 1, inner, number(0), sizes[axis + 1], sizes, strides, buffers)
+
+    def _row(self, at: list[Any], begin: Any, end: Any, strides: list[Any], buffers: list[Any]) -> None:
+        builder, emitter, accesses = self._builder, self._emitter, self._accesses
+        fixed = [
+            load_one(emitter, start, access.dtype) if access.step is Step.NONE else None
+            for start, access in zip(at, accesses)
+        ]
+        operands = len(accesses) - self._results
+        self._body.before(emitter, fixed[:operands])
+        with loop(builder, begin, end, emitter.count) as i:
+            left = builder.sub(end, i)
+            is_whole = builder.icmp_signed(">=", left, number(emitter.count))
+            whole, rest, body = (builder.append_basic_block() for _ in range(3))
+            places = [offset(builder, start, builder.mul(i, stride)) for start, stride in zip(at, strides)]
+            builder.cbranch(is_whole, whole, rest)
+            builder.position_at_end(whole)
+            builder.branch(body)
+            builder.position_at_end(rest)
+            for k, access in enumerate(accesses[:operands]):
+                if access.step is Step.DENSE:
+                    self._copy(access.dtype, buffers[k], places[k], None, left)
+            rest = builder.block
+            builder.branch(body)
+            builder.position_at_end(body)
+            n = builder.phi(INT)
+            n.add_incoming(number(emitter.count), whole)
+            n.add_incoming(left, rest)
+            chosen: list[Any] = []
+            for k, access in enumerate(accesses):
+                if access.step is not Step.DENSE:
+                    chosen.append(buffers[k])
+                    continue
+                pointer = builder.phi(POINTER)
+                pointer.add_incoming(places[k], whole)
+                pointer.add_incoming(buffers[k], rest)
+                chosen.append(pointer)
+            for k, access in enumerate(accesses):
+                if access.step is Step.APART:
+                    self._copy(access.dtype, buffers[k], places[k], strides[k], n)
+            taken = [
+                value or load(emitter, pointer, access.dtype)
+                for value, pointer, access in zip(fixed[:operands], chosen, accesses)
+            ]
+            for made, pointer, access in zip(
+                self._body.compute(emitter, taken), chosen[operands:], accesses[operands:], strict=True
+            ):
+                store(made, pointer, access.dtype)
+            with builder.if_then(builder.not_(is_whole)):
+                for k in range(operands, len(accesses)):
+                    self._copy(accesses[k].dtype, places[k], buffers[k], None, left)
+
+    def _copy(self, dtype: AnyDType, to: Any, source: Any, stride: Any, count: Any) -> None:
+        size = dtype.itemsize
+        gather = self._emitter.library(f"irc.gather{size}", VOID, [POINTER, POINTER, INT, INT], lambda: (gather_text(size), {}))
+        self._builder.call(gather, [to, source, stride or number(size), count])
+
+
+def c_strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """The strides of an array of ``shape`` in C order."""
+    found: list[int] = []
+    step = dtype.itemsize
+    for size in reversed(shape):
+        found.append(step)
+        step *= size
+    return tuple(reversed(found))

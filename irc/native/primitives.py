@@ -1,0 +1,257 @@
+"""What is emitted for each primitive of `irc.ops.algebra`, with NumPy's definitions where C has none.
+
+Mathematical functions are in `irc.native.functions`; they are called, not emitted in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from irc.native.lanes import BOOL, DOUBLE, INT32, INT64, AnyDType, Lanes, select, to_float, to_integer
+
+Emit = Callable[..., Lanes]
+
+UINT64 = np.dtype(np.uint64)
+
+
+def _divide(x: Lanes, y: Lanes) -> Lanes:
+    if x.is_float:
+        return x / y
+    return _integer(x, y, "div")
+
+
+def _integer(x: Lanes, y: Lanes, name: str) -> Lanes:
+    """Quotient rounded towards zero, or its remainder; 0 if the divisor is 0. The least number / -1 is itself."""
+    builder = x.emitter.builder
+    is_zero = y.equals(0)
+    divisor = select(is_zero, 1, y)
+    if not x.is_signed:
+        method = builder.udiv if name == "div" else builder.urem
+        return select(is_zero, 0, x.made(method(x.value, divisor.value)))
+    is_minus_one = y.equals(-1)  # hardware traps for the least number
+    divisor = select(is_minus_one, 1, divisor)
+    method = builder.sdiv if name == "div" else builder.srem
+    found = x.made(method(x.value, divisor.value))
+    found = select(is_minus_one, -x if name == "div" else x.constant(0), found)
+    return select(is_zero, 0, found)
+
+
+def _truncated_remainder(x: Lanes, y: Lanes) -> Lanes:
+    if x.is_float:
+        return x.made(x.emitter.builder.frem(x.value, y.value))
+    return _integer(x, y, "rem")
+
+
+def _remainder(x: Lanes, y: Lanes) -> Lanes:
+    rest = _truncated_remainder(x, y)
+    if not x.is_float and not x.is_signed:
+        return rest
+    differ = (rest < 0) ^ (y < 0)
+    moved = select(rest.differs(0) & differ, rest + y, rest)
+    if not x.is_float:
+        return select(y.equals(0), 0, moved)
+    return select(rest.equals(0), x.emitter.intrinsic("copysign", x.constant(0), y), moved)
+
+
+def _floor_divide(x: Lanes, y: Lanes) -> Lanes:
+    if not x.is_float:
+        quotient = _integer(x, y, "div")
+        if not x.is_signed:
+            return quotient
+        rest = x - quotient * y
+        is_below = rest.differs(0) & ((rest < 0) ^ (y < 0)) & y.differs(0)
+        return select(is_below, quotient - 1, quotient)
+    # As NumPy: of the exact remainder, rounded to the whole number that it makes.
+    rest = _truncated_remainder(x, y)
+    quotient = (x - rest) / y
+    quotient = select(rest.differs(0) & ((rest < 0) ^ (y < 0)), quotient - 1, quotient)
+    floor = x.emitter.intrinsic("floor", quotient)
+    whole = select(quotient - floor > 0.5, floor + 1, floor)
+    ratio = x / y
+    found = select(quotient.differs(0), whole, x.emitter.intrinsic("copysign", x.constant(0), ratio))
+    return select(y.equals(0), ratio, select(rest.is_nan(), rest, found))
+
+
+def _absolute(x: Lanes) -> Lanes:
+    if x.is_float:
+        return x.emitter.intrinsic("fabs", x)
+    return select(x < 0, -x, x) if x.is_signed else x
+
+
+def _sign(x: Lanes) -> Lanes:
+    if not x.is_float and not x.is_signed:
+        return select(x.equals(0), 0, x.constant(1))
+    return select(x > 0, 1, select(x < 0, -1, x))
+
+
+def _is_surely_number(x: Lanes) -> bool:
+    return not x.is_float or x.is_constant
+
+
+def _maximum(x: Lanes, y: Lanes) -> Lanes:
+    found = select(x > y, x, y)  # y if one is NaN
+    return found if _is_surely_number(x) else select(x.is_nan(), x, found)
+
+
+def _minimum(x: Lanes, y: Lanes) -> Lanes:
+    found = select(x < y, x, y)
+    return found if _is_surely_number(x) else select(x.is_nan(), x, found)
+
+
+def _at_least(x: Lanes, y: Lanes) -> Lanes:
+    found = select(x < y, y, x)  # x if one is NaN
+    return found if _is_surely_number(y) else select(y.is_nan(), y, found)
+
+
+def _at_most(x: Lanes, y: Lanes) -> Lanes:
+    found = select(x > y, y, x)
+    return found if _is_surely_number(y) else select(y.is_nan(), y, found)
+
+
+def _fmax(x: Lanes, y: Lanes) -> Lanes:
+    found = select(y > x, y, x)
+    return select(x.is_nan(), y, found) if x.is_float else found
+
+
+def _fmin(x: Lanes, y: Lanes) -> Lanes:
+    found = select(y < x, y, x)
+    return select(x.is_nan(), y, found) if x.is_float else found
+
+
+def _logical(x: Lanes, y: Lanes, combine: Emit) -> Lanes:
+    return combine(_truth(x), _truth(y))
+
+
+def _truth(x: Lanes) -> Lanes:
+    return x if x.dtype == BOOL else x.differs(0)
+
+
+def _count_fits(x: Lanes, count: Lanes) -> Lanes:
+    unsigned = count.bitcast(np.dtype(f"u{count.dtype.itemsize}"))
+    return unsigned < x.bits
+
+
+def _shift_left(x: Lanes, count: Lanes) -> Lanes:
+    fits = _count_fits(x, count)
+    return select(fits, x << select(fits, count, 0), 0)
+
+
+def _shift_right(x: Lanes, count: Lanes) -> Lanes:
+    fits = _count_fits(x, count)
+    return select(fits, x >> select(fits, count, 0), x >> (x.bits - 1) if x.is_signed else x.constant(0))
+
+
+def _signbit(x: Lanes) -> Lanes:
+    return x.bits_as_integers() < 0 if x.is_float else x < 0
+
+
+def _is_infinite(x: Lanes) -> Lanes:
+    if not x.is_float:
+        return x.differs(x)
+    return _absolute(x).equals(np.inf)
+
+
+def _is_finite(x: Lanes) -> Lanes:
+    return _absolute(x) < np.inf if x.is_float else x.equals(x)
+
+
+def _is_nan(x: Lanes) -> Lanes:
+    return x.is_nan() if x.is_float else x.differs(x)
+
+
+def _negative(x: Lanes) -> Lanes:
+    return -x
+
+
+def _nextafter(x: Lanes, y: Lanes) -> Lanes:
+    bits = x.bits_as_integers()
+    step = select((x < y) ^ (bits < 0), bits.constant(1), -1)
+    least = (y.bits_as_integers() & bits.constant(-1 << (x.bits - 1))) | 1
+    found = select(x.equals(0), least, bits + step).bitcast(x.dtype)
+    return select(x.is_nan() | y.is_nan(), x + y, select(x.equals(y), y, found))
+
+
+def _whole(name: str) -> Emit:
+    """Rounding to whole numbers, which integers are."""
+    return lambda x: x.emitter.intrinsic(name, x) if x.is_float else x
+
+
+def cast(x: Lanes, dtype: AnyDType) -> Lanes:
+    """``x`` converted as NumPy does on x86, also where it is out of the range of an integer type."""
+    if dtype == BOOL:
+        return _truth(x)
+    if dtype.kind == "f":
+        return to_float(x, dtype)
+    if not x.is_float:
+        return to_integer(x, dtype)
+    if dtype.itemsize < 4:
+        return to_integer(_to_signed(x, INT32), dtype)
+    if dtype == UINT64:
+        half = 2.0**63
+        above = _to_signed(x - half, INT64) ^ np.iinfo(np.int64).min
+        return select(x < half, _to_signed(x, INT64), above).bitcast(dtype)
+    return to_integer(_to_signed(x, INT32 if dtype == INT32 else INT64), dtype)
+
+
+def _to_signed(x: Lanes, dtype: AnyDType) -> Lanes:
+    """Truncated; the least number for what is out of range, and for NaN."""
+    limit = 2.0 ** (8 * dtype.itemsize - 1)
+    # float32 has no number between -limit - 1 and -limit, float64 has: they are truncated to -limit.
+    least = -limit if x.dtype != DOUBLE or dtype == INT64 else -limit - 1
+    fits = (x < limit) & (x >= least if least == -limit else x > least)
+    builder = x.emitter.builder
+    inside = select(fits, x, 0)
+    found = x.made(builder.fptosi(inside.value, x.emitter.vector(dtype)), dtype)
+    return select(fits, found, np.iinfo(dtype).min)
+
+
+PRIMITIVES: dict[str, Emit] = {
+    "add": lambda x, y: x | y if x.dtype == BOOL else x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x & y if x.dtype == BOOL else x * y,
+    "divide": _divide,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "truncated_remainder": _truncated_remainder,
+    "negative": _negative,
+    "absolute": _absolute,
+    "sign": _sign,
+    "reciprocal": lambda x: _divide(x.constant(1), x),
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "fmax": _fmax,
+    "fmin": _fmin,
+    "at_least": _at_least,
+    "at_most": _at_most,
+    "equal": lambda x, y: x.equals(y),
+    "not_equal": lambda x, y: x.differs(y),
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "is_nan": _is_nan,
+    "is_infinite": _is_infinite,
+    "is_finite": _is_finite,
+    "logical_and": lambda x, y: _logical(x, y, Lanes.__and__),
+    "logical_or": lambda x, y: _logical(x, y, Lanes.__or__),
+    "logical_xor": lambda x, y: _logical(x, y, Lanes.__xor__),
+    "logical_not": lambda x: ~_truth(x),
+    "select": lambda condition, x, y: select(_truth(condition), x, y),
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "bitwise_not": lambda x: ~x,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "trunc": _whole("trunc"),
+    "rint": _whole("rint"),
+    "signbit": _signbit,
+    "nextafter": _nextafter,
+    "copysign": lambda x, y: x.emitter.intrinsic("copysign", x, y),
+    "sqrt": lambda x: x.emitter.intrinsic("sqrt", x),
+}
+"""By the primitive's name."""
