@@ -1,6 +1,6 @@
-"""The backend ``native``: fusion groups as machine code.
+"""The backend ``native``: fusion groups, and operators that NumPy computes slowly, as machine code.
 
-This module imports neither llvmlite nor what emits code before a group is compiled: importing them takes as long as
+This module imports neither llvmlite nor what emits code before something is compiled: importing them takes as long as
 many models run.
 """
 
@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from irc import ops
+from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ops.algebra import SINGLE, Apply, walk
 from irc.runtime.backends import ArrayType, Backend, Declined
+from irc.runtime.kernels.registry import takes_out
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Graph
+    from irc.ir import Graph, Node
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.values import Array
+
+MOST_KINDS = 64
+"""Kinds of operands that one operator keeps kernels for."""
 
 
 @cache
@@ -33,13 +42,21 @@ def unavailable() -> str:
     return ""
 
 
+class Compiler(Protocol):
+    """Compiles a run of operators, for operands of any types."""
+
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        ...
+
+
 class Native(Backend):
-    """Compiles groups with llvmlite."""
+    """Compiles groups and single operators with llvmlite."""
 
     name: ClassVar[str] = "native"
 
     def __init__(self) -> None:
-        self._groups: dict[Graph, Any] = {}
+        self._groups: dict[Graph, Compiler] = {}
 
     def refuses(self, group: Graph) -> Declined | None:
         reason = unavailable()
@@ -61,3 +78,50 @@ class Native(Backend):
             return found.kernel(operands)
         except Unsupported as error:
             return Declined(str(error))
+
+    def bind(self, node: Node, kernel: Kernel) -> Kernel:
+        if unavailable() or not takes_out(kernel) or not _is_slow_on_numpy(node):
+            return kernel
+        return _bound(node, kernel)
+
+
+def _is_slow_on_numpy(node: Node) -> bool:
+    """Whether ``node`` is a pointwise operator that is more than one cheap ufunc."""
+    record = ops.find(node.kind, node.version) if node.kind.startswith("onnx::") else None
+    if record is None or node.kind in ("onnx::Cast", "onnx::Clip", "onnx::Pow") or not record.broadcasts:
+        return False
+    applied = [x for x in walk(record.expression([SINGLE] * len(node.inputs), node.attributes)) if isinstance(x, Apply)]
+    return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
+
+
+def _bound(node: Node, kernel: Kernel) -> Kernel:
+    """Runs ``node`` natively for operands that there is code for, else by ``kernel``."""
+    kernels: dict[Any, Kernel | None] = {}
+    compiler: Compiler | None = None
+
+    def compiled(kind: Any) -> Kernel | None:
+        nonlocal compiler, kernels
+        from irc.native.groups import Unsupported
+        from irc.native.kernels import Pointwise
+
+        if compiler is None:
+            compiler = Pointwise([node], [x for x in node.inputs if not is_none(x)], list(node.outputs))
+        try:
+            found = None if None in kind else compiler.kernel([ArrayType(*each) for each in kind])
+        except Unsupported:
+            found = None
+        kept = kernels if len(kernels) < MOST_KINDS else {}
+        kernels = {**kept, kind: found}  # replaced as a whole: another thread may look at it
+        return found
+
+    def run(*operands: Any, out: Array | None = None) -> Any:
+        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+        try:
+            found = kernels[kind]
+        except KeyError:
+            found = compiled(kind)
+        if found is None or (out is not None and not out.flags.c_contiguous):
+            return kernel(*operands, out=out)
+        return found(*operands, out=out)
+
+    return run

@@ -17,6 +17,8 @@ Invariants that a backend keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,8 +38,8 @@ NUMPY = "numpy"
 AUTO = "auto"
 """The fastest backend that is installed."""
 
-PREFERRED: tuple[str, ...] = ()
-"""The backends that `AUTO` stands for, the first that is installed, else `NUMPY`."""
+OWN = {"native": ("irc.native.backend", "Native", "llvmlite")}
+"""irc's own backends: name -> module, class, and the package that it needs. The first that is there is `AUTO`."""
 
 
 class ArrayType(NamedTuple):
@@ -94,6 +96,14 @@ class Backend:
         """
         return Declined(f"the backend {self.name} compiles no groups")
 
+    def bind(self, node: Node, kernel: Kernel) -> Kernel:
+        """What runs ``node``: ``kernel``, which is the interpreter's, or one that is quicker, and may call that.
+
+        Asked once for each operator of a model that is no group, when its graph is lowered. The kernel has to do for
+        operands of all types, and takes ``out=`` if ``kernel`` does.
+        """
+        return kernel
+
     def compile_steps(self, steps: Sequence[PlannedStep]) -> Callable[[Frame], None] | Declined:
         """A function of the frame that does what consecutive ``steps`` do.
 
@@ -113,12 +123,15 @@ def find_backend(name: str | Backend) -> Backend | None:
         return name
     if name == NUMPY:
         return None
-    found = {offer.name: offer for offer in offers(BACKENDS)}
     if name == AUTO:
-        name = next((preferred for preferred in PREFERRED if preferred in found), NUMPY)
-        return None if name == NUMPY else find_backend(name)
+        name = next((own for own, (_, _, needed) in OWN.items() if find_spec(needed) is not None), NUMPY)
+        return find_backend(name)
+    if name in OWN:
+        module, own, _ = OWN[name]
+        return getattr(import_module(module), own)()
+    found = {offer.name: offer for offer in offers(BACKENDS)}
     if name not in found:
-        known = [AUTO, NUMPY, *found]
+        known = [AUTO, NUMPY, *OWN, *found]
         hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
         raise Error("IRC327", f"no backend is called {name!r}; {hint}")
     what = f"the backend {name!r}"

@@ -90,6 +90,8 @@ class Bound:
                     if node in self._deferred
                     else self.prepared.kernel(node, bind(node))
                 )
+                if self.backend is not None and node not in self._deferred:
+                    self._kernels[node] = self.backend.bind(node, self._kernels[node])
                 if self.typed:
                     self._kernels[node] = with_types(node, self._kernels[node])
             except Error as error:
