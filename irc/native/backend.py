@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
+
+COMPILERS: dict[str, str] = {}
+"""Kind -> ``module:class`` in irc.native of the `Compiler` of one operator, which is made of the node. Kinds that are
+not here are compiled as groups of one, if they are pointwise."""
 
 MOST_KINDS = 64
 """Kinds of operands that one operator keeps kernels for."""
@@ -45,8 +50,12 @@ def unavailable() -> str:
 class Compiler(Protocol):
     """Compiles a run of operators, for operands of any types."""
 
-    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
+        """The kernel for operands of these types, None for those that are absent.
+
+        It takes ``out=``, an array in C order, if the interpreter's kernel does. Operands that are neither arrays nor
+        absent are never asked about. Raises `irc.native.groups.Unsupported`.
+        """
         ...
 
 
@@ -80,9 +89,25 @@ class Native(Backend):
             return Declined(str(error))
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
-        if unavailable() or not takes_out(kernel) or not _is_slow_on_numpy(node):
+        if unavailable():
             return kernel
-        return _bound(node, kernel)
+        if node.kind in COMPILERS:
+            return _bound(node, kernel, lambda: _compiler(node))
+        if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
+            return _bound(node, kernel, lambda: _pointwise(node))
+        return kernel
+
+
+def _compiler(node: Node) -> Compiler:
+    """What compiles ``node``, of a kind in `COMPILERS`."""
+    module, _, name = COMPILERS[node.kind].partition(":")
+    return getattr(import_module(f"irc.native.{module}"), name)(node)  # type: ignore[no-any-return]
+
+
+def _pointwise(node: Node) -> Compiler:
+    from irc.native.kernels import Pointwise
+
+    return Pointwise([node], list(node.inputs), list(node.outputs))
 
 
 def _is_slow_on_numpy(node: Node) -> bool:
@@ -94,7 +119,7 @@ def _is_slow_on_numpy(node: Node) -> bool:
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
 
 
-def _bound(node: Node, kernel: Kernel) -> Kernel:
+def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
     """Runs ``node`` natively for operands that there is code for, else by ``kernel``."""
     kernels: dict[Any, Kernel | None] = {}
     compiler: Compiler | None = None
@@ -102,26 +127,30 @@ def _bound(node: Node, kernel: Kernel) -> Kernel:
     def compiled(kind: Any) -> Kernel | None:
         nonlocal compiler, kernels
         from irc.native.groups import Unsupported
-        from irc.native.kernels import Pointwise
 
-        if compiler is None:
-            compiler = Pointwise([node], [x for x in node.inputs if not is_none(x)], list(node.outputs))
-        try:
-            found = None if None in kind else compiler.kernel([ArrayType(*each) for each in kind])
-        except Unsupported:
-            found = None
+        found = None
+        if False not in kind:
+            try:
+                compiler = compiler or make()
+                found = compiler.kernel([None if each is None else ArrayType(*each) for each in kind])
+            except Unsupported:
+                pass
         kept = kernels if len(kernels) < MOST_KINDS else {}
         kernels = {**kept, kind: found}  # replaced as a whole: another thread may look at it
         return found
 
-    def run(*operands: Any, out: Array | None = None) -> Any:
-        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+    def chosen(operands: Sequence[Any]) -> Kernel:
+        kind = tuple([(x.dtype, x.shape) if is_array(x) else x is None and None for x in operands])
         try:
-            found = kernels[kind]
+            return kernels[kind] or kernel
         except KeyError:
-            found = compiled(kind)
-        if found is None or (out is not None and not out.flags.c_contiguous):
-            return kernel(*operands, out=out)
-        return found(*operands, out=out)
+            return compiled(kind) or kernel
 
-    return run
+    def run(*operands: Any) -> Any:
+        return chosen(operands)(*operands)
+
+    def run_into(*operands: Any, out: Array | None = None) -> Any:
+        use = kernel if out is not None and not out.flags.c_contiguous else chosen(operands)
+        return use(*operands, out=out)
+
+    return run_into if takes_out(kernel) else run

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.native.calls import call_of
-from irc.native.groups import GroupBody, Program, read
+from irc.native.groups import GroupBody, Program, Unsupported, read
 from irc.native.jit import Code, process_jit
 from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
 from irc.native.target import current
@@ -56,14 +56,17 @@ class Pointwise:
         self._codes: dict[Any, Code] = {}
         self._lock = Lock()
 
-    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
-        dtypes = tuple(operand.dtype for operand in operands)
+        given = [operand for operand in operands if operand is not None]
+        if len(given) != len(self._inputs):
+            raise Unsupported("an operand is absent")
+        dtypes = tuple(operand.dtype for operand in given)
         with self._lock:
             program = self._programs.get(dtypes)
             if program is None:
                 program = self._programs[dtypes] = read(self._nodes, dict(zip(self._inputs, dtypes)))
-        shapes = program.shapes([operand.shape for operand in operands])
+        shapes = program.shapes([operand.shape for operand in given])
         by_shape: dict[Shape, list[Value]] = {}
         for value in self._outputs:
             by_shape.setdefault(shapes[value], []).append(value)
