@@ -73,9 +73,8 @@ _new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
 
 @cache
 def _definition() -> _Definition:
-    jit = process_jit()
-    jit.library("irc.call", lambda: (_text(), {}))
-    return _Definition(b"call", jit.address("irc.call"), _METH_FASTCALL, None)
+    address = process_jit().library("irc.call", lambda: (_text(), {}))
+    return _Definition(b"call", address, _METH_FASTCALL, None)
 
 
 def _text() -> str:

@@ -52,6 +52,7 @@ class Operation(NamedTuple):
         dtype: the result's element type.
         is_shaped_like_first: whether the other operands have one element, whatever their rank.
         is_of_one_shape: whether attributes say how operands of several shapes are aligned.
+        key: a text that tells apart what is computed.
     """
 
     result: Value
@@ -61,6 +62,7 @@ class Operation(NamedTuple):
     dtype: AnyDType
     is_shaped_like_first: bool
     is_of_one_shape: bool
+    key: str
 
 
 class Program(NamedTuple):
@@ -156,7 +158,8 @@ def _add(program: Program, node: Node) -> None:
     expressions, compound, dtype = _semantics(program, record, node, operands, dtypes)
     _check(dtype)
     like_first = node.kind in _SCALAR_OPERANDS
-    made = Operation(node.output, operands, expressions, compound, dtype, like_first, not record.broadcasts)
+    key = f"{compound or ' '.join(map(_key, expressions))}:{dtype.name}"
+    made = Operation(node.output, operands, expressions, compound, dtype, like_first, not record.broadcasts, key)
     program.operations.append(made)
     program.dtypes[node.output] = dtype
 
@@ -219,6 +222,19 @@ _SIMPLE_POWERS: dict[Any, Callable[..., Expression]] = {
 }
 
 
+def _key(expression: Expression) -> str:
+    """A text that tells ``expression`` apart, as long as it has nodes."""
+    numbers: dict[int, int] = {}
+    parts: list[str] = []
+    for node in walk(expression):
+        numbers[id(node)] = len(numbers)
+        if isinstance(node, Apply):
+            parts.append(f"{node.primitive.name}({','.join(str(numbers[id(x)]) for x in node.arguments)}){node.dtype.str}")
+        else:
+            parts.append(f"{node!r}{node.dtype.str}")
+    return ";".join(parts)
+
+
 def check_expression(expression: Expression) -> None:
     """Raise `Unsupported` if a primitive has no code."""
     for node in walk(expression):
@@ -245,6 +261,19 @@ class GroupBody(Body):
         self.inputs = [value for value in program.inputs if value in used]
         self._known: dict[Value, Lanes] = {}
         self.cost = 0.05 + sum(map(_cost, self._operations))
+        self.key = self._described()
+
+    def _described(self) -> str:
+        """A text that tells apart what is computed."""
+        program = self._program
+        names = {value: f"x{i}" for i, value in enumerate(self.inputs)}
+        names.update((operation.result, f"t{i}") for i, operation in enumerate(self._operations))
+        names.update((value, f"{number!r}{program.dtypes[value].name}") for value, number in program.numbers.items())
+        lines = [
+            f"{names[x.result]}={x.key}[{','.join('' if v is None else names[v] for v in x.operands)}]"
+            for x in self._operations
+        ]
+        return "\n".join((*lines, ",".join(names[value] for value in self._results)))
 
     def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
         known = {value: x for value, x in zip(self.inputs, fixed) if x is not None}

@@ -1,30 +1,38 @@
-"""From LLVM's text to functions in memory.
+"""From what is to be emitted to functions in memory.
 
 Invariants:
 
-- A module is compiled to object code, which the cache keeps, and linked into the process. `Code` holds what is linked:
-  when the last reference to it goes, so does the memory, so whoever calls an address keeps the `Code`.
-- Functions of the library (`library`) are modules of their own, compiled once, optimised, and never freed. Modules that
-  call them are compiled without LLVM's optimiser: they are emitted as they should be.
+- What a module's text is made of has a *key*, a text that tells it apart from all others: where object code for it is
+  at hand, in the process or in the cache, nothing is emitted. The cache's names also depend on the sources of what
+  emits, on LLVM's version and on the processor.
+- A module is compiled to object code and linked into the process. `Code` holds what is linked: when the last reference
+  to it goes, so does the memory, so whoever calls an address keeps the `Code`.
+- Functions of the library (`Make`) are modules of their own, compiled once, optimised, and never freed. Modules that
+  call them are not given to LLVM's optimiser: they are emitted as they should be.
 - All of LLVM is called with one lock held.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from threading import RLock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import llvmlite
 from llvmlite import binding as llvm
 
+import irc
 from irc.native import target
 from irc.native.cache import ObjectCache, default_folder
-from irc.native.lanes import Make
 
 LOCK = RLock()
+
+Make = Callable[[], tuple[str, Mapping[str, Any]]]
+"""Emits a module: its text, and the functions of the library that it calls, each with what emits that."""
 
 
 class Code:
@@ -44,6 +52,9 @@ class Jit:
 
     Args:
         cache: keeps object code.
+
+    Attributes:
+        compiled: how many modules were compiled, not found in the cache.
     """
 
     def __init__(self, cache: ObjectCache) -> None:
@@ -51,38 +62,53 @@ class Jit:
         self._compiler = llvm.create_lljit_compiler(self._target.machine(2))
         self._cache = cache
         self._library: dict[str, Code] = {}
-        self._count = 0
-        self._identity = "\0".join(
-            ("irc 1", llvmlite.__version__, str(llvm.llvm_version_info), self._target.cpu, self._target.features)
-        )
+        self._codes: WeakValueDictionary[str, Code] = WeakValueDictionary()
+        self._linked = 0
+        versions = llvmlite.__version__, str(llvm.llvm_version_info), _sources()
+        self._identity = "\0".join((*versions, self._target.cpu, self._target.features))
         self.compiled = 0
 
-    def load(self, text: str, name: str, needs: Mapping[str, Make], *, is_optimised: bool = False) -> Code:
-        """The function ``name`` of the module ``text``, which calls the functions ``needs`` of the library."""
+    def load(self, name: str, key: str, make: Make) -> Code:
+        """The function ``name`` of the module with this key, which ``make`` emits if need be."""
         with LOCK:
-            for needed, make in needs.items():
-                self.library(needed, make)
-            key = hashlib.sha256(f"{self._identity}\0{is_optimised}\0{text}".encode()).hexdigest()
-            code = self._cache.read(key)
-            if code is None:
-                code = self._compile(text, is_optimised)
-                self._cache.write(key, code)
-            self._count += 1
-            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
-            for needed in needs:
-                builder.import_symbol(needed, self._library[needed].address)
-            return Code(builder.link(self._compiler, f"irc{self._count}"), name)
+            found = self._codes.get(key)
+            if found is None:
+                found = self._codes[key] = self._load(name, key, make, is_optimised=False)
+            return found
 
-    def library(self, name: str, make: Make) -> None:
-        """Have the function ``name`` in the library; ``make`` gives its module, and what that needs."""
+    def library(self, name: str, make: Make) -> int:
+        """The address of a function of the library; its name is its key."""
         with LOCK:
             if name not in self._library:
-                text, needs = make()
-                self._library[name] = self.load(text, name, needs, is_optimised=True)
+                self._library[name] = self._load(name, name, make, is_optimised=True)
+            return self._library[name].address
 
-    def address(self, name: str) -> int:
-        """Of a function of the library."""
-        return self._library[name].address
+    def _load(self, name: str, key: str, make: Make, is_optimised: bool) -> Code:
+        entry = hashlib.sha256(f"{self._identity}\0{key}".encode()).hexdigest()
+        kept = self._cache.read(entry)
+        needs: list[str] = []
+        if kept is not None:
+            header, _, code = kept.partition(b"\n")
+            needs = header.decode().split()
+        if kept is None or not all(map(self._has, needs)):
+            text, made = make()
+            for needed, make_needed in made.items():
+                self.library(needed, make_needed)
+            needs, code = list(made), self._compile(text, is_optimised)
+            self._cache.write(entry, " ".join(needs).encode() + b"\n" + code)
+        self._linked += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
+        for needed in needs:
+            builder.import_symbol(needed, self._library[needed].address)
+        return Code(builder.link(self._compiler, f"irc{self._linked}"), name)
+
+    def _has(self, name: str) -> bool:
+        """Whether ``name`` is in the library, or gets there from the cache."""
+        try:
+            self.library(name, _absent)
+        except LookupError:
+            return False
+        return True
 
     def _compile(self, text: str, is_optimised: bool) -> bytes:
         self.compiled += 1
@@ -94,6 +120,17 @@ class Jit:
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
         return machine.emit_object(module)
+
+
+def _absent() -> tuple[str, Mapping[str, Any]]:
+    raise LookupError("it is not in the cache")
+
+
+def _sources() -> str:
+    """A hash of the sources that decide what is emitted."""
+    folder = Path(irc.__file__).parent
+    files = sorted(path for part in ("native", "ops") for path in (folder / part).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @cache

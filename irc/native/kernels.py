@@ -86,8 +86,10 @@ class Pointwise:
         with self._lock:
             found = self._codes.get(key)
             if found is None:
-                made, emitter = emit("irc.group", body, accesses, len(results), len(space.sizes), current())
-                found = self._codes[key] = process_jit().load(str(made.module), "irc.group", emitter.needs)
+                depth, name = len(space.sizes), "irc.group"
+                text = f"{body.key}\n{depth} {' '.join(f'{access.dtype.name}{access.step.name}' for access in accesses)}"
+                found = process_jit().load(name, text, lambda: emit(name, body, accesses, len(results), depth, current()))
+                self._codes[key] = found
             return found
 
 

@@ -20,9 +20,6 @@ import numpy as np
 from llvmlite import ir
 
 AnyDType = np.dtype[Any]
-Make = Callable[[], tuple[str, dict[str, Any]]]
-"""Gives a module's text, and what of the library that needs, with what gives that."""
-
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -56,12 +53,12 @@ class Emitter:
         has_f16c: whether it converts float16.
 
     Attributes:
-        needs: the functions of the library that were called.
+        needs: the functions of the library that were called, each with what emits it.
     """
 
     def __init__(self, builder: Any, count: int, has_fma: bool = True, has_f16c: bool = True) -> None:
         self.builder, self.count, self.has_fma, self.has_f16c = builder, count, has_fma, has_f16c
-        self.needs: dict[str, Make] = {}
+        self.needs: dict[str, Any] = {}
 
     @property
     def module(self) -> Any:
@@ -88,8 +85,8 @@ class Emitter:
         found = self.module.globals.get(name)
         return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
-    def library(self, name: str, result: Any, arguments: Sequence[Any], make: Make) -> Any:
-        """A function of the library (`irc.native.jit`), whose module ``make`` gives."""
+    def library(self, name: str, result: Any, arguments: Sequence[Any], make: Any) -> Any:
+        """A function of the library, whose module ``make`` emits (`irc.native.jit.Make`)."""
         self.needs[name] = make
         return self.declare(name, result, arguments)
 

@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, NamedTuple
@@ -154,8 +154,10 @@ class Body:
         raise NotImplementedError
 
 
-def emit(name: str, body: Body, accesses: Sequence[Access], results: int, depth: int, target: Target) -> tuple[Any, Emitter]:
-    """The function ``name`` that computes ``body`` over a `Space` of ``depth`` axes, and its emitter.
+def emit(
+    name: str, body: Body, accesses: Sequence[Access], results: int, depth: int, target: Target
+) -> tuple[str, Mapping[str, Any]]:
+    """The module of the function ``name`` that computes ``body`` over a `Space` of ``depth`` axes, and what it needs.
 
     Args:
         accesses: of the operands, then of the ``results``, which are `Step.DENSE`.
@@ -164,17 +166,18 @@ def emit(name: str, body: Body, accesses: Sequence[Access], results: int, depth:
     arrays, layout, begin, end = made.args
     count = target.lanes(max(access.dtype.itemsize for access in accesses))
     emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
-    return _Loops(made, builder, emitter, body, accesses, results, depth).emit(arrays, layout, begin, end), emitter
+    _Loops(builder, emitter, body, accesses, results, depth).emit(arrays, layout, begin, end)
+    return str(made.module), emitter.needs
 
 
 class _Loops:
     def __init__(
-        self, made: Any, builder: Any, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int, depth: int
+        self, builder: Any, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int, depth: int
     ) -> None:
-        self._made, self._builder, self._emitter, self._body = made, builder, emitter, body
+        self._builder, self._emitter, self._body = builder, emitter, body
         self._accesses, self._results, self._depth = accesses, results, depth
 
-    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> Any:
+    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> None:
         builder, depth = self._builder, self._depth
         starts = [self._at(arrays, i, POINTER) for i in range(len(self._accesses))]
         sizes = [self._at(layout, i, INT) for i in range(depth)]
@@ -184,7 +187,6 @@ class _Loops:
         buffers = [self._buffer(access) for access in self._accesses]
         self._level(0, starts, begin, end, sizes, strides, buffers)
         builder.ret_void()
-        return self._made
 
     def _at(self, table: Any, index: int, kind: Any) -> Any:
         return self._builder.load(offset(self._builder, table, number(8 * index)), typ=kind, align=8)
