@@ -26,8 +26,8 @@ import numpy as np
 from irc.native.jit import process_jit
 
 FIELDS = 6
-"""The code's address, the number of arrays, whether they have to be in C order, whether to release the lock, begin, end;
-the layout follows."""
+"""The code's address, the number of arrays, whether they have to be in C order, whether to release the lock, the begin
+and the end of the range. The layout follows."""
 
 _DATA, _FLAGS = 16, 64
 """Offsets in an array object: its data, its flags."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from irc.native.lanes import BOOL, SINGLE, AnyDType, Emitter, Lanes, register_type, select, to_integer
+from irc.native.llvm import ir
 
 UINT16, UINT32 = np.dtype(np.uint16), np.dtype(np.uint32)
 HALF = np.dtype(np.float16)
@@ -133,5 +133,3 @@ def _to_brain(x: Lanes) -> Lanes:
     nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     quiet = (bits >> 16) | 0x40
     return to_integer(select(x.is_nan(), quiet, nearest), UINT16)
-
-

@@ -21,7 +21,7 @@ from irc.ops.operator import Operator, trace
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Node, Value
 
 Shape = tuple[int, ...]
 
@@ -214,7 +214,7 @@ def _power(program: Program, semantics: Any, operands: Sequence[Value | None], w
     return _SIMPLE_POWERS.get(value, semantics) if value is not None else semantics
 
 
-_SIMPLE_POWERS: dict[Any, Callable[..., Expression]] = {
+_SIMPLE_POWERS: dict[Any, Callable[[Expression, Expression], Expression]] = {
     1.0: lambda x, y: multiply(x, 1),
     2.0: lambda x, y: x * x,
     3.0: lambda x, y: x * x * x,
@@ -229,7 +229,9 @@ def _key(expression: Expression) -> str:
     for node in walk(expression):
         numbers[id(node)] = len(numbers)
         if isinstance(node, Apply):
-            parts.append(f"{node.primitive.name}({','.join(str(numbers[id(x)]) for x in node.arguments)}){node.dtype.str}")
+            parts.append(
+                f"{node.primitive.name}({','.join(str(numbers[id(x)]) for x in node.arguments)}){node.dtype.str}"
+            )
         else:
             parts.append(f"{node!r}{node.dtype.str}")
     return ";".join(parts)
@@ -362,4 +364,3 @@ def call(emitter: Emitter, name: str, arguments: Sequence[Lanes]) -> Lanes:
 
     found = emitter.library(symbol, kind, [kind] * len(arguments), make)
     return Lanes(emitter, emitter.builder.call(found, [x.value for x in arguments]), dtype)
-

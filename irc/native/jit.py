@@ -22,12 +22,11 @@ from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
-import llvmlite
-from llvmlite import binding as llvm
-
 import irc
 from irc.native import target
 from irc.native.cache import ObjectCache, default_folder
+from irc.native.llvm import VERSION
+from irc.native.llvm import binding as llvm
 
 LOCK = RLock()
 
@@ -64,8 +63,7 @@ class Jit:
         self._library: dict[str, Code] = {}
         self._codes: WeakValueDictionary[str, Code] = WeakValueDictionary()
         self._linked = 0
-        versions = llvmlite.__version__, str(llvm.llvm_version_info), _sources()
-        self._identity = "\0".join((*versions, self._target.cpu, self._target.features))
+        self._identity = "\0".join((VERSION, _sources(), self._target.cpu, self._target.features))
         self.compiled = 0
 
     def load(self, name: str, key: str, make: Make) -> Code:
@@ -85,12 +83,8 @@ class Jit:
 
     def _load(self, name: str, key: str, make: Make, is_optimised: bool) -> Code:
         entry = hashlib.sha256(f"{self._identity}\0{key}".encode()).hexdigest()
-        kept = self._cache.read(entry)
-        needs: list[str] = []
-        if kept is not None:
-            header, _, code = kept.partition(b"\n")
-            needs = header.decode().split()
-        if kept is None or not all(map(self._has, needs)):
+        needs, code = self._kept(entry)
+        if not code:
             text, made = make()
             for needed, make_needed in made.items():
                 self.library(needed, make_needed)
@@ -101,6 +95,13 @@ class Jit:
         for needed in needs:
             builder.import_symbol(needed, self._library[needed].address)
         return Code(builder.link(self._compiler, f"irc{self._linked}"), name)
+
+    def _kept(self, entry: str) -> tuple[list[str], bytes]:
+        """What the cache has: the functions of the library that are called, and object code, empty if it has none."""
+        content = self._cache.read(entry) or b""
+        header, _, code = content.partition(b"\n")
+        needs = header.decode().split()
+        return needs, code if all(map(self._has, needs)) else b""
 
     def _has(self, name: str) -> bool:
         """Whether ``name`` is in the library, or gets there from the cache."""

@@ -87,8 +87,12 @@ class Pointwise:
             found = self._codes.get(key)
             if found is None:
                 depth, name = len(space.sizes), "irc.group"
-                text = f"{body.key}\n{depth} {' '.join(f'{access.dtype.name}{access.step.name}' for access in accesses)}"
-                found = process_jit().load(name, text, lambda: emit(name, body, accesses, len(results), depth, current()))
+                text = (
+                    f"{body.key}\n{depth} {' '.join(f'{access.dtype.name}{access.step.name}' for access in accesses)}"
+                )
+                found = process_jit().load(
+                    name, text, lambda: emit(name, body, accesses, len(results), depth, current())
+                )
                 self._codes[key] = found
             return found
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+
+from irc.native.llvm import ir
 
 AnyDType = np.dtype[Any]
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)

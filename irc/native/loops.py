@@ -11,16 +11,17 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from irc.native.elements import load, load_one, memory_type, store
 from irc.native.lanes import AnyDType, Emitter, Lanes
+from irc.native.llvm import ir
 from irc.native.target import Target
 
 BYTE, INT = ir.IntType(8), ir.IntType(64)
@@ -104,7 +105,7 @@ def space_of(shape: Sequence[int], arrays: Sequence[tuple[Sequence[int], Sequenc
 
 
 @contextmanager
-def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
+def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Generator[Any]:
     """Emit what follows once, to be run for each number from ``start`` up to ``stop``."""
     before = builder.block
     head, body, after = (builder.append_basic_block() for _ in range(3))
@@ -126,7 +127,7 @@ def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[A
     return made, ir.IRBuilder(made.append_basic_block())
 
 
-def gather_text(size: int) -> str:
+def gather(size: int) -> tuple[str, Mapping[str, Any]]:
     """The module of ``irc.gather{size}(ptr to, ptr from, i64 stride, i64 count)``, which copies elements together."""
     made, builder = function(f"irc.gather{size}", [POINTER, POINTER, INT, INT])
     target, source, stride, count = made.args
@@ -135,7 +136,7 @@ def gather_text(size: int) -> str:
         element = builder.load(offset(builder, source, builder.mul(i, stride)), typ=kind, align=1)
         builder.store(element, offset(builder, target, builder.mul(i, number(size))), align=1)
     builder.ret_void()
-    return str(made.module)
+    return str(made.module), {}
 
 
 def offset(builder: Any, pointer: Any, distance: Any) -> Any:
@@ -260,8 +261,9 @@ class _Loops:
 
     def _copy(self, dtype: AnyDType, to: Any, source: Any, stride: Any, count: Any) -> None:
         size = dtype.itemsize
-        gather = self._emitter.library(f"irc.gather{size}", VOID, [POINTER, POINTER, INT, INT], lambda: (gather_text(size), {}))
-        self._builder.call(gather, [to, source, stride or number(size), count])
+        arguments = [POINTER, POINTER, INT, INT]
+        copy = self._emitter.library(f"irc.gather{size}", VOID, arguments, partial(gather, size))
+        self._builder.call(copy, [to, source, stride or number(size), count])
 
 
 def c_strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:

@@ -11,8 +11,6 @@ import numpy as np
 
 from irc.native.lanes import BOOL, DOUBLE, INT32, INT64, AnyDType, Lanes, select, to_float, to_integer
 
-Emit = Callable[..., Lanes]
-
 UINT64 = np.dtype(np.uint64)
 
 
@@ -120,7 +118,7 @@ def _fmin(x: Lanes, y: Lanes) -> Lanes:
     return select(x.is_nan(), y, found) if x.is_float else found
 
 
-def _logical(x: Lanes, y: Lanes, combine: Emit) -> Lanes:
+def _logical(x: Lanes, y: Lanes, combine: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
     return combine(_truth(x), _truth(y))
 
 
@@ -173,7 +171,11 @@ def _nextafter(x: Lanes, y: Lanes) -> Lanes:
     return select(x.is_nan() | y.is_nan(), x + y, select(x.equals(y), y, found))
 
 
-def _whole(name: str) -> Emit:
+def _select(condition: Lanes, x: Lanes, y: Lanes) -> Lanes:
+    return select(_truth(condition), x, y)
+
+
+def _whole(name: str) -> Callable[[Lanes], Lanes]:
     """Rounding to whole numbers, which integers are."""
     return lambda x: x.emitter.intrinsic(name, x) if x.is_float else x
 
@@ -207,7 +209,25 @@ def _to_signed(x: Lanes, dtype: AnyDType) -> Lanes:
     return select(fits, found, np.iinfo(dtype).min)
 
 
-PRIMITIVES: dict[str, Emit] = {
+_OF_ONE: dict[str, Callable[[Lanes], Lanes]] = {
+    "negative": _negative,
+    "absolute": _absolute,
+    "sign": _sign,
+    "reciprocal": lambda x: _divide(x.constant(1), x),
+    "is_nan": _is_nan,
+    "is_infinite": _is_infinite,
+    "is_finite": _is_finite,
+    "logical_not": lambda x: ~_truth(x),
+    "bitwise_not": lambda x: ~x,
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "trunc": _whole("trunc"),
+    "rint": _whole("rint"),
+    "signbit": _signbit,
+    "sqrt": lambda x: x.emitter.intrinsic("sqrt", x),
+}
+
+_OF_TWO: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "add": lambda x, y: x | y if x.dtype == BOOL else x + y,
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x & y if x.dtype == BOOL else x * y,
@@ -215,10 +235,6 @@ PRIMITIVES: dict[str, Emit] = {
     "floor_divide": _floor_divide,
     "remainder": _remainder,
     "truncated_remainder": _truncated_remainder,
-    "negative": _negative,
-    "absolute": _absolute,
-    "sign": _sign,
-    "reciprocal": lambda x: _divide(x.constant(1), x),
     "maximum": _maximum,
     "minimum": _minimum,
     "fmax": _fmax,
@@ -231,27 +247,21 @@ PRIMITIVES: dict[str, Emit] = {
     "less_equal": lambda x, y: x <= y,
     "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y,
-    "is_nan": _is_nan,
-    "is_infinite": _is_infinite,
-    "is_finite": _is_finite,
     "logical_and": lambda x, y: _logical(x, y, Lanes.__and__),
     "logical_or": lambda x, y: _logical(x, y, Lanes.__or__),
     "logical_xor": lambda x, y: _logical(x, y, Lanes.__xor__),
-    "logical_not": lambda x: ~_truth(x),
-    "select": lambda condition, x, y: select(_truth(condition), x, y),
     "bitwise_and": lambda x, y: x & y,
     "bitwise_or": lambda x, y: x | y,
     "bitwise_xor": lambda x, y: x ^ y,
-    "bitwise_not": lambda x: ~x,
     "shift_left": _shift_left,
     "shift_right": _shift_right,
-    "floor": _whole("floor"),
-    "ceil": _whole("ceil"),
-    "trunc": _whole("trunc"),
-    "rint": _whole("rint"),
-    "signbit": _signbit,
     "nextafter": _nextafter,
     "copysign": lambda x, y: x.emitter.intrinsic("copysign", x, y),
-    "sqrt": lambda x: x.emitter.intrinsic("sqrt", x),
+}
+
+PRIMITIVES: dict[str, Callable[..., Lanes]] = {
+    **_OF_ONE,
+    **_OF_TWO,
+    "select": _select,
 }
 """By the primitive's name."""

@@ -10,7 +10,7 @@ import os
 from functools import cache
 from typing import Any, NamedTuple
 
-from llvmlite import binding as llvm
+from irc.native.llvm import binding as llvm
 
 CPU = "IRC_NATIVE_CPU"
 """The environment variable that names the processor."""
@@ -49,7 +49,9 @@ class Target(NamedTuple):
 def _machine(target: Target, opt: int) -> Any:
     triple = llvm.get_process_triple()
     found = llvm.Target.from_triple(triple)
-    return found.create_target_machine(cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small")
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small"
+    )
 
 
 @cache
