@@ -23,10 +23,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import irc
-from irc.native import target
 from irc.native.cache import ObjectCache, default_folder
 from irc.native.llvm import VERSION
 from irc.native.llvm import binding as llvm
+from irc.native.target import Target, current
 
 LOCK = RLock()
 
@@ -51,13 +51,14 @@ class Jit:
 
     Args:
         cache: keeps object code.
+        target: what it compiles for; None: the process's.
 
     Attributes:
         compiled: how many modules were compiled, not found in the cache.
     """
 
-    def __init__(self, cache: ObjectCache) -> None:
-        self._target = target.current()
+    def __init__(self, cache: ObjectCache, target: Target | None = None) -> None:
+        self._target = target or current()
         self._compiler = llvm.create_lljit_compiler(self._target.machine(2))
         self._cache = cache
         self._library: dict[str, Code] = {}

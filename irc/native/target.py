@@ -57,14 +57,18 @@ def _machine(target: Target, opt: int) -> Any:
 @cache
 def current() -> Target:
     """The target of this process."""
+    return named(os.environ.get(CPU, ""))
+
+
+@cache
+def named(cpu: str) -> Target:
+    """The processor that LLVM calls ``cpu``; empty: the machine's."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    cpu = os.environ.get(CPU, "")
     if cpu:
-        has: dict[str, bool] = {}
-        features = ""
         known = cpu.startswith("x86-64-v") and cpu[8:] in ("3", "4")
         has = {"avx": known, "fma": known, "f16c": known, "avx512f": cpu.endswith("v4")}
+        features = ""
     else:
         cpu, has = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
         features = ",".join(f"{'+' if has[name] else '-'}{name}" for name in sorted(has))
