@@ -15,11 +15,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from irc import ops
+from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ops.algebra import SINGLE, Apply, walk
 from irc.runtime.backends import ArrayType, Backend, Declined
 from irc.runtime.kernels.registry import takes_out
+from irc.runtime.lowering import Bound
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -66,27 +68,33 @@ class Native(Backend):
 
     def __init__(self) -> None:
         self._groups: dict[Graph, Compiler] = {}
+        self._bound = Bound()
 
     def refuses(self, group: Graph) -> Declined | None:
         reason = unavailable()
         if reason:
             return Declined(reason)
         for node in group.nodes:
-            if node.kind != CONSTANT and ops.find(node.kind, node.version) is None:
+            if node.kind != CONSTANT and node.kind not in ANCHORS and ops.find(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
         return None
 
     def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Kernel | Declined:
         from irc.native.groups import Unsupported
-        from irc.native.kernels import Pointwise
 
-        found = self._groups.get(group)
-        if found is None:
-            found = self._groups[group] = Pointwise(list(group.nodes), list(group.inputs), list(group.outputs))
         try:
+            found = self._groups.get(group)
+            if found is None:
+                found = self._groups[group] = self._of_group(group)
             return found.kernel(operands)
         except Unsupported as error:
             return Declined(str(error))
+
+    def _of_group(self, group: Graph) -> Compiler:
+        from irc.native.kernels import Anchored, Pointwise
+
+        run = list(group.nodes), list(group.inputs), list(group.outputs)
+        return Anchored(*run, self._bound) if any(node.kind in ANCHORS for node in group.nodes) else Pointwise(*run)
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         if unavailable():

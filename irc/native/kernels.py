@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.fuser.policy import ANCHORS
+from irc.ir.kinds import CONSTANT
 from irc.native.calls import call_of
 from irc.native.groups import GroupBody, Program, Unsupported, read
 from irc.native.jit import Code, process_jit
 from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
 from irc.native.target import current
+from irc.runtime.backends import ArrayType
 from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
+from irc.runtime.lowering import runtime_constant
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.runtime.backends import ArrayType
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.lowering import Bound
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -76,6 +81,20 @@ class Pointwise:
             return parts[0].kernel(constants)
         return _several(parts, constants, [(shapes[v], program.dtypes[v]) for v in self._outputs], self._outputs)
 
+    def program(self, dtypes: Sequence[np.dtype[Any]]) -> Program:
+        """The program for operands of these element types. Raises `irc.native.groups.Unsupported`."""
+        key = tuple(dtypes)
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = read(self._nodes, dict(zip(self._inputs, key)))
+            return self._programs[key]
+
+    def results(self, operands: Sequence[ArrayType]) -> list[ArrayType]:
+        """The types of the results for operands of these types."""
+        program = self.program([operand.dtype for operand in operands])
+        shapes = program.shapes([operand.shape for operand in operands])
+        return [ArrayType(program.dtypes[value], shapes[value]) for value in self._outputs]
+
     def code(self, program: Program, body: GroupBody, results: Sequence[Value], space: Space) -> Code:
         """The code that makes ``results`` of arrays that lie as ``space`` says."""
         dtypes = [program.dtypes[value] for value in (*body.inputs, *results)]
@@ -95,6 +114,58 @@ class Pointwise:
                 )
                 self._codes[key] = found
             return found
+
+
+class Anchored:
+    """Compiles a convolution or a matrix product, which the interpreter's kernel computes, and what follows it.
+
+    Args:
+        nodes: as of `Pointwise`; one of them is no pointwise operator. No other one makes what it takes.
+        inputs: likewise.
+        outputs: likewise.
+        bound: has the interpreter's kernels.
+    """
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], bound: Bound) -> None:
+        (self._anchor,) = [node for node in nodes if node.kind in ANCHORS]
+        self._made = self._anchor.output
+        if self._made in outputs:
+            raise Unsupported(f"the result of {self._anchor.kind} itself is used elsewhere")
+        self._inputs = [*inputs, self._made]
+        self._rest = Pointwise([node for node in nodes if node is not self._anchor], self._inputs, outputs)
+        self._kernel = bound.kernel(self._anchor)
+        self._takes_out = takes_out(self._kernel)
+        self._constants = {
+            node.output: runtime_constant(node.attributes.get("value"), in_order=False)
+            for node in nodes
+            if node.kind == CONSTANT and self._anchor in node.output.iter_users()
+        }
+
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        types = dict(zip(self._inputs, operands))
+        self._rest.program([*(each.dtype for each in operands), types[self._anchor.inputs[0]].dtype])  # or it raises
+        places = {value: i for i, value in enumerate(self._inputs)}
+        taken = [self._constants.get(value, places.get(value)) for value in self._anchor.inputs]
+        compute, rest = self._kernel, self._rest
+        epilogue: tuple[Kernel, bool] | None = None
+
+        def run(*given: Array, out: Array | None = None) -> Any:
+            nonlocal epilogue
+            arguments = [given[x] if isinstance(x, int) else x for x in taken]
+            if epilogue is not None and epilogue[1] and out is not None:
+                made = compute(*arguments, out=out)
+                return epilogue[0](*given, made, out=out)
+            made = np.ascontiguousarray(compute(*arguments))
+            if epilogue is None:
+                kind = ArrayType(made.dtype, made.shape)
+                kernel = rest.kernel([*operands, kind])
+                epilogue = kernel, self._takes_out and rest.results([*operands, kind]) == [kind]
+            if out is None and not epilogue[1]:
+                return epilogue[0](*given, made)  # it may have several results, and then takes no `out`
+            return epilogue[0](*given, made, out=made if out is None else out)
+
+        return run
 
 
 class _Call(NamedTuple):
