@@ -193,7 +193,7 @@ def cast(x: Lanes, dtype: AnyDType) -> Lanes:
     if dtype == UINT64:
         half = 2.0**63
         above = _to_signed(x - half, INT64) ^ np.iinfo(np.int64).min
-        return select(x < half, _to_signed(x, INT64), above).bitcast(dtype)
+        return select(x >= half, above, _to_signed(x, INT64)).bitcast(dtype)
     return to_integer(_to_signed(x, INT32 if dtype == INT32 else INT64), dtype)
 
 
