@@ -168,7 +168,7 @@ class Anchored:
         return run
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """A call for arrays that lie in one way.
 
     Attributes:
@@ -182,6 +182,12 @@ class _Call(NamedTuple):
     code: Code
     size: int
     pieces: int
+
+    @staticmethod
+    def of(code: Code, arrays: int, layout: Sequence[int], size: int, work: float, *, is_in_order: bool) -> Call:
+        """A call of a loop function, over a range of ``size``, which takes ``work`` nanoseconds by estimate."""
+        call = call_of(code.address, arrays, layout, size, is_in_order=is_in_order, releases=work > RELEASED)
+        return Call(call, code, size, min(max(1, int(work) // PIECE), size))
 
     def run(self, arrays: Sequence[Array]) -> bool:
         """Compute; False if the arrays do not lie so."""
@@ -213,10 +219,10 @@ class _Part:
         self._kinds = [(program.dtypes[value], shapes[value]) for value in inputs]
         self.dtypes = [program.dtypes[value] for value in results]
         self._is_empty = 0 in shape
-        self._layouts: dict[Any, _Call] = {}
+        self._layouts: dict[Any, Call] = {}
         self._ordered = self._call([c_strides(size, dtype) for dtype, size in self._kinds], is_in_order=True)
 
-    def _call(self, strides: Sequence[Shape], is_in_order: bool) -> _Call:
+    def _call(self, strides: Sequence[Shape], is_in_order: bool) -> Call:
         operands = [(shape, steps) for (_, shape), steps in zip(self._kinds, strides)]
         results = [(self.shape, c_strides(self.shape, dtype)) for dtype in self.dtypes]
         space = space_of(self.shape, [*operands, *results])
@@ -225,16 +231,7 @@ class _Part:
         for size in space.sizes:
             elements *= size
         work = elements * self._body.cost
-        pieces = min(max(1, int(work) // PIECE), space.sizes[0])
-        call = call_of(
-            code.address,
-            len(operands) + len(results),
-            space.layout,
-            space.sizes[0],
-            is_in_order=is_in_order,
-            releases=work > RELEASED,
-        )
-        return _Call(call, code, space.sizes[0], pieces)
+        return Call.of(code, len(operands) + len(results), space.layout, space.sizes[0], work, is_in_order=is_in_order)
 
     def compute(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
         """Make ``results``, in C order, of what the program reads."""
