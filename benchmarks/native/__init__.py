@@ -1,0 +1,1 @@
+"""Derivation, accuracy and speed of the native backend's parts."""

@@ -1,0 +1,138 @@
+"""``python -m benchmarks.native.fit``: derive the native functions' coefficients, and write them as a module.
+
+Each is a best approximation in the sense of `benchmarks.native.remez`, in 60 digits, rounded at the end. The degrees
+are the lowest with an error below 2^-25 or so of float32, 2^-54 of float64; the script prints what errors they have.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mpmath as mp
+import numpy as np
+
+from benchmarks.native.remez import Function, minimax
+
+TABLE = Path(__file__).parents[2] / "irc/native/functions/coefficients.py"
+
+
+class Fit(NamedTuple):
+    """One approximation: of ``f`` on an interval, by ``P`` or ``P/Q`` of these degrees, for float32 and for float64."""
+
+    name: str
+    comment: str
+    f: Function
+    weight: Function
+    intervals: Sequence[tuple[Any, Any]]
+    degrees: Sequence[int]
+    below: Sequence[int] = (0, 0)
+    middle: float = 0
+
+
+HALF_LOG_2 = mp.log(2) / 2 * mp.mpf("1.002")  # rounding the multiple of log(2) may go beyond the half
+LOW, HIGH = mp.sqrt(mp.mpf(0.5)) * mp.mpf("0.9999") - 1, mp.sqrt(2) * mp.mpf("1.0001") - 1
+
+
+def _log_rest(f: Any) -> Any:
+    return (mp.log1p(f) - f + f * f / 2) / f**3
+
+
+def _erf_rest(z: Any) -> Any:
+    return mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1
+
+
+def _erfcx(x: Any) -> Any:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+FITS = [
+    Fit(
+        "exp",
+        "(exp(r) - 1 - r) / r² on [-log(2)/2, log(2)/2].",
+        lambda r: (mp.exp(r) - 1 - r) / r**2,
+        lambda r: r * r / mp.exp(r),
+        [(-HALF_LOG_2, HALF_LOG_2)] * 2,
+        (4, 9),
+    ),
+    Fit(
+        "log",
+        "(log(1 + f) - f + f²/2) / f³ on [√½ - 1, √2 - 1].",
+        _log_rest,
+        lambda f: abs(f**3 / mp.log1p(f)),
+        [(LOW, HIGH)] * 2,
+        (7, 17),
+    ),
+    Fit(
+        "erf",
+        "erf(√z) / √z - 1 on [0, 1].",
+        _erf_rest,
+        lambda z: 1 / (1 + _erf_rest(z)),
+        [(0, 1)] * 2,
+        (6, 11),
+    ),
+    Fit(
+        "tanh",
+        "(tanh(√z) / √z - 1) / z on [0, 0.36].",
+        lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+        lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)),
+        [(0, 0.3601)] * 2,
+        (4, 10),
+    ),
+    Fit(
+        "normal",
+        "(Φ(√z) - ½) / √z on [0, 1].",
+        lambda z: (mp.ncdf(mp.sqrt(z)) - 0.5) / mp.sqrt(z),
+        lambda z: mp.sqrt(z) / mp.ncdf(-mp.sqrt(z)),
+        [(0, 1)] * 2,
+        (4, 9),
+    ),
+    Fit(
+        "erfcx",
+        "exp(x²) erfc(x) on [0, 10.3], [0, 27.6]: numerator, denominator.",
+        _erfcx,
+        lambda x: 1 / _erfcx(x),
+        [(0, 10.3), (0, 27.6)],
+        (4, 9),
+        (5, 10),
+        2,
+    ),
+]
+
+HEAD = '''\
+"""Coefficients of polynomials, lowest power first, of float32 and float64: written by ``benchmarks.native.fit``."""
+
+from __future__ import annotations
+
+# fmt: off
+COEFFICIENTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+'''
+
+
+def main() -> None:
+    lines = [HEAD]
+    for fit in FITS:
+        p, q = [], []
+        for i in range(2):
+            top, bottom, error = minimax(fit.f, *fit.intervals[i], fit.degrees[i], fit.below[i], fit.weight, fit.middle)
+            print(f"{fit.name:10} float{32 << i}: error 2^{float(mp.log(error, 2)):.1f}", flush=True)
+            p.append(_text(top, i))
+            q.append(_text(bottom, i))
+        lines.append(f"    # {fit.comment}\n    {fit.name!r}: (\n{''.join(p)}    ),\n".replace("'", '"'))
+        if any(fit.below):
+            lines.append(f"    {fit.name + '_below'!r}: (\n{''.join(q)}    ),\n".replace("'", '"'))
+    TABLE.write_text("".join([*lines, "}\n"]))
+
+
+def _text(coefficients: Sequence[Any], precision: int) -> str:
+    """A tuple's lines: numbers in the fewest digits that give them in the precision."""
+    numbers = [str(np.float32(float(c))) if precision == 0 else repr(float(c)) for c in coefficients]
+    indent = " " * 12
+    lines = textwrap.wrap(", ".join(numbers) + ",", 118, initial_indent=indent, subsequent_indent=indent)
+    return "        (\n" + "\n".join(lines) + "\n        ),\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What the mathematical functions share: facts of the element types, polynomials, powers of two.
+
+Invariants of all functions of this package:
+
+- They take and give lanes of float32 or float64, and compute in that type; float64 stands in for float32 in rare paths
+  only.
+- They have no divisions, square roots or integer multiplications that processors lack; on those without `fma`, where
+  `Lanes.fma` rounds twice, the same bounds hold. What has to be exact is exact either way.
+- NaN goes through: comparisons are written so that a NaN operand is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irc.native.functions.coefficients import COEFFICIENTS
+from irc.native.lanes import INT32, INT64, SINGLE, AnyDType, Lanes, select
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format, and constants split for it.
+
+    Attributes:
+        mantissa: explicit bits of the significand.
+        bias: of the exponent.
+        half_range: a power of two far from both ends of the range, whose square is beyond either.
+        integer: signed integers of the same size.
+        log_2: log(2) as a sum of a number with so few bits that exponents times it are exact, and the rest.
+        exp_low: exp of less is 0, also without rounding to denormal numbers.
+        exp_high: exp of more is infinite.
+    """
+
+    mantissa: int
+    bias: int
+    half_range: int
+    integer: AnyDType
+    log_2: tuple[float, float]
+    exp_low: float
+    exp_high: float
+
+    @property
+    def rounder(self) -> float:
+        """Adding this to a number far below it rounds to whole numbers, which the low bits of the sum then hold."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def one(self) -> int:
+        """The bits of 1."""
+        return self.bias << self.mantissa
+
+    @property
+    def least(self) -> float:
+        """The least positive normal number."""
+        return 2.0 ** (1 - self.bias)
+
+
+_FLOAT32 = Format(23, 127, 64, INT32, (0.693145751953125, 1.4286068203094173e-06), -104.5, 89.0)
+_FLOAT64 = Format(52, 1023, 512, INT64, (0.6931471805598903, 5.497923018708371e-14), -746.0, 710.0)
+
+
+def format_of(x: Lanes) -> Format:
+    """The format of a value's element type."""
+    return _FLOAT32 if x.dtype == SINGLE else _FLOAT64
+
+
+def coefficients(name: str, x: Lanes) -> tuple[float, ...]:
+    """The coefficients of an approximation for a value's element type, lowest power first."""
+    return COEFFICIENTS[name][x.dtype != SINGLE]
+
+
+def horner(x: Lanes, factors: Sequence[float]) -> Lanes:
+    """The polynomial with these coefficients, lowest power first, from the highest on."""
+    found = x.constant(factors[-1])
+    for factor in reversed(factors[:-1]):
+        found = found.fma(x, factor)
+    return found
+
+
+def polynomial(x: Lanes, factors: Sequence[float]) -> Lanes:
+    """The same, as even and odd powers apart: half of the latency for one multiplication more."""
+    if len(factors) < 5:
+        return horner(x, factors)
+    square = x * x
+    return horner(square, factors[1::2]).fma(x, horner(square, factors[::2]))
+
+
+def at_most(x: Lanes, limit: float) -> Lanes:
+    """The lesser of x and ``limit``; NaN of NaN."""
+    return select(x > limit, limit, x)
+
+
+def at_least(x: Lanes, limit: float) -> Lanes:
+    """The greater of x and ``limit``; NaN of NaN."""
+    return select(x < limit, limit, x)
+
+
+def magnitude(x: Lanes) -> Lanes:
+    """|x|."""
+    return x.emitter.intrinsic("fabs", x)
+
+
+def with_sign(x: Lanes, sign: Lanes) -> Lanes:
+    """|x| with the sign of another."""
+    return x.emitter.intrinsic("copysign", x, sign)
+
+
+def square_root(x: Lanes) -> Lanes:
+    """√x, to the nearest."""
+    return x.emitter.intrinsic("sqrt", x)
+
+
+def rounded(x: Lanes, factor: float) -> tuple[Lanes, Lanes]:
+    """The whole number nearest to ``x * factor``, or one of two, and 2 to that power less the bits of 1.
+
+    For numbers of less than half the significand's bits.
+    """
+    form = format_of(x)
+    moved = x.fma(factor, form.rounder)
+    return moved - form.rounder, moved.bits_as_integers() << form.mantissa
+
+
+def power_of_two(exponent: Lanes, x: Lanes, offset: int = 0) -> Lanes:
+    """2^(k + offset), of k as `rounded` gives it in bits, for a normal result, in the type of x."""
+    form = format_of(x)
+    return (exponent + (form.one + (offset << form.mantissa))).bitcast(x.dtype)
+
+
+def exact_product(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """The product, rounded, and what rounding took away, where neither overflows nor underflows."""
+    product = x * y
+    if x.emitter.has_fma:
+        return product, x.emitter.intrinsic("fma", x, y, -product)
+    (a, b), (c, d) = _halves(x), _halves(y)
+    return product, b * d + (a * d + (a * c - product) + b * c)  # each product is exact
+
+
+def _halves(x: Lanes) -> tuple[Lanes, Lanes]:
+    """Split a number into a sum of numbers with half of the significand's bits."""
+    bits = x.bits_as_integers()
+    high = (bits & -(1 << ((format_of(x).mantissa + 2) // 2))).bitcast(x.dtype)
+    return high, x - high
+
+
+LOG2_E = 1 / math.log(2)

@@ -1,0 +1,51 @@
+"""The error function, and Gelu, which is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.native.functions.common import (
+    at_most,
+    coefficients,
+    format_of,
+    horner,
+    magnitude,
+    polynomial,
+    power_of_two,
+    with_sign,
+)
+from irc.native.functions.exponential import reduced
+from irc.native.lanes import Lanes, select
+
+
+def erf(x: Lanes) -> Lanes:
+    """As a polynomial below 1; above as 1 - exp(-x²) times a quotient."""
+    size = at_most(magnitude(x), 4.0 if format_of(x).mantissa == 23 else 6.0)
+    less_one, exponent = reduced(-(size * size))
+    numerator, denominator = coefficients("erfcx", x), coefficients("erfcx_below", x)
+    above, below = horner(size, numerator), horner(size, denominator)
+    large = 1 - above.fma(less_one, above) * power_of_two(exponent, x) / below
+    small = polynomial(x * x, coefficients("erf", x)).fma(x, x)
+    return select(magnitude(x) < 1.0, small, with_sign(large, x))
+
+
+def gelu(x: Lanes) -> Lanes:
+    """X Φ(x), Φ the normal distribution's function; NaN of -inf.
+
+    Φ(x) is ½ and an odd polynomial below 1, where the other form, exp(-x²/2) times a quotient, is less accurate.
+    """
+    form = format_of(x)
+    size = magnitude(x)
+    square = x * x
+    small = polynomial(square, coefficients("normal", x)).fma(x, 0.5)
+    bounded = at_most(size, 14.5 if form.mantissa == 23 else 39.0)  # above, Φ(-x) is 0
+    less_one, exponent = reduced(bounded * bounded * -0.5)
+    above = horner(bounded, [c * 2.0 ** (-form.half_range - 1) for c in _of_root(coefficients("erfcx", x))])
+    below = horner(bounded, _of_root(coefficients("erfcx_below", x)))
+    tail = above.fma(less_one, above) * power_of_two(exponent, x, form.half_range) / below
+    return x * select(size < 1.0, small, select(x < 0.0, tail, 1 - tail))
+
+
+def _of_root(factors: Sequence[float]) -> list[float]:
+    """The coefficients of the polynomial at x / √2."""
+    return [c * 0.5 ** (power / 2) for power, c in enumerate(factors)]

@@ -1,0 +1,129 @@
+"""exp and what is made of it: exponentials, hyperbolic functions, and the gates of neural networks."""
+
+from __future__ import annotations
+
+import math
+
+from irc.native.functions.common import (
+    LOG2_E,
+    at_least,
+    at_most,
+    coefficients,
+    exact_product,
+    format_of,
+    magnitude,
+    polynomial,
+    power_of_two,
+    rounded,
+    with_sign,
+)
+from irc.native.functions.logarithmic import log1p_of_fraction
+from irc.native.lanes import Lanes, select
+
+
+def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
+    """exp(x) as (exp(r) - 1, k), where x = k log(2) + r, |r| is at most log(2)/2 and k is as `rounded` gives it."""
+    whole, exponent = rounded(x, LOG2_E)
+    high, low = format_of(x).log_2
+    rest = whole.fma(-low, whole.fma(-high, x))
+    if rest_of_x is not None:
+        rest = rest + rest_of_x
+    return (rest * rest).fma(polynomial(rest, coefficients("exp", x)), rest), exponent
+
+
+def exp(x: Lanes) -> Lanes:
+    """The exponential: 0 and infinity where it is beyond the range, denormal next to 0."""
+    form = format_of(x)
+    x = at_least(at_most(x, form.exp_high), form.exp_low)
+    less_one, exponent = reduced(x)
+    # Twice a power, as 2^128 is none of float32; where results are denormal the other factor is the small one.
+    half = form.half_range
+    factor = select(x < -half * math.log(2), x.constant(2.0 ** (1 - half)), x.constant(2.0))
+    power = (exponent + 2 * form.one - factor.bits_as_integers()).bitcast(x.dtype)
+    return (less_one + 1) * power * factor
+
+
+def exp_of_negative(x: Lanes) -> Lanes:
+    """exp(x) of x that is at most 0, or so; NaN of NaN."""
+    form = format_of(x)
+    less_one, exponent = reduced(at_least(x, form.exp_low))
+    return (less_one + 1) * power_of_two(exponent, x, form.half_range) * 2.0**-form.half_range
+
+
+def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> Lanes:
+    """``numerator / (1 + exp(x))``, or 1 over that: its numerator is scaled so that results may be denormal."""
+    form = format_of(x)
+    # Above, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN.
+    limit = (form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
+    x = at_least(at_most(x, limit), -(form.bias - 1) * math.log(2))
+    less_one, exponent = reduced(x, rest_of_x)
+    scale = select(x > form.half_range * math.log(2), x.constant(2.0**-form.half_range), x.constant(1.0))
+    power = (exponent + scale.bits_as_integers()).bitcast(x.dtype)
+    divisor = (less_one + 1).fma(power, scale)
+    return (scale if numerator is None else numerator * scale) / divisor
+
+
+def sigmoid(x: Lanes) -> Lanes:
+    """1 / (1 + exp(-x))."""
+    return _gate(None, -x)
+
+
+def silu(x: Lanes) -> Lanes:
+    """X sigmoid(x); NaN of -inf."""
+    return _gate(x, -x)
+
+
+# √(8/π) and its product with 0.044715, the second as a sum of two numbers, the first of which is one of float32.
+_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), (-0.07135481387376785, -2.3988323959931355e-09)
+
+
+def gelu_tanh(x: Lanes) -> Lanes:
+    """X (1 + tanh(z)) / 2, where z = √(2/π) (x + 0.044715 x³); NaN of -inf."""
+    form = format_of(x)
+    limit = 12.0 if form.mantissa == 23 else 25.0
+    bounded = at_least(at_most(x, limit), -limit)
+    # -2z as a number and a small rest: errors of z count as often as it is large.
+    square, square_rest = exact_product(bounded, bounded)
+    product, product_rest = exact_product(square, x.constant(_CUBIC[0]))
+    slope = product + _LINEAR
+    rest = (_LINEAR - (slope - product)) + square.fma(_CUBIC[1], product_rest)
+    rest = square_rest.fma(_CUBIC[0], rest)
+    angle, angle_rest = exact_product(slope, bounded)
+    return _gate(x, angle, rest.fma(bounded, angle_rest))
+
+
+def softplus(x: Lanes) -> Lanes:
+    """log(1 + exp(x))."""
+    return at_least(x, 0.0) + log1p_of_fraction(exp_of_negative(-magnitude(x)))
+
+
+def mish(x: Lanes) -> Lanes:
+    """X tanh(log(1 + exp(x))), as x n / (n + 2), where n = exp(x) (exp(x) + 2); NaN of -inf."""
+    form = format_of(x)
+    # Above, the quotient is 1; below, the power is 0.
+    bounded = at_least(at_most(x, form.mantissa), -(form.half_range + form.bias) * math.log(2) * (1 - 2.0**-14))
+    less_one, exponent = reduced(bounded)
+    half = form.half_range
+    scale = select(bounded < -half * math.log(2), x.constant(2.0**-half), x.constant(1.0))
+    power = (exponent + 2 * form.one - scale.bits_as_integers()).bitcast(x.dtype)
+    large = (less_one + 1) * power  # exp(x) / scale
+    exponential = large * scale
+    return x * scale * (large * (exponential + 2) / exponential.fma(exponential + 2, 2.0))
+
+
+def expm1_of(x: Lanes) -> Lanes:
+    """exp(x) - 1, where exp(x) is far from the ends of the range; 0 of -0."""
+    less_one, exponent = reduced(x)
+    power = power_of_two(exponent, x)
+    return less_one.fma(power, power - 1)
+
+
+def tanh(x: Lanes) -> Lanes:
+    """As a polynomial below 0.6, above as 1 - 2 / (exp(2|x|) + 1)."""
+    size = magnitude(x)
+    less_one, exponent = reduced(at_most(size, 9.2 if format_of(x).mantissa == 23 else 19.2) * 2)
+    power = power_of_two(exponent, x)
+    large = 1 - 2 / less_one.fma(power, power + 1)
+    square = x * x
+    small = (square * x).fma(polynomial(square, coefficients("tanh", x)), x)
+    return with_sign(select(size < 0.6, small, large), x)
