@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from irc.native.loops import Body, function
 from irc.native.primitives import PRIMITIVES, cast
 from irc.ops import functions
 from irc.ops.algebra import CAST, Apply, Constant, Expression, Operand, Primitive, multiply, walk
+from irc.ops.onnx.activations import swish
 from irc.ops.operator import Operator, trace
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
 
@@ -186,12 +188,19 @@ def _semantics(
         expressions = (trace(semantics, wide, record.floats),)
     result = None if record.result is None else dtypes[record.result]
     dtype = result or expressions[0].dtype
-    compound = COMPOUNDS.get(semantics, "") if not isinstance(semantics, Primitive) and semantics.__hash__ else ""
-    if compound not in FUNCTIONS or not all(each is not None and each.kind == "f" for each in wide):
-        compound = ""
-    for expression in expressions:
-        check_expression(expression)
+    compound = _compound(semantics) if all(each is not None and each.kind == "f" for each in wide) else ""
+    if not compound:
+        for expression in expressions:
+            check_expression(expression)
     return expressions, compound, dtype
+
+
+def _compound(semantics: Any) -> str:
+    """What of the library computes ``semantics`` whole; empty if nothing does."""
+    if isinstance(semantics, partial):
+        is_silu = semantics.func is swish and semantics.keywords == {"alpha": 1.0}
+        return "silu" if is_silu else ""
+    return "" if isinstance(semantics, Primitive) else COMPOUNDS.get(semantics, "")
 
 
 def _given(dtype: AnyDType | None) -> AnyDType:

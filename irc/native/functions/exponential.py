@@ -9,7 +9,6 @@ from irc.native.functions.common import (
     at_least,
     at_most,
     coefficients,
-    exact_product,
     format_of,
     magnitude,
     polynomial,
@@ -73,23 +72,14 @@ def silu(x: Lanes) -> Lanes:
     return _gate(x, -x)
 
 
-# √(8/π) and its product with 0.044715, the second as a sum of two numbers, the first of which is one of float32.
-_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), (-0.07135481387376785, -2.3988323959931355e-09)
+_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), -math.sqrt(8 / math.pi) * 0.044715
 
 
 def gelu_tanh(x: Lanes) -> Lanes:
     """X (1 + tanh(z)) / 2, where z = √(2/π) (x + 0.044715 x³); NaN of -inf."""
-    form = format_of(x)
-    limit = 12.0 if form.mantissa == 23 else 25.0
+    limit = 12.0 if format_of(x).mantissa == 23 else 25.0
     bounded = at_least(at_most(x, limit), -limit)
-    # -2z as a number and a small rest: errors of z count as often as it is large.
-    square, square_rest = exact_product(bounded, bounded)
-    product, product_rest = exact_product(square, x.constant(_CUBIC[0]))
-    slope = product + _LINEAR
-    rest = (_LINEAR - (slope - product)) + square.fma(_CUBIC[1], product_rest)
-    rest = square_rest.fma(_CUBIC[0], rest)
-    angle, angle_rest = exact_product(slope, bounded)
-    return _gate(x, angle, rest.fma(bounded, angle_rest))
+    return _gate(x, bounded * (bounded * bounded).fma(_CUBIC, _LINEAR))
 
 
 def softplus(x: Lanes) -> Lanes:
