@@ -18,7 +18,8 @@ from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.ops.algebra import SINGLE, Apply, walk
+from irc.ops.algebra import SINGLE, Apply, Primitive, walk
+from irc.ops.operator import trace
 from irc.runtime.backends import ArrayType, Backend, Declined
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.lowering import Bound
@@ -123,7 +124,10 @@ def _is_slow_on_numpy(node: Node) -> bool:
     record = ops.find(node.kind, node.version) if node.kind.startswith("onnx::") else None
     if record is None or node.kind in ("onnx::Cast", "onnx::Clip", "onnx::Pow") or not record.broadcasts:
         return False
-    applied = [x for x in walk(record.expression([SINGLE] * len(node.inputs), node.attributes)) if isinstance(x, Apply)]
+    semantics = record.resolve(node.attributes)
+    if isinstance(semantics, Primitive):
+        return semantics.ulp > 0.5 or len(node.inputs) > 2
+    applied = [x for x in walk(trace(semantics, [SINGLE] * len(node.inputs))) if isinstance(x, Apply)]
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
 
 
