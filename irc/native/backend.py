@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
-COMPILERS: dict[str, str] = {}
+ROWS = frozenset(
+    ["onnx::Softmax", "irc::masked_softmax", "onnx::LogSoftmax", "onnx::LpNormalization"]
+    + [f"onnx::{name}Normalization" for name in ("Layer", "RMS", "Instance", "Group", "Batch")]
+    + [f"onnx::Reduce{name}" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2")]
+    + [f"onnx::Reduce{name}" for name in ("SumSquare", "LogSum", "LogSumExp")]
+)
+"""Operators that `irc.native.row_operators` has."""
+
+COMPILERS: dict[str, str] = dict.fromkeys(ROWS, "row_kernels:RowOperator")
 """Kind -> ``module:class`` in irc.native of the `Compiler` of one operator, which is made of the node. Kinds that are
 not here are compiled as groups of one, if they are pointwise."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,26 +116,28 @@ def read(nodes: Sequence[Node], inputs: Mapping[Value, AnyDType]) -> Program:
     """The program of ``nodes``, of operands of these types. Raises `Unsupported`."""
     program = Program([], [], [], {}, {})
     for value, dtype in inputs.items():
-        _check(dtype)
+        check_dtype(dtype)
         program.inputs.append(value)
         program.dtypes[value] = dtype
     for node in nodes:
         if node.kind == CONSTANT:
             if not is_none(node.output):
-                _add_constant(program, node)
+                add_constant(program, node)
         else:
-            _add(program, node)
+            add_operation(program, node)
     return program
 
 
-def _check(dtype: AnyDType) -> None:
+def check_dtype(dtype: AnyDType) -> None:
+    """Raise `Unsupported` if there is no code for elements of ``dtype``."""
     if not is_supported(dtype):
         raise Unsupported(f"there is no code for elements of type {dtype.name}")
 
 
-def _add_constant(program: Program, node: Node) -> None:
+def add_constant(program: Program, node: Node) -> None:
+    """Add a constant. Raises `Unsupported`."""
     array = np.asarray(node.attributes["value"].numpy())
-    _check(array.dtype)
+    check_dtype(array.dtype)
     value = node.output
     program.dtypes[value] = array.dtype
     if not array.ndim:
@@ -149,7 +151,8 @@ _SCALAR_OPERANDS = {"onnx::Clip"}
 """Operators whose operands but the first have one element, whatever their rank."""
 
 
-def _add(program: Program, node: Node) -> None:
+def add_operation(program: Program, node: Node) -> None:
+    """Add a pointwise operator. Raises `Unsupported`."""
     if len(node.outputs) != 1 or not node.kind.startswith("onnx::"):
         raise Unsupported(f"there is no code for {node.kind}")
     record = ops.find(node.kind, node.version)
@@ -158,7 +161,7 @@ def _add(program: Program, node: Node) -> None:
     operands = tuple(None if is_none(value) else value for value in node.inputs)
     dtypes = [None if x is None else program.dtypes[x] for x in operands]
     expressions, compound, dtype = _semantics(program, record, node, operands, dtypes)
-    _check(dtype)
+    check_dtype(dtype)
     like_first = node.kind in _SCALAR_OPERANDS
     key = f"{compound or ' '.join(map(_key, expressions))}:{dtype.name}"
     made = Operation(node.output, operands, expressions, compound, dtype, like_first, not record.broadcasts, key)
@@ -175,7 +178,7 @@ def _semantics(
         to = attributes["to"]
         attributes = {"to": numpy_dtype(to)}
         final = attributes["to"]
-        _check(final)
+        check_dtype(final)
         return (cast_expression(dtypes[0], final),), "", final
     semantics = record.resolve(attributes)
     wide = [None if dtype is None else computed(dtype) for dtype in dtypes]
@@ -246,12 +249,12 @@ def _key(expression: Expression) -> str:
     return ";".join(parts)
 
 
-def check_expression(expression: Expression) -> None:
-    """Raise `Unsupported` if a primitive has no code."""
+def check_expression(expression: Expression, known: Collection[Primitive] = ()) -> None:
+    """Raise `Unsupported` if a primitive has no code, and is none of those ``known``."""
     for node in walk(expression):
         if not is_supported(node.dtype):
             raise Unsupported(f"there is no code for elements of type {node.dtype.name}")
-        if isinstance(node, Apply) and node.primitive is not CAST:
+        if isinstance(node, Apply) and node.primitive is not CAST and node.primitive not in known:
             name = node.primitive.name
             if name not in PRIMITIVES and not (name in FUNCTIONS and node.dtype.kind == "f"):
                 raise Unsupported(f"there is no code for {name} of {node.dtype.name}")
@@ -347,15 +350,16 @@ def evaluate(emitter: Emitter, expression: Expression, operands: Sequence[Lanes 
             made[id(node)] = emitter.constant(node.value, node.dtype)
         else:
             assert isinstance(node, Apply)
-            arguments = [made[id(x)] for x in node.arguments]
-            name = node.primitive.name
-            if node.primitive is CAST:
-                made[id(node)] = cast(arguments[0], node.dtype)
-            elif name in PRIMITIVES:
-                made[id(node)] = PRIMITIVES[name](*arguments)
-            else:
-                made[id(node)] = call(emitter, name, arguments)
+            made[id(node)] = apply(emitter, node, [made[id(x)] for x in node.arguments])
     return made[id(expression)]
+
+
+def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
+    """Emit the primitive of ``node``."""
+    name = node.primitive.name
+    if node.primitive is CAST:
+        return cast(arguments[0], node.dtype)
+    return PRIMITIVES[name](*arguments) if name in PRIMITIVES else call(emitter, name, arguments)
 
 
 def call(emitter: Emitter, name: str, arguments: Sequence[Lanes]) -> Lanes:

@@ -39,10 +39,12 @@ PIECE = 100_000
 RELEASED = 10_000
 """Nanoseconds of work from which on other Python threads may run meanwhile."""
 
-_SURELY_SMALL = 1 << 20
+_BYTE = np.dtype(np.uint8)
+
+SURELY_SMALL = 1 << 20
 """Elements of a result that cannot be too large without limits."""
 
-_MOST_LAYOUTS = 64
+MOST_LAYOUTS = 64
 """Ways of lying in memory that one kernel keeps calls for."""
 
 
@@ -176,28 +178,36 @@ class Call(NamedTuple):
         code: is held by this.
         size: of the range.
         pieces: into which it is cut.
+        scratch: bytes that each piece needs for itself, as one more array.
     """
 
     call: Callable[..., bool]
     code: Code
     size: int
     pieces: int
+    scratch: int = 0
 
     @staticmethod
-    def of(code: Code, arrays: int, layout: Sequence[int], size: int, work: float, *, is_in_order: bool) -> Call:
+    def of(
+        code: Code, arrays: int, layout: Sequence[int], size: int, work: float, *, is_in_order: bool, scratch: int = 0
+    ) -> Call:
         """A call of a loop function, over a range of ``size``, which takes ``work`` nanoseconds by estimate."""
-        call = call_of(code.address, arrays, layout, size, is_in_order=is_in_order, releases=work > RELEASED)
-        return Call(call, code, size, min(max(1, int(work) // PIECE), size))
+        count = arrays + bool(scratch)
+        call = call_of(code.address, count, layout, size, is_in_order=is_in_order, releases=work > RELEASED)
+        return Call(call, code, size, min(max(1, int(work) // PIECE), size), scratch)
 
     def run(self, arrays: Sequence[Array]) -> bool:
         """Compute; False if the arrays do not lie so."""
-        if self.pieces == 1:
-            return self.call(*arrays)
-        size, pieces, call = self.size, self.pieces, self.call
+        size, pieces, call, scratch = self.size, self.pieces, self.call, self.scratch
+        if scratch and CURRENT.scope.guard is not None:
+            check_size((pieces, scratch), _BYTE)
+        if pieces == 1:
+            return call(*arrays, np.empty(scratch, _BYTE)) if scratch else call(*arrays)
         refused: list[int] = []
 
         def piece(number: int) -> None:
-            if not call(*arrays, size * number // pieces, size * (number + 1) // pieces):
+            own = (np.empty(scratch, _BYTE),) if scratch else ()
+            if not call(*arrays, *own, size * number // pieces, size * (number + 1) // pieces):
                 refused.append(number)
             pace()
 
@@ -244,7 +254,7 @@ class _Part:
         strides = tuple([x.strides for x in taken])
         call = self._layouts.get(strides)
         if call is None:
-            if len(self._layouts) >= _MOST_LAYOUTS:
+            if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts = {}
             call = self._layouts[strides] = self._call(strides, is_in_order=False)
         if not call.run((*taken, *results)):
@@ -260,7 +270,7 @@ class _Part:
 
         def run(*operands: Array, out: Array | None = None) -> Array:
             if out is None:
-                if size > _SURELY_SMALL or CURRENT.scope.guard is not None:
+                if size > SURELY_SMALL or CURRENT.scope.guard is not None:
                     check_size(shape, dtype)
                 out = empty(shape, dtype)
             if is_simple and call(*operands, out):

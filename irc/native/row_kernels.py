@@ -1,0 +1,259 @@
+"""Kernels of programs over rows: code for how arrays lie in memory, and calls of it for their sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.constants import is_none
+from irc.native.groups import Unsupported
+from irc.native.jit import Code, process_jit
+from irc.native.kernels import MOST_LAYOUTS, SURELY_SMALL, Call
+from irc.native.loops import Space, Step, c_strides, space_of
+from irc.native.row_loops import BLOCK, Array, Shape, emit, lanes_of
+from irc.native.rows import Domain, Leaf, Result, RowProgram, listing, read, schedule
+from irc.native.target import current
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.support import check_size
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+    from irc.runtime.backends import ArrayType
+    from irc.runtime.kernels.registry import Kernel
+
+Sizes = tuple[int, ...]
+
+
+class _Compiled(NamedTuple):
+    """Code, how many values it keeps, the bytes of an element of these, and what an element costs."""
+
+    code: Code
+    kept: int
+    unit: int
+    cost: int
+
+
+_NANOSECONDS = 0.03
+"""About what an instruction takes for one element."""
+
+
+class Rows:
+    """Compiles a run of pointwise operators and operators that reduce rows.
+
+    Args:
+        nodes: the operators and constants.
+        inputs: what they read.
+        outputs: what they are to make.
+    """
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        self._nodes, self._inputs, self._outputs = nodes, inputs, outputs
+        self._programs: dict[Any, RowProgram] = {}
+        self._codes: dict[Any, _Compiled] = {}
+        self._lock = Lock()
+
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        shapes = [operand.shape for operand in operands]
+        if any(0 in shape for shape in shapes):
+            raise Unsupported("there is no code for empty rows")
+        key = tuple(operand.dtype for operand in operands), _pattern(shapes)
+        with self._lock:
+            program = self._programs.get(key)
+            if program is None:
+                kinds = [(x.dtype, x.shape) for x in operands]
+                program = self._programs[key] = read(self._nodes, self._inputs, kinds, self._outputs)
+        return _RowKernel(self, program, shapes).kernel()
+
+    def code(self, program: RowProgram, shape: Shape, is_gathered: Sequence[bool]) -> _Compiled:
+        """The code of ``program`` for arrays that lie as ``shape`` says."""
+        key = "\0".join((listing(program), repr(shape), repr(is_gathered)))
+        with self._lock:
+            found = self._codes.get(key)
+            if found is None:
+                plan = schedule(program, is_gathered.__getitem__)
+                code = process_jit().load("irc.rows", key, lambda: emit("irc.rows", program, plan, shape, current()))
+                unit = max((x.dtype.itemsize for x in plan.kept), default=1)
+                found = self._codes[key] = _Compiled(code, len(plan.kept), unit, plan.cost)
+            return found
+
+
+class RowOperator:
+    """Compiles ``node`` alone, an operator that reduces rows."""
+
+    def __init__(self, node: Node) -> None:
+        self._places = [i for i, value in enumerate(node.inputs) if not is_none(value)]
+        self._has_all = len(self._places) == len(node.inputs)
+        self._rows = Rows([node], [node.inputs[i] for i in self._places], list(node.outputs))
+
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        places = self._places
+        kernel = self._rows.kernel([x for x in (operands[i] for i in places) if x is not None])
+        if self._has_all:
+            return kernel
+
+        def run(*operands: Any, **out: Any) -> Any:
+            return kernel(*[operands[i] for i in places], **out)
+
+        return run
+
+
+def _pattern(shapes: Sequence[Sizes]) -> tuple[tuple[int, ...], ...]:
+    """Shapes with sizes numbered as they come: equal for shapes of which the same sizes are 1, and equal."""
+    numbers = {1: 1}
+    return tuple([tuple([numbers.setdefault(n, len(numbers) + 1) for n in shape]) for shape in shapes])
+
+
+class _RowKernel:
+    def __init__(self, owner: Rows, program: RowProgram, shapes: Sequence[Sizes]) -> None:
+        self._owner, self._program = owner, program
+        self._domain = program.domain
+        shapes = [*shapes, *(x.shape for x in program.constants)]
+        sizes = program.sizes(shapes)
+        self._groups = program.domain.groups
+        if self._groups and sizes[1] % self._groups:
+            raise Unsupported("groups do not divide the channels")
+        self._sizes = sizes
+        self._where = [leaf.source for leaf in program.leaves]
+        self._is_all = self._where == list(range(len(shapes)))
+        self._leaf_shapes = [shapes[i] for i in self._where]
+        self.results = [
+            (tuple(sizes[place] if place else 1 for place in result.places), result.dtype) for result in program.results
+        ]
+        self._layouts: dict[Any, Call] = {}
+        strides = [c_strides(shape, leaf.dtype) for leaf, shape in zip(program.leaves, self._leaf_shapes)]
+        self._ordered = self._call(strides, is_in_order=True)
+
+    def _call(self, strides: Sequence[Sizes], is_in_order: bool) -> Call:
+        program, domain = self._program, self._domain
+        arrays = [_leaf_strides(domain, leaf, own) for leaf, own in zip(program.leaves, strides)]
+        for result, (shape, dtype) in zip(program.results, self.results):
+            arrays.append(_result_strides(domain, result, shape, c_strides(shape, dtype)))
+        sizes, arrays, reduced = _refined(domain, self._sizes, arrays)
+        outer, inner = (
+            space_of([sizes[a] for a in axes], [([sizes[a] for a in axes], [each[a] for a in axes]) for each in arrays])
+            for axes in ([a for a in range(len(sizes)) if a not in reduced], sorted(reduced))
+        )
+        leaves = len(program.leaves)
+        dtypes = [leaf.dtype for leaf in program.leaves] + [result.dtype for result in program.results]
+        count = lanes_of(dtypes, current())
+        elements, rows = math.prod(inner.sizes), math.prod(outer.sizes)
+        is_across = _is_across(outer, inner, dtypes, count)
+        kinds: list[Array] = []
+        for i, dtype in enumerate(dtypes):
+            last = (outer if is_across else inner).strides[i][-1]
+            step = Step.NONE if last == 0 else Step.DENSE if last == dtype.itemsize else Step.APART
+            if i >= leaves and last == 0:
+                step = Step.DENSE  # one element
+            kinds.append(Array(dtype, step))
+        steps = -(-inner.sizes[-1] // (1 if is_across else count))
+        levels = 0 if steps <= 2 * BLOCK else 1 if steps <= BLOCK * BLOCK else 2
+        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels)
+        gathered = [kind.step is Step.APART for kind in kinds[:leaves]]
+        code, kept, unit, cost = self._owner.code(program, shape, gathered)
+        scratch_strides, row_bytes = _scratch(inner, is_across, count, unit)
+        layout = [*outer.sizes, *inner.sizes, elements, row_bytes]
+        for i in range(len(dtypes)):
+            layout += [*outer.strides[i], *inner.strides[i]]
+        layout += [0] * len(outer.sizes) + scratch_strides
+        size = rows if not is_across else rows // outer.sizes[-1] * -(-outer.sizes[-1] // count)
+        work = elements * rows * cost * _NANOSECONDS
+        scratch = kept * row_bytes
+        return Call.of(code, len(dtypes), layout, size, work, is_in_order=is_in_order, scratch=scratch)
+
+    def compute(self, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Make ``results``, in C order, of the program's inputs."""
+        taken = arrays if self._is_all else [arrays[i] for i in self._where]
+        if self._ordered.run((*taken, *results)):
+            return
+        taken = [np.asarray(x) for x in taken]
+        strides = tuple([x.strides for x in taken])
+        call = self._layouts.get(strides)
+        if call is None:
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts = {}
+            call = self._layouts[strides] = self._call(strides, is_in_order=False)
+        if not call.run((*taken, *results)):
+            raise AssertionError("results are arrays in C order")
+
+    def kernel(self) -> Kernel:
+        """Of one result, with ``out``; of several, a tuple."""
+        constants, compute, kinds = self._program.constants, self.compute, self.results
+        is_small = all(math.prod(shape) <= SURELY_SMALL for shape, _ in kinds)
+
+        def made() -> list[np.ndarray[Any, Any]]:
+            if not is_small or CURRENT.scope.guard is not None:
+                for shape, dtype in kinds:
+                    check_size(shape, dtype)
+            return [np.empty(shape, dtype) for shape, dtype in kinds]
+
+        def several(*operands: Any) -> tuple[Any, ...]:
+            results = made()
+            compute((*operands, *constants), results)
+            return tuple(results)
+
+        def one(*operands: Any, out: Any = None) -> Any:
+            results = made() if out is None else (out,)
+            compute((*operands, *constants) if constants else operands, results)
+            return results[0]
+
+        return one if len(kinds) == 1 else several
+
+
+def _leaf_strides(domain: Domain, leaf: Leaf, strides: Sizes) -> list[int]:
+    found = [0] * domain.rank
+    for axis, place in leaf.places:
+        found[place] = strides[axis]
+    return found
+
+
+def _result_strides(domain: Domain, result: Result, shape: Sizes, strides: Sizes) -> list[int]:
+    found = [0] * domain.rank
+    for place, size, stride in zip(result.places, shape, strides):
+        if size != 1:
+            found[place] = stride
+    return found
+
+
+def _refined(domain: Domain, sizes: Sizes, strides: list[list[int]]) -> tuple[list[int], list[list[int]], set[int]]:
+    """The domain's sizes, each array's strides, and the axes that are reduced, with channels cut into groups."""
+    reduced = {axis + domain.rank for axis in domain.axes}
+    if not domain.groups:
+        return list(sizes), strides, reduced
+    each = sizes[1] // domain.groups
+    cut = [[s[0], s[1] * each, *s[1:]] for s in strides]
+    return [sizes[0], domain.groups, each, *sizes[2:]], cut, {axis + 1 for axis in reduced}
+
+
+def _is_across(outer: Space, inner: Space, dtypes: Sequence[np.dtype[Any]], count: int) -> bool:
+    """Whether lanes lie across rows: these are short, or neighbours lie there and not along them."""
+    rows, length = outer.sizes[-1], math.prod(inner.sizes)
+    along = across = False
+    for i, dtype in enumerate(dtypes):
+        if inner.strides[i][-1]:
+            along = inner.strides[i][-1] == dtype.itemsize
+            across = outer.strides[i][-1] == dtype.itemsize
+            break
+    if along:
+        return length < count <= 2 * rows
+    return rows > 1 and (across or rows >= inner.sizes[-1])
+
+
+def _scratch(inner: Space, is_across: bool, count: int, unit: int) -> tuple[list[int], int]:
+    """Of values that are kept, of ``unit`` bytes: the strides along inner axes, and bytes of a row."""
+    sizes = list(inner.sizes)
+    step = unit
+    if is_across:
+        step = unit * count
+    else:
+        sizes[-1] = -(-sizes[-1] // count) * count
+    strides: list[int] = []
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return strides[::-1], step

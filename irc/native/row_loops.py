@@ -1,0 +1,441 @@
+"""Loops over rows: what `irc.native.rows.schedule` says, emitted.
+
+Lanes lie along rows, or across them:
+
+- *Along*: a vector holds neighbours of one row. Reductions accumulate in its lanes, which are then combined as a tree;
+  at a row's end, lanes without elements count as the neutral element. Row values are vectors of one lane.
+- *Across*: a vector holds one element of each of several neighbouring rows, where rows lie apart or are short. Row
+  values are vectors as all others.
+
+Invariants:
+
+- As in `irc.native.loops`: nothing outside of the arrays is touched; what does not fill a vector goes through buffers
+  on the stack. The last array, the scratch, is large enough for whole vectors, and belongs to the call alone.
+- The order in which a row's elements are combined depends on its length and on the code alone. Sums of long rows are
+  added up in blocks, and blocks of blocks, so that errors do not grow with the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.native.elements import load, load_one, memory_type, rounded, store
+from irc.native.groups import apply
+from irc.native.lanes import BOOL, INT32, INT64, AnyDType, Emitter, Lanes, select
+from irc.native.llvm import ir
+from irc.native.loops import INT, POINTER, VOID, Step, function, gather, loop, number, offset
+from irc.native.primitives import PRIMITIVES, cast
+from irc.native.row_operators import COUNT, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
+from irc.native.rows import Pass, Rounded, RowProgram, Schedule, ordered
+from irc.native.target import Target
+from irc.ops.algebra import Apply, Constant, Expression, Operand
+
+BLOCK = 128
+"""Vectors that are accumulated one by one: of more, sums of so many are."""
+
+
+class Array(NamedTuple):
+    """An array of a loop, but the scratch.
+
+    Attributes:
+        dtype: its element type.
+        step: along lanes.
+    """
+
+    dtype: AnyDType
+    step: Step
+
+
+class Shape(NamedTuple):
+    """What code depends on, apart from the program.
+
+    Attributes:
+        arrays: the leaves, then the results.
+        is_across: where lanes lie.
+        outer: the number of axes that are not reduced.
+        inner: the number of axes that are.
+        levels: of blocks of blocks.
+    """
+
+    arrays: tuple[Array, ...]
+    is_across: bool
+    outer: int
+    inner: int
+    levels: int
+
+
+def lanes_of(arrays: Sequence[AnyDType], target: Target) -> int:
+    """How many lanes code for these element types has."""
+    return target.lanes(max(dtype.itemsize for dtype in arrays))
+
+
+def emit(name: str, program: RowProgram, plan: Schedule, shape: Shape, target: Target) -> tuple[str, Mapping[str, Any]]:
+    """The module of the loop function ``name`` of a range of rows, or, across rows, of vectors of them; what it needs.
+
+    Its layout: sizes of outer and of inner axes; elements a row; bytes of a kept row; the strides of each array and of
+    the scratch, of outer axes, then of inner ones.
+    """
+    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    count = lanes_of([x.dtype for x in shape.arrays], target)
+    emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
+    _RowLoops(emitter, program, plan, shape).emit(*made.args)
+    builder.ret_void()
+    return str(made.module), emitter.needs
+
+
+def _combine(reducer: Any, x: Lanes, y: Lanes) -> Lanes:
+    if reducer is LARGEST:
+        return select(y > x, y, x)
+    names = {SUM: "add", PRODUCT: "multiply", MAXIMUM: "maximum", MINIMUM: "minimum"}
+    return PRIMITIVES[names[reducer]](x, y)
+
+
+def _neutral(reducer: Any, dtype: AnyDType) -> complex:
+    if reducer in (SUM, PRODUCT):
+        return int(reducer is PRODUCT)
+    sign = 1 if reducer is MINIMUM else -1
+    if dtype.kind == "f":
+        return sign * np.inf
+    if dtype == BOOL:
+        return sign > 0
+    return int(np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min)
+
+
+Accumulators = list[Lanes]
+Step_ = Callable[[Any, Accumulators], Accumulators]
+
+
+class _RowLoops:
+    def __init__(self, emitter: Emitter, program: RowProgram, plan: Schedule, shape: Shape) -> None:
+        self._emitter, self._builder = emitter, emitter.builder
+        self._program, self._plan, self._shape = program, plan, shape
+        self._is_across = shape.is_across
+        self._row_emitter = emitter
+        if not shape.is_across:
+            self._row_emitter = Emitter(emitter.builder, 1, emitter.has_fma, emitter.has_f16c)
+            self._row_emitter.needs = emitter.needs
+        self._rows: dict[int, Lanes] = {}
+        self._kept = {id(x): i for i, x in enumerate(plan.kept)}
+        self._leaves = len(program.leaves)
+
+    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> None:
+        shape, builder = self._shape, self._builder
+        outer, inner = shape.outer, shape.inner
+        count = len(shape.arrays) + bool(self._kept)
+        starts = [self._at(arrays, i, POINTER) for i in range(count)]
+        sizes = [self._at(layout, i, INT) for i in range(outer + inner)]
+        self._inner = sizes[outer:]
+        self._count = self._at(layout, outer + inner, INT)
+        self._row_bytes = self._at(layout, outer + inner + 1, INT)
+        first = outer + inner + 2
+        strides = [
+            [self._at(layout, first + (outer + inner) * i + axis, INT) for axis in range(outer + inner)]
+            for i in range(count)
+        ]
+        self._strides = [each[outer:] for each in strides]
+        self._lane_strides = [each[outer - 1] if self._is_across else each[-1] for each in strides]
+        self._buffers = [self._buffer(array) for array in shape.arrays]
+        whole = number(self._emitter.count)
+        with loop(builder, begin, end) as row:
+            last = sizes[outer - 1]
+            if self._is_across:
+                blocks = builder.sdiv(builder.add(last, number(self._emitter.count - 1)), whole)
+                column = builder.mul(builder.srem(row, blocks), whole)
+                rest = builder.sdiv(row, blocks)
+                at = self._unravelled(starts, rest, sizes[: outer - 1], strides)
+                at = [offset(builder, x, builder.mul(column, each[outer - 1])) for x, each in zip(at, strides)]
+                left = builder.sub(last, column)
+                with builder.if_else(builder.icmp_signed(">=", left, whole)) as (then, otherwise):
+                    with then:
+                        self._row(at, None)
+                    with otherwise:
+                        self._row(at, left)
+            else:
+                self._row(self._unravelled(starts, row, sizes[:outer], strides), None)
+
+    def _at(self, table: Any, index: int, kind: Any) -> Any:
+        return self._builder.load(offset(self._builder, table, number(8 * index)), typ=kind, align=8)
+
+    def _buffer(self, array: Array) -> Any:
+        if array.step is Step.NONE:
+            return None
+        kind = ir.VectorType(memory_type(array.dtype), self._emitter.count)
+        buffer = self._builder.alloca(kind)
+        self._builder.store(ir.Constant(kind, None), buffer, align=array.dtype.itemsize)
+        return buffer
+
+    def _unravelled(self, starts: Sequence[Any], index: Any, sizes: Sequence[Any], strides: Sequence[Any]) -> list[Any]:
+        """Where each array's row ``index`` starts."""
+        builder, at = self._builder, list(starts)
+        for axis in reversed(range(len(sizes))):
+            i = builder.srem(index, sizes[axis]) if axis else index
+            if axis:
+                index = builder.sdiv(index, sizes[axis])
+            at = [offset(builder, x, builder.mul(i, each[axis])) for x, each in zip(at, strides)]
+        return at
+
+    # -- a row -----------------------------------------------------------------
+
+    def _row(self, at: list[Any], left: Any) -> None:
+        """Emit all of a row, or, across, of as many rows as there are lanes, or ``left``."""
+        self._rows = {}
+        self._start, self._left = at, left
+        for each in self._plan.passes:
+            found = self._pass(each, at)
+            for node, value in zip(each.reductions, found):
+                self._rows[id(node)] = value
+        for i, result in enumerate(self._program.results, self._leaves):
+            if id(result.expression) not in self._plan.varying:
+                self._write(i, at[i], self._row_value(result.expression), self._row_emitter)
+
+    def _row_value(self, expression: Expression) -> Lanes:
+        """A value that does not vary along the row."""
+        emitter, rows = self._row_emitter, self._rows
+        for node in ordered([expression], lambda x: id(x) in rows):
+            if id(node) in rows:
+                continue
+            if isinstance(node, Operand):
+                rows[id(node)] = self._read(node.index, self._start[node.index], emitter)
+            elif isinstance(node, Constant):
+                rows[id(node)] = emitter.constant(node.value, node.dtype)
+            else:
+                assert isinstance(node, Apply)
+                rows[id(node)] = self._applied(emitter, node, [rows[id(x)] for x in node.arguments])
+        return rows[id(expression)]
+
+    def _applied(self, emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
+        if node.primitive is COUNT:
+            return cast(emitter.splat(self._count, INT64), node.dtype)
+        if isinstance(node, Rounded):
+            return rounded(arguments[0], node.small)
+        return apply(emitter, node, arguments)
+
+    # -- a pass ----------------------------------------------------------------
+
+    def _pass(self, each: Pass, at: list[Any]) -> Accumulators:
+        plan = self._plan
+        fixed: dict[int, Lanes] = {}
+        wanted: list[Expression] = [x.arguments[0] for x in each.reductions]
+        for node in each.order:
+            if isinstance(node, Apply) and id(node) not in each.loaded:
+                wanted += node.arguments
+        for node in wanted:
+            if id(node) not in plan.varying and id(node) not in fixed:
+                fixed[id(node)] = self._spread(node)
+        begun = [self._emitter.constant(_neutral(x.primitive, x.dtype), x.dtype) for x in each.reductions]
+
+        def point(at: list[Any], accumulators: Accumulators, left: Any) -> Accumulators:
+            return self._point(each, fixed, at, accumulators, left)
+
+        found = self._nest(0, at, begun, begun, each, point)
+        return [self._across_lanes(node.primitive, x) for node, x in zip(each.reductions, found)]
+
+    def _spread(self, node: Expression) -> Lanes:
+        """A row value, in all lanes."""
+        if isinstance(node, Constant):
+            return self._emitter.constant(node.value, node.dtype)
+        value = self._row_value(node)
+        return value if self._is_across else self._emitter.splat(_only(value), value.dtype)
+
+    def _across_lanes(self, reducer: Any, x: Lanes) -> Lanes:
+        """All lanes combined, as a tree, if they are of one row."""
+        if self._is_across:
+            return x
+        builder, count = self._builder, self._emitter.count
+        while count > 1:
+            count //= 2
+            emitter = Emitter(builder, count, self._emitter.has_fma, self._emitter.has_f16c)
+            halves = [
+                Lanes(emitter, builder.shuffle_vector(x.value, x.value, _numbers(first, count)), x.dtype)
+                for first in (0, count)
+            ]
+            x = _combine(reducer, *halves)
+        return Lanes(self._row_emitter, x.value, x.dtype)
+
+    def _nest(
+        self, axis: int, at: list[Any], begun: Accumulators, accumulators: Accumulators, each: Pass, point: Any
+    ) -> Accumulators:
+        if axis < self._shape.inner - 1:
+
+            def step(i: Any, accumulators: Accumulators) -> Accumulators:
+                return self._nest(axis + 1, self._moved(at, i, axis), begun, accumulators, each, point)
+
+            return self._fold(number(0), self._inner[axis], 1, accumulators, step)
+        builder, size = self._builder, self._inner[axis]
+        levels = self._shape.levels if any(x.primitive is SUM for x in each.reductions) else 0
+        reducers = [x.primitive for x in each.reductions]
+        if self._is_across:
+
+            def single(i: Any, accumulators: Accumulators) -> Accumulators:
+                return point(self._moved(at, i, axis), accumulators, self._left)
+
+            return self._blocks(number(0), size, 1, accumulators, begun, reducers, single, levels)
+
+        def several(i: Any, accumulators: Accumulators) -> Accumulators:
+            return point(self._moved(at, i, axis), accumulators, None)
+
+        count = self._emitter.count
+        whole = builder.and_(size, number(-count))
+        accumulators = self._blocks(number(0), whole, count, accumulators, begun, reducers, several, levels)
+        left = builder.sub(size, whole)
+        before = builder.block
+        rest, after = builder.append_basic_block(), builder.append_basic_block()
+        builder.cbranch(builder.icmp_signed(">", left, number(0)), rest, after)
+        builder.position_at_end(rest)
+        ended = point(self._moved(at, whole, axis), accumulators, left)
+        rest = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        return [_either(x, before, y, rest) for x, y in zip(accumulators, ended)]
+
+    def _blocks(
+        self,
+        start: Any,
+        stop: Any,
+        step: int,
+        accumulators: Accumulators,
+        begun: Accumulators,
+        reducers: Sequence[Any],
+        body: Step_,
+        levels: int,
+    ) -> Accumulators:
+        """`_fold`, of blocks of blocks."""
+        if not levels:
+            return self._fold(start, stop, step, accumulators, body)
+        builder, size = self._builder, step * BLOCK**levels
+
+        def block(i: Any, accumulators: Accumulators) -> Accumulators:
+            end = builder.add(i, number(size))
+            end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
+            found = self._blocks(i, end, step, begun, begun, reducers, body, levels - 1)
+            return [_combine(each, x, y) for each, x, y in zip(reducers, accumulators, found)]
+
+        return self._fold(start, stop, size, accumulators, block)
+
+    def _fold(self, start: Any, stop: Any, step: int, accumulators: Accumulators, body: Step_) -> Accumulators:
+        """A loop, from each step of which to the next go the accumulators."""
+        builder = self._builder
+        before = builder.block
+        head, inside, after = (builder.append_basic_block() for _ in range(3))
+        builder.branch(head)
+        builder.position_at_end(head)
+        index = builder.phi(INT)
+        index.add_incoming(start, before)
+        carried: Accumulators = []
+        for x in accumulators:
+            phi = builder.phi(x.value.type)
+            phi.add_incoming(x.value, before)
+            carried.append(x.made(phi))
+        builder.cbranch(builder.icmp_signed("<", index, stop), inside, after)
+        builder.position_at_end(inside)
+        for x, y in zip(carried, body(index, carried)):
+            x.value.add_incoming(y.value, builder.block)
+        index.add_incoming(builder.add(index, number(step)), builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return carried
+
+    def _moved(self, at: Sequence[Any], i: Any, axis: int) -> list[Any]:
+        builder = self._builder
+        return [offset(builder, x, builder.mul(i, each[axis])) for x, each in zip(at, self._strides)]
+
+    def _point(
+        self, each: Pass, fixed: dict[int, Lanes], at: list[Any], accumulators: Accumulators, left: Any
+    ) -> Accumulators:
+        """Emit what a pass does at one vector, of which only so many lanes may be ``left``."""
+        emitter = self._emitter
+        made = dict(fixed)
+        for node in each.order:
+            if id(node) in each.loaded:
+                result = each.loaded[id(node)]
+                if result is None:
+                    made[id(node)] = load(emitter, self._place(node, at), node.dtype)
+                else:
+                    made[id(node)] = self._read(self._leaves + result, at[self._leaves + result], emitter, left)
+            elif isinstance(node, Operand):
+                made[id(node)] = self._read(node.index, at[node.index], emitter, left)
+            else:
+                assert isinstance(node, Apply)
+                made[id(node)] = self._applied(emitter, node, [made[id(x)] for x in node.arguments])
+        for node in each.kept:
+            store(made[id(node)], self._place(node, at), node.dtype)
+        for i in each.results:
+            x = made[id(self._program.results[i].expression)]
+            self._write(self._leaves + i, at[self._leaves + i], x, emitter, left)
+        found: Accumulators = []
+        for node, accumulator in zip(each.reductions, accumulators):
+            x = made[id(node.arguments[0])]
+            if left is not None and not self._is_across:
+                x = select(self._mask(left), x, _neutral(node.primitive, node.dtype))
+            found.append(_combine(node.primitive, accumulator, x))
+        return found
+
+    def _place(self, node: Expression, at: Sequence[Any]) -> Any:
+        """Where ``node`` is kept."""
+        builder = self._builder
+        return offset(builder, at[-1], builder.mul(self._row_bytes, number(self._kept[id(node)])))
+
+    def _mask(self, left: Any) -> Lanes:
+        builder, emitter = self._builder, self._emitter
+        numbers = Lanes(emitter, _numbers(0, emitter.count), INT32)
+        return numbers < emitter.splat(builder.trunc(left, ir.IntType(32)), INT32)
+
+    # -- memory ----------------------------------------------------------------
+
+    def _read(self, index: int, pointer: Any, emitter: Emitter, left: Any = None) -> Lanes:
+        array = self._shape.arrays[index]
+        left = self._left if self._is_across else left
+        if emitter.count == 1 or array.step is Step.NONE:
+            return load_one(emitter, pointer, array.dtype)
+        if array.step is Step.DENSE and left is None:
+            return load(emitter, pointer, array.dtype)
+        stride = self._lane_strides[index] if array.step is Step.APART else number(array.dtype.itemsize)
+        self._copy("gather", array.dtype, self._buffers[index], pointer, stride, left)
+        return load(emitter, self._buffers[index], array.dtype)
+
+    def _write(self, index: int, pointer: Any, x: Lanes, emitter: Emitter, left: Any = None) -> None:
+        array = self._shape.arrays[index]
+        left = self._left if self._is_across else left
+        if emitter.count == 1 or (array.step is Step.DENSE and left is None):
+            store(x, pointer, array.dtype)
+            return
+        stride = self._lane_strides[index] if array.step is Step.APART else number(array.dtype.itemsize)
+        store(x, self._buffers[index], array.dtype)
+        self._copy("scatter", array.dtype, self._buffers[index], pointer, stride, left)
+
+    def _copy(self, name: str, dtype: AnyDType, buffer: Any, pointer: Any, stride: Any, left: Any) -> None:
+        size = dtype.itemsize
+        make = partial(gather if name == "gather" else scatter, size)
+        called = self._emitter.library(f"irc.{name}{size}", VOID, [POINTER, POINTER, INT, INT], make)
+        self._builder.call(called, [buffer, pointer, stride, number(self._emitter.count) if left is None else left])
+
+
+def scatter(size: int) -> tuple[str, Mapping[str, Any]]:
+    """The module of ``irc.scatter{size}(ptr from, ptr to, i64 stride, i64 count)``, which copies elements apart."""
+    made, builder = function(f"irc.scatter{size}", [POINTER, POINTER, INT, INT])
+    source, target, stride, count = made.args
+    kind = ir.IntType(8 * size)
+    with loop(builder, number(0), count) as i:
+        element = builder.load(offset(builder, source, builder.mul(i, number(size))), typ=kind, align=1)
+        builder.store(element, offset(builder, target, builder.mul(i, stride)), align=1)
+    builder.ret_void()
+    return str(made.module), {}
+
+
+def _numbers(first: int, count: int) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), count), [first + i for i in range(count)])
+
+
+def _only(x: Lanes) -> Any:
+    return x.emitter.builder.extract_element(x.value, ir.Constant(ir.IntType(32), 0))
+
+
+def _either(x: Lanes, before: Any, y: Lanes, after: Any) -> Lanes:
+    phi = x.emitter.builder.phi(x.value.type)
+    phi.add_incoming(x.value, before)
+    phi.add_incoming(y.value, after)
+    return x.made(phi)

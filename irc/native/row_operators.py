@@ -1,0 +1,326 @@
+"""Operators that reduce rows, as programs: pointwise expressions, and reductions of them over some axes.
+
+Each function of the table says over which axes rows lie (`Call.over`), and gives the results as expressions
+(`irc.ops.algebra`) over operands. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
+elements of a row. Whoever computes them (`irc.native.rows`) decides what of this is computed once, kept or repeated.
+
+Small floats are computed in float32 and rounded once, when a result is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.kinds import CONSTANT
+from irc.native.elements import computed
+from irc.native.groups import Unsupported
+from irc.ops.algebra import (
+    DOUBLE,
+    AnyDType,
+    Apply,
+    Expression,
+    Primitive,
+    absolute,
+    cast,
+    equal,
+    exp,
+    is_finite,
+    log,
+    select,
+    sqrt,
+)
+from irc.runtime.kernels.support import axes_in, axis_in, ints, numpy_dtype
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+
+SUM, PRODUCT = Primitive("row_sum", 1), Primitive("row_product", 1)
+MAXIMUM, MINIMUM = Primitive("row_maximum", 1), Primitive("row_minimum", 1)
+LARGEST = Primitive("row_largest", 1, "The largest number, whatever is NaN; -inf if there is none.")
+REDUCERS = frozenset({SUM, PRODUCT, MAXIMUM, MINIMUM, LARGEST})
+
+COUNT = Primitive("row_count", 0, "The number of elements of a row.")
+
+
+class Form(Enum):
+    """Which axes a result has."""
+
+    FULL = "those of the operand"
+    KEPT = "the same number, 1 where it is reduced"
+    SQUEEZED = "those that are not reduced"
+
+
+class Made(NamedTuple):
+    """A result.
+
+    Attributes:
+        expression: of an element.
+        dtype: in memory.
+        form: its axes.
+    """
+
+    expression: Expression
+    dtype: AnyDType
+    form: Form = Form.FULL
+
+
+class Call:
+    """An operator with what it is applied to.
+
+    Args:
+        node: the operator.
+        dtypes: of its operands; None where one is absent.
+        shapes: likewise.
+        operand: gives the expression of an operand, which broadcasts to the first; of one with an element for each
+            channel if the second argument is True.
+
+    Attributes:
+        axes: over which rows lie, of the first operand.
+        groups: into how many groups the channels are cut, each with rows of its own; 0: axes are whole.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        dtypes: Sequence[AnyDType | None],
+        shapes: Sequence[tuple[int, ...]],
+        operand: Callable[[int, bool], Expression],
+    ) -> None:
+        self.node, self.dtypes, self.shapes = node, dtypes, shapes
+        self._operand = operand
+        self.axes: tuple[int, ...] = ()
+        self.groups = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.shapes[0]
+
+    @property
+    def dtype(self) -> AnyDType:
+        """Of the first operand."""
+        found = self.dtypes[0]
+        assert found is not None
+        return found
+
+    @property
+    def wide(self) -> AnyDType:
+        """The type that floats are computed in. Raises `Unsupported` of other types."""
+        found = computed(self.dtype)
+        if found.kind != "f":
+            raise Unsupported(f"there is no code for {self.node.kind} of {self.dtype.name}")
+        return found
+
+    def attribute(self, name: str, default: Any) -> Any:
+        return self.node.attributes.get(name, default)
+
+    def has(self, index: int) -> bool:
+        return index < len(self.dtypes) and self.dtypes[index] is not None
+
+    def over(self, axes: Sequence[int], groups: int = 0) -> None:
+        self.axes, self.groups = tuple(sorted(axes)), groups
+
+    def over_last(self, axis: int) -> None:
+        """Over all axes from this one on."""
+        self.over(range(axis_in(axis, len(self.shape)), len(self.shape)))
+
+    def operand(self, index: int, dtype: AnyDType | None = None) -> Expression:
+        """The operand, converted to ``dtype``."""
+        found = self._operand(index, False)
+        return found if dtype is None else cast(found, dtype)
+
+    def channel(self, index: int, dtype: AnyDType) -> Expression:
+        """An operand that has one element for each channel."""
+        if self.shapes[index] != self.shape[1:2] or len(self.shape) < 2:
+            raise Unsupported("parameters do not fit the channels")
+        return cast(self._operand(index, True), dtype)
+
+    def constant(self, index: int) -> np.ndarray[Any, Any]:
+        """The operand's value. Raises `Unsupported` if it is no constant."""
+        source = self.node.inputs[index].made_by(CONSTANT)
+        if source is None:
+            raise Unsupported("axes are computed")
+        return np.asarray(source.attributes["value"].numpy())
+
+    def reduce(self, reducer: Primitive, x: Expression) -> Expression:
+        return Apply(reducer, (x,), x.dtype)
+
+    def sum(self, x: Expression) -> Expression:
+        return self.reduce(SUM, x)
+
+    def mean(self, x: Expression) -> Expression:
+        return self.sum(x) / Apply(COUNT, (), x.dtype)
+
+
+Expand = Callable[[Call], list[Made]]
+ROW_OPERATORS: dict[str, Expand] = {}
+"""By kind."""
+
+
+def _enter(kind: str) -> Callable[[Expand], Expand]:
+    def enter(expand: Expand) -> Expand:
+        ROW_OPERATORS[kind] = expand
+        return expand
+
+    return enter
+
+
+def _along(call: Call) -> Expression:
+    """The operand of a softmax; rows lie as its version has it."""
+    if (call.node.version or 13) < 13:
+        call.over_last(call.attribute("axis", 1))
+    else:
+        call.over([axis_in(call.attribute("axis", -1), len(call.shape))])
+    return call.operand(0, call.wide)
+
+
+def _powers(call: Call, x: Expression) -> tuple[Expression, Expression]:
+    """``x`` less the largest one, of which the power can neither overflow nor vanish for all, and the sum of powers.
+
+    If one is NaN, then the sum is, so the largest one need not be.
+    """
+    less = x - call.reduce(LARGEST, x)
+    return less, call.sum(exp(less))
+
+
+@_enter("onnx::Softmax")
+def _softmax(call: Call) -> list[Made]:
+    x = _along(call)
+    powers = exp(x - call.reduce(LARGEST, x))
+    return [Made(powers * (1 / call.sum(powers)), call.dtype)]
+
+
+@_enter("irc::masked_softmax")
+def _masked_softmax(call: Call) -> list[Made]:
+    x = _along(call)
+    powers = exp(x - call.reduce(LARGEST, x))
+    total = call.sum(powers)
+    return [Made(select(equal(total, total), powers * (1 / total), 0), call.dtype)]
+
+
+@_enter("onnx::LogSoftmax")
+def _log_softmax(call: Call) -> list[Made]:
+    less, total = _powers(call, _along(call))
+    return [Made(less - log(total), call.dtype)]
+
+
+def _epsilon(call: Call) -> float:
+    return float(call.attribute("epsilon", 1e-5))
+
+
+def _standardized(call: Call, x: Expression) -> tuple[Expression, Expression, Expression]:
+    """``x`` less its mean, over its standard deviation; the mean, and the inverse deviation. In two passes."""
+    mean = call.mean(x)
+    less = x - mean
+    inverse = 1 / sqrt(call.mean(less * less) + _epsilon(call))
+    return less * inverse, mean, inverse
+
+
+@_enter("onnx::LayerNormalization")
+def _layer_normalization(call: Call) -> list[Made]:
+    call.over_last(call.attribute("axis", -1))
+    y, mean, inverse = _standardized(call, call.operand(0, call.wide))
+    y = y * call.operand(1, call.wide)
+    if call.has(2):
+        y = y + call.operand(2, call.wide)
+    stash = numpy_dtype(int(call.attribute("stash_type", 1)))
+    statistics = [Made(cast(x, computed(stash)), stash, Form.KEPT) for x in (mean, inverse)]
+    return [Made(y, call.dtype), *statistics][: len(call.node.outputs)]
+
+
+@_enter("onnx::RMSNormalization")
+def _rms_normalization(call: Call) -> list[Made]:
+    call.over_last(call.attribute("axis", -1))
+    x = call.operand(0, call.wide)
+    y = x * (1 / sqrt(call.mean(x * x) + _epsilon(call))) * call.operand(1, call.wide)
+    result = call.dtypes[1]
+    assert result is not None
+    return [Made(cast(y, computed(result)), result)]
+
+
+@_enter("onnx::InstanceNormalization")
+def _instance_normalization(call: Call) -> list[Made]:
+    call.over(range(2, len(call.shape)))
+    y, _, _ = _standardized(call, call.operand(0, call.wide))
+    return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
+
+
+@_enter("onnx::GroupNormalization")
+def _group_normalization(call: Call) -> list[Made]:
+    groups = int(call.attribute("num_groups", 0))
+    if (call.node.version or 21) < 21 or groups < 1 or len(call.shape) < 2:
+        raise Unsupported("parameters are of groups, not channels")
+    call.over(range(1, len(call.shape)), groups)
+    y, _, _ = _standardized(call, call.operand(0, call.wide))
+    return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
+
+
+@_enter("onnx::BatchNormalization")
+def _batch_normalization(call: Call) -> list[Made]:
+    """The factor and the shift of a channel are computed in float64, as they are few."""
+    if len(call.node.outputs) != 1 or call.attribute("training_mode", 0) or not call.attribute("spatial", 1):
+        raise Unsupported("there is no code for a batch's statistics")
+    call.over(range(2, len(call.shape)))
+    scale, shift, mean, variance = (call.channel(i, DOUBLE) for i in range(1, 5))
+    factor = scale / sqrt(variance + _epsilon(call))
+    y = call.operand(0, call.wide) * cast(factor, call.wide) + cast(shift - mean * factor, call.wide)
+    return [Made(y, call.dtype)]
+
+
+@_enter("onnx::LpNormalization")
+def _lp_normalization(call: Call) -> list[Made]:
+    call.over([axis_in(call.attribute("axis", -1), len(call.shape))])
+    x = call.operand(0, call.wide)
+    norm = call.sum(absolute(x)) if call.attribute("p", 2) == 1 else sqrt(call.sum(x * x))
+    return [Made(x / select(equal(norm, 0), 1, norm), call.dtype)]
+
+
+def _log_sum_exp(call: Call, x: Expression) -> Expression:
+    largest = call.reduce(MAXIMUM, x)
+    finite = select(is_finite(largest), largest, 0)
+    return log(call.sum(exp(x - finite))) + finite
+
+
+_REDUCTIONS: dict[str, tuple[Callable[[Call, Expression], Expression], bool]] = {
+    "ReduceSum": (Call.sum, False),
+    "ReduceMean": (Call.mean, True),
+    "ReduceMax": (lambda call, x: call.reduce(MAXIMUM, x), False),
+    "ReduceMin": (lambda call, x: call.reduce(MINIMUM, x), False),
+    "ReduceProd": (lambda call, x: call.reduce(PRODUCT, x), False),
+    "ReduceL1": (lambda call, x: call.sum(absolute(x)), False),
+    "ReduceL2": (lambda call, x: sqrt(call.sum(x * x)), True),
+    "ReduceSumSquare": (lambda call, x: call.sum(x * x), False),
+    "ReduceLogSum": (lambda call, x: log(call.sum(x)), True),
+    "ReduceLogSumExp": (_log_sum_exp, True),
+}
+"""What is computed, and whether that leaves the integers, which are then computed in float64."""
+
+
+def _reduction(name: str) -> Expand:
+    function, leaves_integers = _REDUCTIONS[name]
+    first = 13 if name == "ReduceSum" else 18
+
+    def expand(call: Call) -> list[Made]:
+        rank = len(call.shape)
+        if (call.node.version or first) < first:
+            axes = call.attribute("axes", None) or ()
+        else:
+            axes = ints(call.constant(1)) if call.has(1) else ()
+            if not axes and call.attribute("noop_with_empty_axes", 0):
+                raise Unsupported("nothing is reduced")
+        call.over(axes_in(axes, rank) if axes else range(rank))
+        wide = computed(call.dtype)
+        if wide.kind not in "fiub" or (wide.kind == "b" and name not in ("ReduceMax", "ReduceMin")):
+            raise Unsupported(f"there is no code for {name} of {wide.name}")
+        x = call.operand(0, DOUBLE if leaves_integers and wide.kind in "iu" else wide)
+        form = Form.KEPT if call.attribute("keepdims", 1) else Form.SQUEEZED
+        return [Made(cast(function(call, x), wide), call.dtype, form)]
+
+    return expand
+
+
+for _name in _REDUCTIONS:
+    ROW_OPERATORS[f"onnx::{_name}"] = _reduction(_name)

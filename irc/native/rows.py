@@ -1,0 +1,492 @@
+"""Groups of pointwise operators and operators that reduce rows, as programs over rows.
+
+All reductions of a group are over the same axes of one *domain*, the shape of what is reduced. A program is a graph of
+expressions, in which `irc.native.row_operators.REDUCERS` occur. Its values are of two kinds: those that vary along the
+reduced axes, and *row values*, of which there is one for each row.
+
+A program runs in *passes* over each row, one more than reductions depend on each other. `schedule` says what each pass
+computes. A value that varies and is needed in several passes is computed anew in each if that is cheap, else kept in a
+buffer of one row.
+
+Invariants:
+
+- Each result varies along all axes of the domain that are not reduced, so that each of its elements is written once.
+- What a program is depends on element types, on which sizes are 1 and on which are equal, never on sizes themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.constants import is_none
+from irc.ir.kinds import CONSTANT
+from irc.native.elements import computed, is_small
+from irc.native.functions import FUNCTIONS
+from irc.native.groups import (
+    Operation,
+    Program,
+    Unsupported,
+    add_constant,
+    add_operation,
+    check_dtype,
+    check_expression,
+)
+from irc.native.lanes import AnyDType
+from irc.native.row_operators import COUNT, REDUCERS, ROW_OPERATORS, Call, Form
+from irc.ops.algebra import Apply, Constant, Expression, Operand, Primitive, cast, walk
+from irc.runtime.kernels.support import broadcast_shape
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+
+Shape = tuple[int, ...]
+
+ROUND = Primitive("round_to_small", 1, "float32 rounded to the small float type that a `Rounded` names.")
+
+
+class Rounded(Apply):
+    """A value rounded to a small float type, as float32."""
+
+    __slots__ = ("small",)
+
+    def __init__(self, x: Expression, small: AnyDType) -> None:
+        super().__init__(ROUND, (x,), x.dtype)
+        self.small = small
+
+
+class Leaf(NamedTuple):
+    """An array that is read.
+
+    Attributes:
+        source: which one of the program's inputs it is.
+        dtype: its element type.
+        places: (axis of the array, axis of the domain, counted from its end), for each axis that is not of one element.
+    """
+
+    source: int
+    dtype: AnyDType
+    places: tuple[tuple[int, int], ...]
+
+
+class Result(NamedTuple):
+    """A result of a program: of an expression, an array with these axes of the domain; 0 for axes of one element."""
+
+    expression: Expression
+    dtype: AnyDType
+    places: tuple[int, ...]
+
+
+class Domain(NamedTuple):
+    """What is reduced.
+
+    Attributes:
+        rank: its number of axes.
+        axes: those that are reduced, counted from the end, in order.
+        groups: into how many groups the second axis is cut, 0: it is not. Groups are not reduced.
+    """
+
+    rank: int
+    axes: tuple[int, ...]
+    groups: int
+
+
+class RowProgram(NamedTuple):
+    """A group.
+
+    Attributes:
+        domain: as it says.
+        leaves: what `Operand` numbers.
+        results: what is made.
+        constants: the arrays that follow the operands among the inputs.
+    """
+
+    domain: Domain
+    leaves: list[Leaf]
+    results: list[Result]
+    constants: list[np.ndarray[Any, Any]]
+
+    def sizes(self, shapes: Sequence[Shape]) -> Shape:
+        """The domain's sizes, for the shapes of all inputs."""
+        found = [1] * self.domain.rank
+        for leaf in self.leaves:
+            for axis, place in leaf.places:
+                found[place] = shapes[leaf.source][axis]
+        return tuple(found)
+
+
+class _Value(NamedTuple):
+    """What a member of the group makes: as `Result`, with the shape."""
+
+    expression: Expression
+    dtype: AnyDType
+    shape: Shape
+    places: tuple[int, ...]
+
+
+def read(
+    nodes: Sequence[Node], inputs: Sequence[Value], kinds: Sequence[tuple[AnyDType, Shape]], outputs: Sequence[Value]
+) -> RowProgram:
+    """The program of ``nodes``, of operands of these types and shapes. Raises `Unsupported`."""
+    return _Reader(nodes, inputs, kinds).read(outputs)
+
+
+class _Reader:
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], kinds: Sequence[tuple[AnyDType, Shape]]) -> None:
+        self._nodes = nodes
+        self._program = Program([], [], [], {}, {})
+        self._shapes: dict[Value, Shape] = {}
+        for value, (dtype, shape) in zip(inputs, kinds, strict=True):
+            check_dtype(dtype)
+            self._program.inputs.append(value)
+            self._program.dtypes[value] = dtype
+            self._shapes[value] = shape
+        self._made: dict[Value, _Value] = {}
+        self._leaves: dict[Leaf, Operand] = {}
+        self._domain: Domain | None = None
+        self._shape: Shape = ()
+
+    def read(self, outputs: Sequence[Value]) -> RowProgram:
+        program = self._program
+        for node in self._nodes:
+            if node.kind == CONSTANT:
+                if not is_none(node.output) and hasattr(node.attributes.get("value"), "numpy"):
+                    known = len(program.constants)
+                    add_constant(program, node)
+                    self._shapes[node.output] = program.constants[known].shape if len(program.constants) > known else ()
+            elif node.kind in ROW_OPERATORS:
+                self._reduce(node)
+            else:
+                add_operation(program, node)
+                self._apply(program.operations.pop())
+        if self._domain is None:
+            raise Unsupported("nothing is reduced")
+        results = [Result(x.expression, x.dtype, x.places) for x in (self._made[value] for value in outputs)]
+        found = RowProgram(self._domain, list(self._leaves), results, program.constants)
+        self._check(found, [self._made[value].shape for value in outputs])
+        return found
+
+    def _check(self, program: RowProgram, shapes: Sequence[Shape]) -> None:
+        domain, sizes = program.domain, self._shape
+        given = [self._shapes[value] for value in self._program.inputs]
+        for leaf in program.leaves:
+            for axis, place in leaf.places:
+                if not -domain.rank <= place < 0 or given[leaf.source][axis] != sizes[place]:
+                    raise Unsupported("shapes differ from that of what is reduced")
+        kept = {place for place in range(-domain.rank, 0) if sizes[place] != 1}
+        rows = kept - set(domain.axes)
+        for result, shape in zip(program.results, shapes):
+            covered = {place for place, size in zip(result.places, shape) if size != 1}
+            if covered != (kept if varies(program, result.expression) else rows):
+                raise Unsupported("a result has fewer axes than what is reduced")
+
+    def _leaf(self, value: Value, places: Sequence[int]) -> Expression:
+        """The input ``value`` whose axes are these of the domain."""
+        program = self._program
+        dtype, shape = program.dtypes[value], self._shapes[value]
+        if value in program.numbers:
+            return Constant(program.numbers[value], computed(dtype))
+        where = tuple((axis, places[axis]) for axis, size in enumerate(shape) if size != 1)
+        if any(place == 0 for _, place in where):
+            raise Unsupported("an operand has an axis that is reduced")
+        leaf = Leaf(program.inputs.index(value), dtype, where)
+        return self._leaves.setdefault(leaf, Operand(len(self._leaves), computed(dtype)))
+
+    def _shape_of(self, value: Value) -> Shape:
+        made = self._made.get(value)
+        return self._shapes[value] if made is None else made.shape
+
+    def _aligned(self, values: Sequence[Value], shape: Shape) -> tuple[int, ...]:
+        """The domain's axes of a result of ``shape`` that pointwise operators make of ``values``."""
+        rank = len(shape)
+        found: dict[int, int] = {}
+        is_usual = True
+        for value in values:
+            made = self._made.get(value)
+            if made is None:
+                continue
+            for i, (size, place) in enumerate(zip(made.shape, made.places)):
+                if size == 1:
+                    continue
+                axis = i - len(made.shape)
+                is_usual &= place == axis
+                if found.setdefault(axis, place) != place:
+                    raise Unsupported("operands lie along different axes")
+        return tuple(found.get(axis, axis if is_usual else 0) for axis in range(-rank, 0))
+
+    def _apply(self, operation: Operation) -> None:
+        present = [value for value in operation.operands if value is not None]
+        counted = present[:1] if operation.is_shaped_like_first else present
+        shape: Shape = ()
+        for value in counted:
+            shape = broadcast_shape(shape, self._shape_of(value))
+        if operation.is_of_one_shape and any(self._shape_of(value) != shape for value in present):
+            raise Unsupported("attributes align operands of different shapes")
+        places = self._aligned(counted, shape)
+        taken: list[Expression | None] = []
+        for value in operation.operands:
+            if value is None:
+                taken.append(None)
+            elif value in self._made:
+                taken.append(self._made[value].expression)
+            else:
+                taken.append(self._leaf(value, places[len(places) - len(self._shapes[value]) :]))
+        made = applied(operation, taken)
+        self._made[operation.result] = _Value(made, operation.dtype, shape, places)
+
+    def _reduce(self, node: Node) -> None:
+        operands = [None if is_none(value) else value for value in node.inputs]
+        first = operands[0]
+        assert first is not None
+        shape = self._shape_of(first)
+        rank = len(shape)
+        usual = tuple(range(-rank, 0))
+        made = self._made.get(first)
+        if made is not None and made.places != usual:
+            raise Unsupported("what is reduced lies along other axes")
+
+        def operand(index: int, is_channel: bool) -> Expression:
+            value = operands[index]
+            assert value is not None
+            own = self._made.get(value)
+            own_shape = self._shape_of(value)
+            if is_channel:
+                if own is not None:
+                    raise Unsupported("parameters of channels are computed")
+                return self._leaf(value, (1 - rank,))
+            if own is not None and own.places != tuple(range(-len(own.shape), 0)):
+                raise Unsupported("operands lie along different axes")
+            if broadcast_shape(own_shape, shape) != shape:
+                raise Unsupported("an operand does not broadcast to the first")
+            return self._leaf(value, usual[rank - len(own_shape) :]) if own is None else own.expression
+
+        dtypes = [None if x is None else self._program.dtypes[x] for x in operands]
+        shapes = [() if x is None else self._shape_of(x) for x in operands]
+        call = Call(node, dtypes, shapes, operand)
+        results = ROW_OPERATORS[node.kind](call)
+        if call.groups and shape[1] % call.groups:
+            raise Unsupported("groups do not divide the channels")
+        domain = Domain(rank, tuple(axis - rank for axis in call.axes), call.groups)
+        if self._domain not in (None, domain) or (self._domain is not None and shape != self._shape):
+            raise Unsupported("rows lie along different axes")
+        self._domain, self._shape = domain, shape
+        for value, found in zip(node.outputs, results):
+            check_dtype(found.dtype)
+            places, size = usual, shape
+            if found.form is not Form.FULL:
+                places = tuple(0 if place in domain.axes else place for place in usual)
+                size = tuple(n if place else 1 for n, place in zip(shape, places))
+            if found.form is Form.SQUEEZED:
+                size = tuple(n for n, place in zip(shape, places) if place)
+                places = tuple(place for place in places if place)
+            expression = found.expression
+            check_expression(expression, REDUCERS | {COUNT, ROUND})
+            if is_small(found.dtype):
+                expression = Rounded(expression, found.dtype)
+            self._program.dtypes[value] = found.dtype
+            self._made[value] = _Value(expression, found.dtype, size, places)
+
+
+def applied(operation: Operation, operands: Sequence[Expression | None]) -> Expression:
+    """What ``operation`` makes of its operands, as one expression."""
+
+    def finished(found: Expression) -> Expression:
+        found = cast(found, computed(operation.dtype))
+        return Rounded(found, operation.dtype) if is_small(operation.dtype) else found
+
+    if operation.compound:
+        taken = tuple(x for x in operands if x is not None)
+        return finished(Apply(Primitive(operation.compound, len(taken)), taken, taken[0].dtype))
+    found = finished(substitute(operation.expressions[0], operands))
+    for expression, other in zip(operation.expressions[1:], operands[2:]):
+        found = finished(substitute(expression, [found, other]))
+    return found
+
+
+def substitute(expression: Expression, operands: Sequence[Expression | None]) -> Expression:
+    """``expression`` with its operands replaced by these."""
+    made: dict[int, Expression] = {}
+    for node in walk(expression):
+        if isinstance(node, Operand):
+            operand = operands[node.index]
+            assert operand is not None
+            made[id(node)] = operand
+        elif isinstance(node, Apply):
+            made[id(node)] = Apply(node.primitive, tuple(made[id(x)] for x in node.arguments), node.dtype)
+        else:
+            made[id(node)] = node
+    return made[id(expression)]
+
+
+# -- passes --------------------------------------------------------------------
+
+
+class Pass(NamedTuple):
+    """A run over the elements of a row.
+
+    Attributes:
+        order: the values that vary that are computed, each after what it is made of.
+        reductions: what is reduced, the `Apply` of reducers.
+        results: the numbers of the results that are written.
+        kept: values that are kept for later passes.
+        loaded: values that earlier passes have kept, or written as a result, whose number it is.
+    """
+
+    order: list[Expression]
+    reductions: list[Apply]
+    results: list[int]
+    kept: list[Expression]
+    loaded: dict[int, int | None]
+
+
+def is_reduction(node: Expression) -> bool:
+    """Whether ``node`` reduces rows."""
+    return isinstance(node, Apply) and node.primitive in REDUCERS
+
+
+def ordered(roots: Sequence[Expression], stops: Callable[[Expression], bool]) -> list[Expression]:
+    """``roots`` and all nodes below, arguments first; nothing below a node at which it ``stops``."""
+    found: list[Expression] = []
+    seen: set[int] = set()
+    pending = [(root, False) for root in reversed(roots)]
+    while pending:
+        node, is_done = pending.pop()
+        if is_done:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            if isinstance(node, Apply) and not stops(node):
+                pending.extend((argument, False) for argument in reversed(node.arguments))
+    return found
+
+
+def varying(program: RowProgram) -> set[int]:
+    """The ids of the values of ``program`` that vary along its rows."""
+    found: set[int] = set()
+    for node in ordered([x.expression for x in program.results], lambda _: False):
+        if isinstance(node, Operand):
+            is_varying = any(place in program.domain.axes for _, place in program.leaves[node.index].places)
+        elif isinstance(node, Apply):
+            is_varying = not is_reduction(node) and any(id(x) in found for x in node.arguments)
+        else:
+            is_varying = False
+        if is_varying:
+            found.add(id(node))
+    return found
+
+
+def varies(program: RowProgram, expression: Expression) -> bool:
+    """Whether ``expression`` varies along rows."""
+    for node in ordered([expression], is_reduction):
+        if isinstance(node, Operand) and any(
+            place in program.domain.axes for _, place in program.leaves[node.index].places
+        ):
+            return True
+    return False
+
+
+_KEPT_FROM = 5
+"""The cost of computing a value anew, in instructions, from which on it is kept."""
+
+
+def cost_of(node: Expression, is_gathered: Callable[[int], bool]) -> int:
+    """About how many instructions ``node`` takes, without what it is made of."""
+    if isinstance(node, Operand):
+        return 20 if is_gathered(node.index) else 1
+    if not isinstance(node, Apply):
+        return 0
+    name = node.primitive.name
+    return 10 if name in FUNCTIONS else 3 if name in ("divide", "sqrt") or node.primitive is ROUND else 1
+
+
+class Schedule(NamedTuple):
+    """The passes of a program.
+
+    Attributes:
+        passes: in order.
+        varying: the ids of values that vary along rows.
+        kept: the values that are kept.
+        cost: of an element, in instructions.
+    """
+
+    passes: list[Pass]
+    varying: set[int]
+    kept: list[Expression]
+    cost: int
+
+
+def schedule(program: RowProgram, is_gathered: Callable[[int], bool]) -> Schedule:
+    """What the passes of ``program`` compute, if the leaves that it says are slow to read."""
+    results = [x.expression for x in program.results]
+    everything = ordered(results, lambda _: False)
+    vary = varying(program)
+    level: dict[int, int] = {}
+    for node in everything:
+        below = max((level[id(x)] for x in node.arguments), default=0) if isinstance(node, Apply) else 0
+        level[id(node)] = below + is_reduction(node)
+    count = max(level.values()) + 1
+    reductions: list[list[Apply]] = [[] for _ in range(count)]
+    for node in everything:
+        if isinstance(node, Apply) and is_reduction(node):
+            reductions[level[id(node)] - 1].append(node)
+    passes: list[Pass] = []
+    first: dict[int, int] = {}  # the pass that computes a value first
+    available: dict[int, int | None] = {}
+    all_kept: list[Expression] = []
+    cost = 0
+    for number in range(count):
+        written = [i for i, x in enumerate(results) if id(x) in vary and level[id(x)] == number]
+        roots = [x.arguments[0] for x in reductions[number]] + [results[i] for i in written]
+        order = [x for x in ordered(roots, lambda x: id(x) in available or id(x) not in vary) if id(x) in vary]
+        made: dict[int, int] = {}
+        for node in order:
+            below = sum(made.get(id(x), 0) for x in node.arguments) if isinstance(node, Apply) else 0
+            made[id(node)] = 1 if id(node) in available else below + cost_of(node, is_gathered)
+        needed = {id(x) for x in roots}
+        taken: list[Expression] = []
+        loaded: dict[int, int | None] = {}
+        for node in reversed(order):
+            if id(node) not in needed:
+                continue
+            taken.append(node)
+            if id(node) not in available and first.get(id(node), number) < number and made[id(node)] >= _KEPT_FROM:
+                passes[first[id(node)]].kept.append(node)
+                available[id(node)] = None
+                all_kept.append(node)
+            if id(node) in available:
+                loaded[id(node)] = available[id(node)]
+                continue
+            first.setdefault(id(node), number)
+            cost += cost_of(node, is_gathered)
+            if isinstance(node, Apply):
+                needed.update(id(x) for x in node.arguments)
+        passes.append(Pass(taken[::-1], reductions[number], written, [], loaded))
+        for i in written:
+            result = program.results[i]
+            if result.dtype == result.expression.dtype and result.dtype.kind != "b":
+                available.setdefault(id(result.expression), i)
+        cost += 2
+    while passes and not passes[-1].reductions and not passes[-1].results:
+        passes.pop()
+    return Schedule(passes, vary, all_kept, cost)
+
+
+def listing(program: RowProgram) -> str:
+    """The program as a text, the same for programs that are the same."""
+    numbers: dict[int, int] = {}
+    lines: list[str] = [repr(program.domain.groups > 0)]
+    for node in ordered([x.expression for x in program.results], lambda _: False):
+        if isinstance(node, Apply):
+            small = node.small.name if isinstance(node, Rounded) else ""
+            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
+            lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
+        elif isinstance(node, Operand):
+            lines.append(f"x{node.index} {node.dtype}")
+        else:
+            lines.append(f"{node!r} {node.dtype}")
+        numbers[id(node)] = len(numbers)
+    lines += [f"{numbers[id(x.expression)]} {x.dtype}" for x in program.results]
+    return "\n".join(lines)

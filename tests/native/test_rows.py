@@ -1,0 +1,176 @@
+"""Native operators that reduce rows, beside float64 and the NumPy kernels."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.native.backend import ROWS, Native
+from irc.native.groups import Unsupported
+from irc.native.row_operators import ROW_OPERATORS
+from tests.native.rows import CASES, CHANNELS, REDUCTIONS, Case, compiled, log_softmax, reduction, softmax
+
+Array = np.ndarray[Any, Any]
+
+SHAPES = ((5, 1), (70, 2), (2, 3, 7), (70, 15), (5, 31), (33, 32), (3, 100), (257,))
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def test_the_backend_binds_the_operators_of_the_table() -> None:
+    assert set(ROW_OPERATORS) == ROWS
+
+
+def operands(case: Case, shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> list[Array]:
+    rng = np.random.default_rng(seed)
+    made = [rng.standard_normal(shape), *(rng.uniform(0.5, 1.5, s) for s in case.parameters(shape))]
+    return [x.astype(dtype) for x in made]
+
+
+def check(case: Case, given: list[Array], places: float = 8) -> None:
+    """Compare with float64, to so many units in the last place of the largest magnitude, and with the NumPy kernel."""
+    dtype = given[0].dtype
+    proto = case.proto(given[0].shape, dtype)
+    found = compiled(proto, given)(*given)
+    reference = case.reference(*[x.astype(np.float64) for x in given])
+    session = irc.compile(proto, "", backend="numpy")
+    by_numpy = list(session.run(dict(zip([v.name for v in session.graph.inputs], given))).values())
+    if case.outputs == 1:
+        found, reference = [found], [reference]
+    for y, wanted, other in zip(found, reference, by_numpy, strict=True):
+        assert y.dtype == other.dtype and y.shape == other.shape
+        wide, wanted = y.astype(np.float64), np.asarray(wanted, np.float64)
+        with np.errstate(all="ignore"):
+            scale = np.max(np.abs(wanted), initial=0, where=np.isfinite(wanted)) + 1
+            unit = float(max(ml_dtypes.finfo(dtype).eps, ml_dtypes.finfo(y.dtype).eps)) * scale
+            np.testing.assert_allclose(wide, wanted, rtol=0, atol=places * unit)
+            np.testing.assert_allclose(wide, other.astype(np.float64), rtol=0, atol=2 * places * unit)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_operators_along_the_last_axis(name: str, dtype: Any) -> None:
+    for shape in SHAPES if dtype == np.float32 else SHAPES[3:5]:
+        check(CASES[name], operands(CASES[name], shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)
+@pytest.mark.parametrize("name", CHANNELS)
+def test_operators_of_images(name: str, dtype: Any) -> None:
+    for shape in ((2, 4, 7, 5), (1, 2, 33), (3, 6, 8, 8), (2, 8, 1, 1), (2, 4, 3, 2, 5)):
+        check(CHANNELS[name], operands(CHANNELS[name], shape, dtype))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_any_axes(name: str) -> None:
+    for axes, shape, keep in (
+        ([0], (2, 70, 3), True),
+        ([1], (4, 2, 65), False),
+        ([1], (2, 70, 3), True),
+        ([2], (3, 5, 4), False),
+        ([2], (33, 2, 33), True),
+        ([0, 1], (33, 2, 33), False),
+        ([0, 2], (4, 2, 65), False),
+        ([1, 2], (1, 9, 1), True),
+        ([], (3, 5, 4), False),
+        ([], (3, 5, 40), True),
+    ):
+        case = reduction(name, axes, keep)
+        given = [np.abs(x) if name == "LogSum" else x for x in operands(case, shape)]
+        check(case, given, 32)
+
+
+@pytest.mark.parametrize("name", ["Sum", "Mean", "Max", "Min", "Prod", "L1", "SumSquare"])
+def test_integers_are_reduced_as_numpy_does(name: str) -> None:
+    small = ["i1", "u1"] if name in ("Max", "Min") else []
+    for dtype, axes in product(["i4", "u4", "i8", "u8", *small], ([0], [1], [0, 1])):
+        x = np.random.default_rng(0).integers(0 if dtype[0] == "u" else -100, 100, (45, 37)).astype(dtype)
+        proto = reduction(name, axes).proto(x.shape, dtype)
+        wanted = irc.compile(proto, "", backend="numpy").run({"x": x})["y0"]
+        np.testing.assert_array_equal(compiled(proto, [x])(x), wanted, strict=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_with_numbers_that_are_not_finite(axis: int) -> None:
+    x = np.random.default_rng(0).standard_normal((6, 70)).astype(np.float32)
+    x[0, 3], x[1, 69], x[2, 5], x[3, :], x[4, 1:] = np.nan, np.inf, -np.inf, -np.inf, -np.inf
+    x = np.ascontiguousarray(x if axis else x.T)
+    for kind in ("Softmax", "LogSoftmax", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceLogSumExp"):
+        case = (
+            reduction(kind[6:], [axis])
+            if kind.startswith("Reduce")
+            else Case(kind, {"axis": axis}, lambda _: [], softmax if kind == "Softmax" else log_softmax)
+        )
+        wanted = irc.compile(case.proto(x.shape), "", backend="numpy").run({"x": x})["y0"]
+        found = compiled(case.proto(x.shape), [x])(x)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=kind)
+
+
+def test_sums_of_long_rows_lose_no_digits() -> None:
+    rng = np.random.default_rng(0)
+    for shape, axes in (((1, 10**6), [1]), ((3, 300_001), [1]), ((200_001, 5), [0]), ((10**6,), [])):
+        x = rng.uniform(0, 1, shape).astype(np.float32)
+        proto = reduction("Sum", axes).proto(shape)
+        wanted = x.sum(axis=tuple(axes) or None, keepdims=True, dtype=np.float64)
+        error = np.abs(compiled(proto, [x])(x) / wanted - 1).max()
+        assert error < 1e-6, (shape, error)
+
+
+def test_a_layer_far_from_zero_keeps_its_variance() -> None:
+    x = (np.random.default_rng(0).standard_normal((4, 768)) + 1000).astype(np.float32)
+    ones, zeros = np.ones(768, np.float32), np.zeros(768, np.float32)
+    check(CASES["layer"], [x, ones, zeros], 1500)
+
+
+VIEWS = {
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "apart": lambda x: np.repeat(x, 2, 1)[:, ::2],
+    "one row": lambda x: np.broadcast_to(x[:1], x.shape),
+    "one column": lambda x: np.broadcast_to(x[:, :1], x.shape),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape", [(5, 37), (70, 9), (40, 130)])
+def test_operands_lie_in_any_way(view: str, shape: tuple[int, int]) -> None:
+    for case in (CASES["softmax"], CASES["layer"], CASES["softmax of the first axis"], reduction("Sum", [0])):
+        given = operands(case, shape)
+        kernel = compiled(case.proto(shape), given)
+        x = VIEWS[view](given[0])
+        first = kernel(x, *given[1:])
+        second = kernel(np.ascontiguousarray(x), *given[1:])
+        for a, b in zip(first, second) if isinstance(first, tuple) else ((first, second),):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer", "softmax of the first axis"])
+def test_results_have_equal_bits_on_any_number_of_threads(name: str) -> None:
+    for shape in ((1024, 512), (3, 200_000), (4000, 12)):
+        given = operands(CASES[name], shape)
+        proto = CASES[name].proto(shape)
+        runs = [
+            irc.compile(proto, "", backend=Native(), options=irc.Options(threads=n)).run(
+                dict(zip(("x", "p0", "p1"), given))
+            )
+            for n in (1, 2, 3)
+        ]
+        for other in runs[1:]:
+            for key, value in runs[0].items():
+                np.testing.assert_array_equal(other[key], value)
+
+
+def test_empty_rows_and_computed_axes_are_left_to_numpy() -> None:
+    case = CASES["softmax"]
+    for shape in ((0, 5), (5, 0)):
+        x = np.empty(shape, np.float32)
+        with pytest.raises(Unsupported):
+            compiled(case.proto(shape), [x])
+        found = irc.compile(case.proto(shape), "", backend=Native()).run({"x": x})["y0"]
+        assert found.shape == shape
