@@ -104,9 +104,29 @@ def test_taps(numbers, ceil):
     assert {o: list(axis.inside(o)) for o in taps} == taps
     assert count_taps(axis, False).tolist() == [len(found) for found in taps.values()]
     reading = set().union(*taps.values())
-    assert reading <= set(axis.taps) and len(axis.taps) <= max(len(reading), size * axis.out)
+    assert reading <= set(axis.taps) <= set(range(kernel)) and len(axis.taps) <= max(len(reading), size * axis.out)
     everywhere = set(range(kernel)).intersection(*taps.values())
     assert axis.first_of_all == min(everywhere, default=None)
+
+
+@pytest.mark.parametrize("size", [(5, 4), (9, 54), (30, 200)])
+@pytest.mark.parametrize("pads", [(1, 5, 2, 1), (4, 0, 1, 6), (7, 9, 8, 7)])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+def test_windows_that_see_padding_alone(size, pads, strides):
+    x = values(2, 2, *size)
+    attrs = {"kernel_shape": [3, 2], "pads": pads, "strides": strides}
+    padded = np.pad(x, ((0, 0), (0, 0), pads[::2], pads[1::2]), constant_values=-np.inf)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (2, 3))[:, :, :: strides[0], :: strides[1]]
+    for outputs in (1, 2):
+        found = run_kernel("MaxPool", [x], attrs, 12, n_outputs=outputs)[0]
+        np.testing.assert_array_equal(found, seen.max((-2, -1)))
+    is_seen = np.isfinite(seen)
+    found = run_kernel("AveragePool", [x], {**attrs, "count_include_pad": 1}, 19)[0]
+    np.testing.assert_allclose(found, np.where(is_seen, seen, 0).mean((-2, -1)), rtol=1e-5, atol=1e-6)
+    with np.errstate(invalid="ignore"):
+        found = run_kernel("AveragePool", [x], attrs, 19)[0]
+        expected = np.where(is_seen, seen, 0).sum((-2, -1)) / is_seen.sum((-2, -1))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("storage_order", [0, 1])

@@ -62,7 +62,7 @@ class Axis(NamedTuple):
     def inside(self, out: int) -> range:
         """The taps that fall inside the input at output ``out``."""
         before = self.begin - out * self.stride
-        first = max(0, -(-before // self.dilation))
+        first = min(self.kernel, max(0, -(-before // self.dilation)))
         return range(first, max(first, min(self.kernel, (self.size - 1 + before) // self.dilation + 1)))
 
     def seen(self, out: int) -> slice:
