@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
 RUNTIME = (
     *("values", "typed_containers", "layouts", "operands", "arguments", "results"),
-    *("bounds", "plan_cache"),
+    *("inner_loops", "bounds", "plan_cache"),
     "kernels",
     *("plugin_checks", "binding"),
     *("execution", "steps"),

@@ -18,9 +18,11 @@ from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Primitive, walk
 from irc.ops.operator import trace
 from irc.runtime.backends import ArrayType, Backend, Declined
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.lowering import Bound
 from irc.runtime.values import is_array
@@ -41,6 +43,13 @@ ROWS = frozenset(
 COMPILERS: dict[str, str] = dict.fromkeys(ROWS, "row_kernels:RowOperator")
 """Kind -> ``module:class`` in irc.native of the `Compiler` of one operator, which is made of the node. Kinds that are
 not here are compiled as groups of one, if they are pointwise."""
+
+_CONVOLUTIONS = ("convolution", "_convolution", "_convolution_mode", "conv1d", "conv2d", "conv3d")
+_POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
+ASKING = frozenset(
+    ["onnx::Conv", "onnx::MaxPool", "onnx::AveragePool", *(f"aten::{name}" for name in (*_CONVOLUTIONS, *_POOLING))]
+)
+"""Kinds whose kernels ask for inner loops (`irc.runtime.inner_loops`)."""
 
 MOST_KINDS = 64
 """Kinds of operands that one operator keeps kernels for."""
@@ -108,11 +117,35 @@ class Native(Backend):
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         if unavailable():
             return kernel
+        if node.kind in ASKING:
+            return with_loops(kernel)
         if node.kind in COMPILERS:
             return _bound(node, kernel, lambda: _compiler(node))
         if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
             return _bound(node, kernel, lambda: _pointwise(node))
         return kernel
+
+
+def with_loops(kernel: Kernel) -> Kernel:
+    """``kernel``, with machine code for its inner loops."""
+
+    def run(*operands: Any) -> Any:
+        scope = CURRENT.scope
+        before, scope.loops = scope.loops, LOOPS
+        try:
+            return kernel(*operands)
+        finally:
+            scope.loops = before
+
+    def run_into(*operands: Any, out: Array | None = None) -> Any:
+        scope = CURRENT.scope
+        before, scope.loops = scope.loops, LOOPS
+        try:
+            return kernel(*operands, out=out)
+        finally:
+            scope.loops = before
+
+    return run_into if takes_out(kernel) else run
 
 
 def _compiler(node: Node) -> Compiler:

@@ -14,6 +14,7 @@ import numpy as np
 
 from irc.fuser.policy import ANCHORS
 from irc.ir.kinds import CONSTANT
+from irc.native.backend import with_loops
 from irc.native.calls import call_of
 from irc.native.groups import GroupBody, Program, Unsupported, read
 from irc.native.jit import Code, process_jit
@@ -135,7 +136,7 @@ class Anchored:
             raise Unsupported(f"the result of {self._anchor.kind} itself is used elsewhere")
         self._inputs = [*inputs, self._made]
         self._rest = Pointwise([node for node in nodes if node is not self._anchor], self._inputs, outputs)
-        self._kernel = bound.kernel(self._anchor)
+        self._kernel = with_loops(bound.kernel(self._anchor))
         self._takes_out = takes_out(self._kernel)
         self._constants = {
             node.output: runtime_constant(node.attributes.get("value"), in_order=False)

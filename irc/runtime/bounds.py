@@ -1,4 +1,4 @@
-"""The scope of a run on its thread: guard, work memory, other threads that help, no warnings of NumPy's.
+"""The scope of a run on its thread: guard, work memory, other threads and machine code that help, no warnings.
 
 Kernels ask the *guard* of a run with limits (`irc.runtime.guards.limits.LimitGuard`) before they allocate much or work
 for long: `check_bytes`, `check_work`, `pace`. Without a guard, only absurd sizes are refused
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from irc.ir.tensor import Array
+from irc.runtime.inner_loops import NONE, InnerLoops
 
 if TYPE_CHECKING:
     from irc.runtime.guards.limits import LimitGuard
@@ -39,15 +40,17 @@ class Scope:
 
     Attributes:
         guard: its guard, or None.
+        loops: machine code for what kernels would do with NumPy.
         share: does pieces of work that may run at once, on as many threads as the run may use.
         scratch: its work memory (`irc.runtime.kernels.scratch`), which the next run takes over.
         is_busy: whether a run is going on. One that begins in the middle of it has work memory of its own.
     """
 
-    __slots__ = ("guard", "is_busy", "scratch", "share")
+    __slots__ = ("guard", "is_busy", "loops", "scratch", "share")
 
     def __init__(self) -> None:
         self.guard: LimitGuard | None = None
+        self.loops: InnerLoops = NONE
         self.share: Share = in_turn
         self.scratch: dict[str, Array] = {}
         self.is_busy = False
@@ -84,14 +87,15 @@ def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[...,
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
     scope, errors = CURRENT.scope, ERRORS.get()
-    around = scope.guard, scope.share, scope.scratch, scope.is_busy
+    around = scope.guard, scope.share, scope.scratch, scope.is_busy, scope.loops
     # From here to `try` nothing is called, so no signal handler can raise in between.
     scope.guard, scope.share, scope.scratch, scope.is_busy = guard, share, {} if scope.is_busy else scope.scratch, True
+    scope.loops = NONE
     try:
         ERRORS.set(IGNORED)
         return function(*arguments)
     finally:
-        scope.guard, scope.share, scope.scratch, scope.is_busy = around
+        scope.guard, scope.share, scope.scratch, scope.is_busy, scope.loops = around
         ERRORS.set(errors)  # last: once a call has returned, a handler may raise
 
 

@@ -10,13 +10,14 @@ along rows, which are short.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import pace
+from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.registry import Kernel, kernel
@@ -101,6 +102,45 @@ _WORTH_PADDING = 1 << 12
 """Elements from which on that takes less time than row by row."""
 
 
+def maxima(x: Array, axes: Axes, out: Array | None = None) -> Array:
+    """The greatest elements of the windows of ``x`` (N, C, spatial...), in a new array, or in ``out``."""
+    check_spatial(x)
+    result = np.empty(check_size((*x.shape[:2], *outputs(axes)), x.dtype), x.dtype) if out is None else out
+    if CURRENT.scope.loops.maxima(x, axes, result):
+        return result
+    wide = widened(x)  # NumPy compares small floats one by one
+    found = reduce_windows(wide, axes, np.maximum, lowest(x.dtype), result if wide is x else None)
+    if found is not result:
+        narrowed(found, x.dtype, result)
+    return result
+
+
+def means(x: Array, axes: Axes, include: bool, divisor: int | None = None, out: Array | None = None) -> Array:
+    """The means of the windows of ``x`` (N, C, spatial...), floats, in a new array, or in ``out``.
+
+    Args:
+        include: whether the padding counts, as zeros.
+        divisor: what sums are divided by; None: by how many elements they are of.
+    """
+    check_spatial(x)
+    result = np.empty(check_size((*x.shape[:2], *outputs(axes)), x.dtype), x.dtype) if out is None else out
+    if CURRENT.scope.loops.means(x, axes, include, divisor, result):
+        return result
+    sums = reduce_windows(widened(x), axes, np.add, 0)
+    divisors = reduce(np.multiply.outer, counts_of(axes, include, divisor, x.dtype))
+    if is_half(x.dtype):
+        return narrowed(sums / divisors, x.dtype, result)
+    return np.divide(sums, divisors, result)
+
+
+def counts_of(axes: Axes, include: bool, divisor: int | None, dtype: np.dtype[Any]) -> list[Array]:
+    """For each axis an array: the means of windows of ``dtype`` are their sums divided by the products of these."""
+    wide = np.dtype(np.float32) if is_half(dtype) else dtype
+    if divisor is None:
+        return [count_taps(axis, include).astype(wide) for axis in axes]
+    return [np.full(axis.out, divisor if i == 0 else 1, wide) for i, axis in enumerate(axes)]
+
+
 def check_spatial(x: Array) -> None:
     """Error unless ``x`` is (N, C, spatial...)."""
     if x.ndim < 3:
@@ -119,10 +159,7 @@ def max_pool(node: Node) -> Kernel:
 
     def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
-        wide = widened(x)  # NumPy compares small floats one by one
-        place = out if wide is x else None
-        result = reduce_windows(wide, resolve(x.shape[2:], None), np.maximum, lowest(x.dtype), place)
-        return narrowed(result.copy() if result is x and out is None else result, x.dtype, out)
+        return maxima(x, resolve(x.shape[2:], None), out)
 
     def run_with_indices(x: Array) -> tuple[Array, Array]:
         check_spatial(x)
@@ -169,12 +206,7 @@ def average_pool(node: Node) -> Kernel:
 
     def run(x: Array, out: Array | None = None) -> Array:
         check_spatial(x)
-        axes = resolve(x.shape[2:], None)
-        sums = reduce_windows(widened(x), axes, np.add, 0)
-        counts = np.array(1, sums.dtype)
-        for axis in axes:
-            counts = np.multiply.outer(counts, count_taps(axis, include).astype(sums.dtype))
-        return narrowed(np.divide(sums, counts, None if is_half(x.dtype) else out), x.dtype, out)
+        return means(x, resolve(x.shape[2:], None), include, out=out)
 
     return run
 

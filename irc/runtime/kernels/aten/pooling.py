@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from irc.runtime.kernels.aten.convolution import spread, windows
 from irc.runtime.kernels.aten.element_types import INT64
 from irc.runtime.kernels.aten.registering import aten, one, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.pool import argmax_windows, count_taps, lowest, reduce_windows
+from irc.runtime.kernels.pool import argmax_windows, count_taps, maxima, means, reduce_windows
 from irc.runtime.kernels.support import Array, check_size, counting, is_half
 from irc.runtime.kernels.windows import Axes
 from irc.runtime.values import is_sequence
@@ -59,8 +60,7 @@ def _max(
     ceil_mode: bool = False,
 ) -> Array:
     axes = _axes(x, rank, kernel_size, stride, padding, dilation, ceil_mode)
-    found = reduce_windows(x, axes, np.maximum, lowest(x.dtype))
-    return found.copy() if found is x else found
+    return maxima(x, axes)
 
 
 def _max_with_indices(
@@ -89,17 +89,15 @@ def _average(
     divisor_override: int | None = None,
 ) -> Array:
     axes = _axes(x, rank, kernel_size, stride, padding, 1, ceil_mode)
-    wide = x.astype(np.float32) if is_half(x.dtype) else x
-    sums = reduce_windows(wide, axes, np.add, 0)
     if divisor_override == 0:
         raise Error("IRC424", "an average is not divided by 0")
-    counts: Any = np.array(1, wide.dtype)
-    for axis in axes:
-        counts = np.multiply.outer(counts, count_taps(axis, count_include_pad).astype(wide.dtype))
-    divisor = counts if divisor_override is None else wide.dtype.type(divisor_override)
-    if x.dtype.kind in "iu":  # exactly, towards zero
-        return np.asarray((sums - np.fmod(sums, divisor)) // divisor)
-    return (sums / divisor).astype(x.dtype, copy=False)
+    if x.dtype.kind not in "iu":
+        return means(x, axes, count_include_pad, divisor_override)
+    sums = reduce_windows(x, axes, np.add, 0)
+    divisor: Any = reduce(np.multiply.outer, [count_taps(axis, count_include_pad).astype(x.dtype) for axis in axes])
+    if divisor_override is not None:
+        divisor = x.dtype.type(divisor_override)
+    return np.asarray((sums - np.fmod(sums, divisor)) // divisor)  # exactly, towards zero
 
 
 # -- adaptive ------------------------------------------------------------------

@@ -1,0 +1,99 @@
+"""The inner loops of the interpreter's kernels, as machine code.
+
+What is called is made for element types, shapes and strides, and kept. Nothing that imports llvmlite is imported before
+the first of that is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.runtime.inner_loops import InnerLoops
+
+if TYPE_CHECKING:
+    from irc.native.kernels import Call
+    from irc.runtime.kernels.windows import Axes
+
+Array = np.ndarray[Any, Any]
+
+_MOST_CALLS = 512
+"""That are kept."""
+
+_LANES = 64
+"""Of a vector, at the most."""
+
+
+class _Loop(NamedTuple):
+    """What is called for arrays of one kind.
+
+    Attributes:
+        call: takes the operands, ``others`` and the result; None if there is no code for them.
+        others: arrays that depend on the kind alone.
+    """
+
+    call: Call | None
+    others: tuple[Array, ...] = ()
+
+    def run(self, *arrays: Array) -> bool:
+        """Whether the last array was made of the others."""
+        if self.call is None:
+            return False
+        return self.call.run((*arrays[:-1], *self.others, arrays[-1]) if self.others else arrays)
+
+
+class NativeLoops(InnerLoops):
+    """Those of this process."""
+
+    def __init__(self) -> None:
+        self._loops: dict[Any, _Loop] = {}
+
+    def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
+        if not math.isfinite(np.add.reduce(w, None)):  # where padding counts, times 0 that is NaN
+            return False
+        arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
+        kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), arrays[0].strides, axes
+        loop = self._loops.get(kind) or self._windows(kind, arrays, axes)
+        return loop.run(*arrays)
+
+    def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
+        x = _dense_rows(x)
+        kind = "maxima", x.dtype, x.shape, x.strides, axes
+        loop = self._loops.get(kind) or self._windows(kind, (x, out), axes)
+        return loop.run(x, out)
+
+    def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
+        x = _dense_rows(x)
+        kind = "means", x.dtype, x.shape, x.strides, axes, include, divisor
+        loop = self._loops.get(kind)
+        if loop is None:
+            from irc.runtime.kernels.pool import counts_of
+
+            *before, widths = counts_of(axes, include, divisor, x.dtype)
+            spare = np.ones(_LANES, widths.dtype)  # for the lanes of a vector that a row has no room for
+            heights = before[-1] if before else spare
+            loop = self._windows(kind, (x, heights, np.concatenate([widths, spare]), out), axes)
+        return loop.run(x, out)
+
+    def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
+        """Make and keep what is called for ``arrays`` of this kind."""
+        from irc.native.windows import call_for
+
+        others = tuple(arrays[1:-1]) if kind[0] == "means" else ()
+        return self._keep(kind, _Loop(call_for(kind[0], arrays, axes), others))
+
+    def _keep(self, kind: Any, loop: _Loop) -> _Loop:
+        loops = self._loops if len(self._loops) < _MOST_CALLS else {}
+        self._loops = {**loops, kind: loop}  # replaced as a whole: another thread may look at it
+        return loop
+
+
+LOOPS = NativeLoops()
+
+
+def _dense_rows(x: Array) -> Array:
+    """``x``, or a copy in C order if there are gaps between the elements of a row."""
+    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)

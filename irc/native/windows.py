@@ -1,0 +1,443 @@
+"""Loops over sliding windows of images: depthwise convolution, and pooling by maxima and averages.
+
+An image is not copied with its padding. A vector of results that sees nothing but the image is made of plain loads;
+any other one of masked loads, which read nothing outside of it and give the identity of the reduction there. Rows of
+a kernel that lie outside are left out.
+
+Invariants:
+
+- Nothing outside of the operands is read, and nothing outside of the results' range is written. Within it, a vector
+  may be written over what comes later, which is written again.
+- Products are added tap by tap, the kernel's rows one after the other, then the bias. Sums of pooling are made of each
+  row, then of the rows. So the bits of a result depend neither on its place nor on the number of threads.
+- Rows of the input have no gaps between elements; images, channels and rows may have any, and may run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from irc.native.elements import computed, is_supported, load, load_one, memory_type, narrowed, store, widened
+from irc.native.jit import Code, Make, process_jit
+from irc.native.kernels import Call
+from irc.native.lanes import BOOL, DOUBLE, INT32, SINGLE, AnyDType, Emitter, Lanes
+from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
+from irc.native.primitives import PRIMITIVES
+from irc.native.target import Target, current
+from irc.runtime.kernels.windows import Axis
+
+if TYPE_CHECKING:
+    from irc.runtime.kernels.windows import Axes
+
+Array = np.ndarray[Any, Any]
+
+MOST_TAPS = 64
+"""Of a kernel: code has them one by one."""
+
+MOST_STRIDE = 8
+"""Along rows: a vector is picked from so many."""
+
+MOST_POSITIONS = 1 << 28
+"""Along an axis with its padding: code counts columns in 32 bits."""
+
+PRODUCTS, MAXIMA, MEANS = "products", "maxima", "means"
+"""What is computed: of an image and weights (and biases); of an image; of an image and the counts of elements that
+windows have along columns and along rows, whose products sums are divided by."""
+
+
+class Form(NamedTuple):
+    """What the code depends on.
+
+    Attributes:
+        work: what is computed.
+        dtypes: of the operands and the result.
+        kernel: height and width, and so on.
+        lanes: of a vector.
+        rows: of results, made at once.
+        is_narrow: whether a row of results has no more than a vector.
+        sharing: how many channels of the result are made of one of the input.
+    """
+
+    work: str
+    dtypes: tuple[AnyDType, ...]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    lanes: int
+    rows: int
+    is_narrow: bool
+    sharing: int
+
+    @property
+    def key(self) -> str:
+        """All of this as a text."""
+        return f"windows {' '.join(map(str, self))}"
+
+    @property
+    def reach(self) -> int:
+        """How many columns the loads for a vector reach over, from the first tap of its first result on."""
+        stride = self.strides[1]
+        last = (self.kernel[1] - 1) * self.dilations[1]
+        return last - last % stride + stride * self.lanes
+
+
+class Layout(NamedTuple):
+    """The numbers that a loop function reads.
+
+    Attributes:
+        channels: of the result.
+        image: how many bytes it is from one image of the input to the next; likewise of channels and rows.
+        height: of the input, in elements, as its width.
+        result_height: of the result, likewise.
+        top: rows of padding above the input, and columns of padding to its left.
+        first: the first column from which on a vector of results sees nothing but the image, and the last one.
+    """
+
+    channels: Any
+    image: Any
+    channel: Any
+    row: Any
+    height: Any
+    width: Any
+    result_height: Any
+    result_width: Any
+    top: Any
+    left: Any
+    first: Any
+    last: Any
+
+
+def emit_windows(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
+    """The function ``name``, whose range is of rows of results, and what it needs."""
+    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
+    _Windows(form, emitter).emit(*made.args)
+    return str(made.module), emitter.needs
+
+
+_CODES: dict[Form, Code] = {}
+_LOCK = Lock()
+
+
+def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
+    """A call for arrays that lie like these; None if there is no code for them.
+
+    Args:
+        work: what is computed.
+        arrays: the operands (see there) and the result; of the first one, elements of a row lie side by side, and the
+            others are in C order.
+        axes: the windows.
+    """
+    x, out = arrays[0], arrays[-1]
+    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(work, [a.dtype for a in arrays], height, width):
+        return None
+    form = _form(work, tuple([a.dtype for a in arrays]), height, width, out.shape[1] // max(1, x.shape[1]))
+    layout = Layout(
+        channels=out.shape[1],
+        image=x.strides[0],
+        channel=x.strides[1],
+        row=x.strides[-2],
+        height=height.size,
+        width=width.size,
+        result_height=height.out,
+        result_width=width.out,
+        top=height.begin,
+        left=width.begin,
+        first=-(-width.begin // width.stride),
+        last=(width.size + width.begin - form.reach) // width.stride,
+    )
+    with _LOCK:
+        code = _CODES.get(form)
+        if code is None:
+            name = "irc.windows"
+            code = _CODES[form] = process_jit().load(name, form.key, lambda: emit_windows(name, form, current()))
+    rows = out.shape[0] * out.shape[1] * height.out
+    vectors = rows * -(-width.out // form.lanes)
+    work_of_all = vectors * (2 + height.kernel * width.kernel * width.stride) * 0.3
+    return Call.of(code, len(arrays), layout, rows, work_of_all, is_in_order=False)
+
+
+def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> bool:
+    """Whether there is code for such windows."""
+    if not all(map(is_supported, dtypes)) or dtypes[0] == BOOL or dtypes[0] != dtypes[-1]:
+        return False
+    inner = computed(dtypes[0])
+    if work != MAXIMA and (inner not in (SINGLE, DOUBLE) or any(computed(d) != inner for d in dtypes)):
+        return False
+    spans = [max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)]
+    is_small = height.kernel * width.kernel <= MOST_TAPS and width.stride <= MOST_STRIDE
+    return is_small and max(spans) < MOST_POSITIONS
+
+
+def _form(work: str, dtypes: tuple[AnyDType, ...], height: Axis, width: Axis, sharing: int) -> Form:
+    most = current().vector_bytes // computed(dtypes[0]).itemsize
+    lanes = min(most, max(2, 1 << (width.out - 1).bit_length()))
+    return Form(
+        work,
+        dtypes,
+        (height.kernel, width.kernel),
+        (height.stride, width.stride),
+        (height.dilation, width.dilation),
+        lanes,
+        next((rows for rows in (4, 7) if height.out % rows == 0), 4) if height.out > 1 else 1,
+        width.out <= lanes,
+        sharing,
+    )
+
+
+class _Windows:
+    def __init__(self, form: Form, emitter: Emitter) -> None:
+        self.form, self.emitter, self.builder = form, emitter, emitter.builder
+        self.dtype = form.dtypes[0]
+        self.fill = _identity(form.work, self.dtype)
+        height, width = form.kernel
+        self.columns = [tap * form.dilations[1] for tap in range(width)]
+        self.lines = [tap * form.dilations[0] for tap in range(height)]
+
+    def emit(self, arrays: Any, table: Any, begin: Any, end: Any) -> None:
+        builder, form = self.builder, self.form
+        channel_at, image_at = builder.alloca(INT), builder.alloca(POINTER)
+        self.hidden = builder.alloca(INT)
+        count = len(form.dtypes)
+        source, *others, result = [
+            builder.load(offset(builder, arrays, number(8 * i)), typ=POINTER) for i in range(count)
+        ]
+        self.others = others
+        self.layout = layout = Layout(
+            *[builder.load(offset(builder, table, number(8 * i)), typ=INT) for i in range(len(Layout._fields))]
+        )
+        self.pitch = builder.mul(layout.result_width, number(form.dtypes[-1].itemsize))
+        self.stop = offset(builder, result, builder.mul(end, self.pitch))
+        self.masks = self._masks(builder.neg(layout.left)) if form.is_narrow else {}
+        height = layout.result_height
+        first = builder.sdiv(begin, height)
+        last = builder.sdiv(builder.add(end, builder.sub(height, number(1))), height)
+        # Both are counted from plane to plane: a division takes as long as some rows.
+        builder.store(builder.srem(first, layout.channels), channel_at)
+        image = builder.mul(builder.sdiv(first, layout.channels), layout.image)
+        builder.store(offset(builder, source, image), image_at)
+        with loop(builder, first, last) as plane:
+            channel, image = builder.load(channel_at), builder.load(image_at)
+            shared = builder.udiv(channel, number(form.sharing))
+            self.source = offset(builder, image, builder.mul(shared, layout.channel))
+            before = builder.mul(plane, height)
+            self.result = offset(builder, result, builder.mul(before, self.pitch))
+            rows = _least(builder, builder.sub(end, before), height)
+            self._plane(channel, _most(builder, builder.sub(begin, before), number(0)), rows)
+            after = builder.add(channel, number(1))
+            is_last = builder.icmp_signed("==", after, layout.channels)
+            builder.store(builder.select(is_last, number(0), after), channel_at)
+            builder.store(builder.select(is_last, offset(builder, image, layout.image), image), image_at)
+        builder.ret_void()
+
+    def _plane(self, channel: Any, begin: Any, end: Any) -> None:
+        """Rows of a channel of an image."""
+        builder, form = self.builder, self.form
+        if form.work == PRODUCTS:
+            self._read_weights(channel)
+        whole = builder.sub(builder.sub(end, begin), builder.srem(builder.sub(end, begin), number(form.rows)))
+        middle = builder.add(begin, whole)
+        with loop(builder, begin, middle, form.rows) as row:
+            self._rows(row, form.rows)
+        if form.rows > 1:
+            with loop(builder, middle, end) as row:
+                self._rows(row, 1)
+
+    def _read_weights(self, channel: Any) -> None:
+        builder, (height, width), dtype = self.builder, self.form.kernel, self.form.dtypes[1]
+        at = offset(builder, self.others[0], builder.mul(channel, number(height * width * dtype.itemsize)))
+        taps = [offset(builder, at, number(i * dtype.itemsize)) for i in range(height * width)]
+        self.weights = [load_one(self.emitter, tap, dtype) for tap in taps]
+        if len(self.others) > 1:
+            dtype = self.form.dtypes[2]
+            bias = offset(builder, self.others[1], builder.mul(channel, number(dtype.itemsize)))
+            self.bias = load_one(self.emitter, bias, dtype)
+
+    def _rows(self, row: Any, count: int) -> None:
+        """``count`` rows of results, from ``row`` on."""
+        builder, layout, form = self.builder, self.layout, self.form
+        row = self._hidden(row)
+        if form.is_narrow:
+            self._vectors(row, count, number(0), self.masks)
+            return
+        vectors = builder.sdiv(builder.add(layout.result_width, number(form.lanes - 1)), number(form.lanes))
+        last = builder.sub(layout.result_width, number(form.lanes))
+        with loop(builder, number(0), vectors) as i:
+            column = _least(builder, builder.mul(i, number(form.lanes)), last)  # the last one overlaps the one before
+            column = self._hidden(column)
+            is_after = builder.icmp_signed(">=", column, layout.first)
+            is_inside = builder.and_(is_after, builder.icmp_signed("<=", column, layout.last))
+            with builder.if_else(is_inside) as (inside, outside):
+                with inside:
+                    self._vectors(row, count, column, None)
+                with outside:
+                    seen = builder.sub(builder.mul(column, number(form.strides[1])), layout.left)
+                    self._vectors(row, count, column, self._masks(seen))
+
+    def _hidden(self, value: Any) -> Any:
+        """``value``, by way of memory: else LLVM counts the addresses of each line from step to step in registers."""
+        self.builder.store(value, self.hidden)
+        return self.builder.load(self.hidden)
+
+    def _masks(self, column: Any) -> dict[int, Lanes]:
+        """Which lanes of the vectors that are loaded are inside, if the first tap of the first result sees ``column``.
+
+        By the distance from there.
+        """
+        builder, emitter, form = self.builder, self.emitter, self.form
+        width = _narrow(builder, self.layout.width)
+        edge = emitter.splat(width, INT32)
+        lanes = Lanes(emitter, _indices(range(form.lanes)), INT32)
+        masks: dict[int, Lanes] = {}
+        for at in sorted({each for tap in self.columns for each in self._loads(tap)}):
+            begin = emitter.splat(_narrow(builder, builder.add(column, number(at))), INT32)
+            place = begin + lanes
+            masks[at] = Lanes(emitter, builder.icmp_unsigned("<", place.value, edge.value), BOOL)
+        return masks
+
+    def _loads(self, tap: int) -> list[int]:
+        """Where the vectors begin that hold what a tap sees."""
+        stride = self.form.strides[1]
+        return [tap - tap % stride + i * self.form.lanes for i in range(stride)]
+
+    def _vectors(self, row: Any, count: int, column: Any, masks: dict[int, Lanes] | None) -> None:
+        """A vector of results of ``count`` rows, from ``row`` on; all that they see is inside if ``masks`` is None."""
+        builder, layout, form = self.builder, self.layout, self.form
+        first = builder.sub(builder.mul(row, number(form.strides[0])), layout.top)
+        seen = builder.sub(builder.mul(column, number(form.strides[1])), layout.left)
+        at = offset(builder, self.source, builder.mul(seen, number(self.dtype.itemsize)))
+        at = offset(builder, at, builder.mul(first, layout.row))
+        results = [self.emitter.constant(self.fill, computed(self.dtype)) for _ in range(count)]
+        readers: dict[int, list[tuple[int, int]]] = {}
+        for j in range(count):
+            for tap, line in enumerate(self.lines):
+                readers.setdefault(j * form.strides[0] + line, []).append((j, tap))
+        done = 0
+        for line in sorted(readers):
+            at, done = offset(builder, at, builder.mul(layout.row, number(line - done))), line
+            y = builder.add(first, number(line))
+            is_inside = builder.icmp_unsigned("<", y, layout.height)
+            before = builder.block
+            inside, after = builder.append_basic_block(), builder.append_basic_block()
+            builder.cbranch(is_inside, inside, after)
+            builder.position_at_end(inside)
+            changed = self._line(at, masks, readers[line], results)
+            inside = builder.block
+            builder.branch(after)
+            builder.position_at_end(after)
+            for j, value in changed.items():
+                phi = builder.phi(value.value.type)
+                phi.add_incoming(results[j].value, before)
+                phi.add_incoming(value.value, inside)
+                results[j] = value.made(phi)
+        place = offset(builder, self.result, builder.mul(row, self.pitch))
+        for j, value in enumerate(results):
+            self._store(self._finished(value, builder.add(row, number(j)), column), place, column)
+            place = offset(builder, place, self.pitch)
+
+    def _line(
+        self, at: Any, masks: dict[int, Lanes] | None, readers: Sequence[tuple[int, int]], results: Sequence[Lanes]
+    ) -> dict[int, Lanes]:
+        """What the row of the input that begins at ``at`` adds to: by number, results of those rows that see it."""
+        loaded: dict[int, Any] = {}
+        seen = [self._seen(at, masks, tap, loaded) for tap in self.columns]
+        if self.form.work == PRODUCTS:
+            width = len(seen)
+            return {
+                j: reduce(lambda y, k: seen[k].fma(self.weights[tap * width + k], y), range(width), results[j])
+                for j, tap in readers
+            }
+        combine = PRIMITIVES["maximum" if self.form.work == MAXIMA else "add"]
+        whole = reduce(combine, seen)
+        return {j: combine(whole, results[j]) for j, _ in readers}
+
+    def _seen(self, at: Any, masks: dict[int, Lanes] | None, tap: int, loaded: dict[int, Any]) -> Lanes:
+        """What a tap of a kernel sees of a row."""
+        builder, lanes, stride = self.builder, self.form.lanes, self.form.strides[1]
+        kind = ir.VectorType(memory_type(self.dtype), lanes)
+        for begin in self._loads(tap):
+            if begin not in loaded:
+                place = offset(builder, at, number(begin * self.dtype.itemsize))
+                loaded[begin] = self._load(place, kind, None if masks is None else masks[begin])
+        found, *rest = [loaded[begin] for begin in self._loads(tap)]
+        places = [tap % stride + i * stride for i in range(lanes)]
+        for k, more in enumerate(rest, 1):
+            kept = places if k == 1 else range(lanes)  # after that, what is found stays where it is
+            which = [lanes + p % lanes if p // lanes == k else at % lanes for p, at in zip(places, kept)]
+            found = builder.shuffle_vector(found, more, _indices(which))
+        return widened(self.emitter, found, self.dtype)
+
+    def _load(self, at: Any, kind: Any, mask: Lanes | None) -> Any:
+        builder = self.builder
+        if mask is None:
+            return builder.load(at, typ=kind, align=self.dtype.itemsize)
+        name = f"llvm.masked.load.v{kind.count}{'f' if self.dtype.kind == 'f' and self.dtype.itemsize > 2 else 'i'}"
+        arguments = [POINTER, ir.IntType(32), mask.value.type, kind]
+        masked = self.emitter.declare(f"{name}{8 * self.dtype.itemsize}.p0", kind, arguments)
+        filled = narrowed(self.emitter.constant(self.fill, computed(self.dtype)), self.dtype)
+        align = ir.Constant(ir.IntType(32), self.dtype.itemsize)
+        return builder.call(masked, [at, align, mask.value, filled])
+
+    def _finished(self, value: Lanes, row: Any, column: Any) -> Lanes:
+        builder, form = self.builder, self.form
+        if form.work == PRODUCTS:
+            return value + self.bias if len(self.others) > 1 else value
+        if form.work == MEANS:
+            size = value.dtype.itemsize
+            height = load_one(
+                self.emitter, offset(builder, self.others[0], builder.mul(row, number(size))), value.dtype
+            )
+            width = load(self.emitter, offset(builder, self.others[1], builder.mul(column, number(size))), value.dtype)
+            return value / (height * width)
+        return value
+
+    def _store(self, value: Lanes, at: Any, column: Any) -> None:
+        """Write to the row of results that begins at ``at``."""
+        builder, dtype = self.builder, self.form.dtypes[-1]
+        if not self.form.is_narrow:
+            store(value, offset(builder, at, builder.mul(column, number(dtype.itemsize))), dtype)
+            return
+        after = offset(builder, at, number(self.form.lanes * dtype.itemsize))
+        with builder.if_else(builder.icmp_unsigned("<=", after, self.stop)) as (whole, part):
+            with whole:  # what this is too much is in the next row, which comes later
+                store(value, at, dtype)
+            with part:
+                raw = narrowed(value, dtype)
+                lanes = _indices(range(self.form.lanes))
+                edge = self.emitter.splat(_narrow(builder, self.layout.result_width), INT32)
+                mask = builder.icmp_signed("<", lanes, edge.value)
+                name = f"llvm.masked.store.v{raw.type.count}{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'i'}"
+                arguments = [raw.type, POINTER, ir.IntType(32), mask.type]
+                masked = self.emitter.declare(f"{name}{8 * dtype.itemsize}.p0", VOID, arguments)
+                builder.call(masked, [raw, at, ir.Constant(ir.IntType(32), dtype.itemsize), mask])
+
+
+def _identity(work: str, dtype: AnyDType) -> Any:
+    if work != MAXIMA:
+        return 0
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+def _indices(numbers: Sequence[int]) -> Any:
+    """A vector of numbers of 32 bits."""
+    kind = ir.IntType(32)
+    return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, i) for i in numbers])
+
+
+def _narrow(builder: Any, value: Any) -> Any:
+    return builder.trunc(value, ir.IntType(32))
+
+
+def _least(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", x, y), x, y)
+
+
+def _most(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", x, y), x, y)
