@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ROWS = frozenset(
     ["onnx::Softmax", "irc::masked_softmax", "onnx::LogSoftmax", "onnx::LpNormalization"]
     + [f"onnx::{name}Normalization" for name in ("Layer", "RMS", "Instance", "Group", "Batch")]
+    + ["onnx::GlobalAveragePool", "onnx::GlobalMaxPool"]
     + [f"onnx::Reduce{name}" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2")]
     + [f"onnx::Reduce{name}" for name in ("SumSquare", "LogSum", "LogSumExp")]
 )
@@ -47,7 +48,8 @@ not here are compiled as groups of one, if they are pointwise."""
 _CONVOLUTIONS = ("convolution", "_convolution", "_convolution_mode", "conv1d", "conv2d", "conv3d")
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 ASKING = frozenset(
-    ["onnx::Conv", "onnx::MaxPool", "onnx::AveragePool", *(f"aten::{name}" for name in (*_CONVOLUTIONS, *_POOLING))]
+    ["onnx::Conv", "onnx::ConvInteger", "onnx::QLinearConv", "onnx::MaxPool", "onnx::AveragePool"]
+    + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_POOLING)]
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.inner_loops`)."""
 

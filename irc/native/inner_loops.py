@@ -78,9 +78,18 @@ class NativeLoops(InnerLoops):
             loop = self._windows(kind, (x, heights, np.concatenate([widths, spare]), out), axes)
         return loop.run(x, out)
 
+    def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
+        kind = "columns", x.itemsize, x.shape, x.strides, axes, start, out.shape
+        loop = self._loops.get(kind)
+        if loop is None:
+            from irc.native.window_calls import call_for_columns
+
+            loop = self._keep(kind, _Loop(call_for_columns(x, axes, start, out)))
+        return loop.run(x, out)
+
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""
-        from irc.native.windows import call_for
+        from irc.native.window_calls import call_for
 
         others = tuple(arrays[1:-1]) if kind[0] == "means" else ()
         return self._keep(kind, _Loop(call_for(kind[0], arrays, axes), others))

@@ -322,5 +322,23 @@ def _reduction(name: str) -> Expand:
     return expand
 
 
+def _over_images(call: Call) -> Expression:
+    """The operand of a pooling of whole images."""
+    if len(call.shape) < 3:
+        raise Unsupported("there are no images")
+    call.over(range(2, len(call.shape)))
+    return call.operand(0, call.wide)
+
+
+@_enter("onnx::GlobalAveragePool")
+def _global_average_pool(call: Call) -> list[Made]:
+    return [Made(call.mean(_over_images(call)), call.dtype, Form.KEPT)]
+
+
+@_enter("onnx::GlobalMaxPool")
+def _global_max_pool(call: Call) -> list[Made]:
+    return [Made(call.reduce(MAXIMUM, _over_images(call)), call.dtype, Form.KEPT)]
+
+
 for _name in _REDUCTIONS:
     ROW_OPERATORS[f"onnx::{_name}"] = _reduction(_name)

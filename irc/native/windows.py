@@ -1,4 +1,4 @@
-"""Loops over sliding windows of images: depthwise convolution, and pooling by maxima and averages.
+"""Loops over sliding windows of images: depthwise convolution, pooling by maxima and averages, and columns.
 
 An image is not copied with its padding. A vector of results that sees nothing but the image is made of plain loads;
 any other one of masked loads, which read nothing outside of it and give the identity of the reduction there. Rows of
@@ -17,38 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
-from irc.native.elements import computed, is_supported, load, load_one, memory_type, narrowed, store, widened
-from irc.native.jit import Code, Make, process_jit
-from irc.native.kernels import Call
-from irc.native.lanes import BOOL, DOUBLE, INT32, SINGLE, AnyDType, Emitter, Lanes
+from irc.native.elements import computed, load, load_one, memory_type, narrowed, store, widened
+from irc.native.jit import Make
+from irc.native.lanes import BOOL, INT32, AnyDType, Emitter, Lanes
 from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
 from irc.native.primitives import PRIMITIVES
-from irc.native.target import Target, current
-from irc.runtime.kernels.windows import Axis
+from irc.native.target import Target
 
-if TYPE_CHECKING:
-    from irc.runtime.kernels.windows import Axes
-
-Array = np.ndarray[Any, Any]
-
-MOST_TAPS = 64
-"""Of a kernel: code has them one by one."""
-
-MOST_STRIDE = 8
-"""Along rows: a vector is picked from so many."""
-
-MOST_POSITIONS = 1 << 28
-"""Along an axis with its padding: code counts columns in 32 bits."""
-
-PRODUCTS, MAXIMA, MEANS = "products", "maxima", "means"
+PRODUCTS, MAXIMA, MEANS, COLUMNS = "products", "maxima", "means", "columns"
 """What is computed: of an image and weights (and biases); of an image; of an image and the counts of elements that
-windows have along columns and along rows, whose products sums are divided by."""
+windows have along columns and along rows, whose products sums are divided by; of an image, what each tap sees."""
 
 
 class Form(NamedTuple):
@@ -97,6 +80,8 @@ class Layout(NamedTuple):
         result_height: of the result, likewise.
         top: rows of padding above the input, and columns of padding to its left.
         first: the first column from which on a vector of results sees nothing but the image, and the last one.
+        taps: of a row of a kernel of which columns are made.
+        down: from one row of such a kernel to the next, and `across` from one column.
     """
 
     channels: Any
@@ -111,6 +96,9 @@ class Layout(NamedTuple):
     left: Any
     first: Any
     last: Any
+    taps: Any = 1
+    down: Any = 0
+    across: Any = 0
 
 
 def emit_windows(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
@@ -119,77 +107,6 @@ def emit_windows(name: str, form: Form, target: Target) -> tuple[str, Mapping[st
     emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
     _Windows(form, emitter).emit(*made.args)
     return str(made.module), emitter.needs
-
-
-_CODES: dict[Form, Code] = {}
-_LOCK = Lock()
-
-
-def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
-    """A call for arrays that lie like these; None if there is no code for them.
-
-    Args:
-        work: what is computed.
-        arrays: the operands (see there) and the result; of the first one, elements of a row lie side by side, and the
-            others are in C order.
-        axes: the windows.
-    """
-    x, out = arrays[0], arrays[-1]
-    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
-    if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(work, [a.dtype for a in arrays], height, width):
-        return None
-    form = _form(work, tuple([a.dtype for a in arrays]), height, width, out.shape[1] // max(1, x.shape[1]))
-    layout = Layout(
-        channels=out.shape[1],
-        image=x.strides[0],
-        channel=x.strides[1],
-        row=x.strides[-2],
-        height=height.size,
-        width=width.size,
-        result_height=height.out,
-        result_width=width.out,
-        top=height.begin,
-        left=width.begin,
-        first=-(-width.begin // width.stride),
-        last=(width.size + width.begin - form.reach) // width.stride,
-    )
-    with _LOCK:
-        code = _CODES.get(form)
-        if code is None:
-            name = "irc.windows"
-            code = _CODES[form] = process_jit().load(name, form.key, lambda: emit_windows(name, form, current()))
-    rows = out.shape[0] * out.shape[1] * height.out
-    vectors = rows * -(-width.out // form.lanes)
-    work_of_all = vectors * (2 + height.kernel * width.kernel * width.stride) * 0.3
-    return Call.of(code, len(arrays), layout, rows, work_of_all, is_in_order=False)
-
-
-def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> bool:
-    """Whether there is code for such windows."""
-    if not all(map(is_supported, dtypes)) or dtypes[0] == BOOL or dtypes[0] != dtypes[-1]:
-        return False
-    inner = computed(dtypes[0])
-    if work != MAXIMA and (inner not in (SINGLE, DOUBLE) or any(computed(d) != inner for d in dtypes)):
-        return False
-    spans = [max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)]
-    is_small = height.kernel * width.kernel <= MOST_TAPS and width.stride <= MOST_STRIDE
-    return is_small and max(spans) < MOST_POSITIONS
-
-
-def _form(work: str, dtypes: tuple[AnyDType, ...], height: Axis, width: Axis, sharing: int) -> Form:
-    most = current().vector_bytes // computed(dtypes[0]).itemsize
-    lanes = min(most, max(2, 1 << (width.out - 1).bit_length()))
-    return Form(
-        work,
-        dtypes,
-        (height.kernel, width.kernel),
-        (height.stride, width.stride),
-        (height.dilation, width.dilation),
-        lanes,
-        next((rows for rows in (4, 7) if height.out % rows == 0), 4) if height.out > 1 else 1,
-        width.out <= lanes,
-        sharing,
-    )
 
 
 class _Windows:
@@ -215,7 +132,9 @@ class _Windows:
         )
         self.pitch = builder.mul(layout.result_width, number(form.dtypes[-1].itemsize))
         self.stop = offset(builder, result, builder.mul(end, self.pitch))
-        self.masks = self._masks(builder.neg(layout.left)) if form.is_narrow else {}
+        if form.work != COLUMNS:
+            self.top, self.left, self.first, self.last = layout.top, layout.left, layout.first, layout.last
+            self._make_masks()
         height = layout.result_height
         first = builder.sdiv(begin, height)
         last = builder.sdiv(builder.add(end, builder.sub(height, number(1))), height)
@@ -242,6 +161,8 @@ class _Windows:
         builder, form = self.builder, self.form
         if form.work == PRODUCTS:
             self._read_weights(channel)
+        elif form.work == COLUMNS:
+            self._look_from(channel)
         whole = builder.sub(builder.sub(end, begin), builder.srem(builder.sub(end, begin), number(form.rows)))
         middle = builder.add(begin, whole)
         with loop(builder, begin, middle, form.rows) as row:
@@ -249,6 +170,24 @@ class _Windows:
         if form.rows > 1:
             with loop(builder, middle, end) as row:
                 self._rows(row, 1)
+
+    def _look_from(self, tap: Any) -> None:
+        """Place the windows of one tap of a kernel of which columns are made, as those of a kernel without others."""
+        builder, layout, form = self.builder, self.layout, self.form
+        line, place = builder.udiv(tap, layout.taps), builder.urem(tap, layout.taps)
+        self.top = builder.sub(layout.top, builder.mul(line, layout.down))
+        self.left = builder.sub(layout.left, builder.mul(place, layout.across))
+        stride = number(form.strides[1])
+        hidden = _most(builder, self.left, number(0))
+        self.first = builder.udiv(builder.add(hidden, number(form.strides[1] - 1)), stride)
+        room = builder.add(self.left, builder.sub(layout.width, number(form.reach)))
+        is_wide = builder.icmp_signed(">=", room, number(0))
+        self.last = builder.select(is_wide, builder.sdiv(room, stride), number(-1))
+        self._make_masks()
+
+    def _make_masks(self) -> None:
+        """Make the masks of rows that have no more than a vector."""
+        self.masks = self._masks(self.builder.neg(self.left)) if self.form.is_narrow else {}
 
     def _read_weights(self, channel: Any) -> None:
         builder, (height, width), dtype = self.builder, self.form.kernel, self.form.dtypes[1]
@@ -272,13 +211,13 @@ class _Windows:
         with loop(builder, number(0), vectors) as i:
             column = _least(builder, builder.mul(i, number(form.lanes)), last)  # the last one overlaps the one before
             column = self._hidden(column)
-            is_after = builder.icmp_signed(">=", column, layout.first)
-            is_inside = builder.and_(is_after, builder.icmp_signed("<=", column, layout.last))
+            is_after = builder.icmp_signed(">=", column, self.first)
+            is_inside = builder.and_(is_after, builder.icmp_signed("<=", column, self.last))
             with builder.if_else(is_inside) as (inside, outside):
                 with inside:
                     self._vectors(row, count, column, None)
                 with outside:
-                    seen = builder.sub(builder.mul(column, number(form.strides[1])), layout.left)
+                    seen = builder.sub(builder.mul(column, number(form.strides[1])), self.left)
                     self._vectors(row, count, column, self._masks(seen))
 
     def _hidden(self, value: Any) -> Any:
@@ -310,8 +249,8 @@ class _Windows:
     def _vectors(self, row: Any, count: int, column: Any, masks: dict[int, Lanes] | None) -> None:
         """A vector of results of ``count`` rows, from ``row`` on; all that they see is inside if ``masks`` is None."""
         builder, layout, form = self.builder, self.layout, self.form
-        first = builder.sub(builder.mul(row, number(form.strides[0])), layout.top)
-        seen = builder.sub(builder.mul(column, number(form.strides[1])), layout.left)
+        first = builder.sub(builder.mul(row, number(form.strides[0])), self.top)
+        seen = builder.sub(builder.mul(column, number(form.strides[1])), self.left)
         at = offset(builder, self.source, builder.mul(seen, number(self.dtype.itemsize)))
         at = offset(builder, at, builder.mul(first, layout.row))
         results = [self.emitter.constant(self.fill, computed(self.dtype)) for _ in range(count)]
@@ -354,6 +293,8 @@ class _Windows:
                 j: reduce(lambda y, k: seen[k].fma(self.weights[tap * width + k], y), range(width), results[j])
                 for j, tap in readers
             }
+        if self.form.work == COLUMNS:
+            return {j: seen[0] for j, _ in readers}
         combine = PRIMITIVES["maximum" if self.form.work == MAXIMA else "add"]
         whole = reduce(combine, seen)
         return {j: combine(whole, results[j]) for j, _ in readers}
@@ -421,7 +362,7 @@ class _Windows:
 
 def _identity(work: str, dtype: AnyDType) -> Any:
     if work != MAXIMA:
-        return 0
+        return 0  # of columns, too: what is in the padding
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 

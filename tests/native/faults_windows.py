@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.native.inner_loops import LOOPS
+from irc.runtime.kernels.columns import columns
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
@@ -56,3 +57,15 @@ def test_means(end, axes, dtype, layout, include):
     assert LOOPS.means(x, axes, include, None, out)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(out.astype("f8"), means(x, axes, include).astype("f8"), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@of_many
+@given(windows(), st.sampled_from([*DTYPES, np.dtype("i1")]), st.data())
+def test_columns(end, axes, dtype, data):
+    x = guarded(random((3, *[a.size for a in axes]), dtype, 1), end, is_read_only=True)
+    start = data.draw(st.integers(0, axes[0].out - 1))
+    expected = columns(x, axes, start, axes[0].out - start)
+    out = guarded_empty(expected.shape, dtype, end)
+    assert LOOPS.columns(x, axes, start, out)
+    np.testing.assert_array_equal(out, expected)

@@ -180,5 +180,7 @@ CHANNELS: dict[str, Case] = {
     "instance": Case("InstanceNormalization", {}, channels, instance),
     "group": Case("GroupNormalization", {"num_groups": 2}, channels, group),
     "batch": Case("BatchNormalization", {}, lambda s: channels(s) * 2, batch, opset=15),
+    "means": Case("GlobalAveragePool", {}, none, lambda x: x.mean(tuple(range(2, x.ndim)), keepdims=True), opset=22),
+    "maxima": Case("GlobalMaxPool", {}, none, lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True), opset=22),
 }
 """Operators for images."""

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.native.backend import with_loops
 from irc.native.inner_loops import LOOPS
+from irc.runtime.kernels.columns import columns
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
 from irc.runtime.kernels.windows import Axes, Window
 
 pytest.importorskip("llvmlite")
 
-from irc.native import windows as code
+from irc.native.window_calls import call_for
 
 Array = np.ndarray[Any, Any]
 
@@ -174,6 +175,30 @@ def test_means_of_what_is_not_finite(value):
     np.testing.assert_array_equal(found[~np.isfinite(found)], expected[~np.isfinite(found)])
 
 
+@many
+@given(windows(), st.sampled_from([np.dtype(t) for t in ("f4", "f8", "f2", "i1")]), st.integers(1, 4), st.data())
+def test_columns(axes, dtype, channels, data):
+    x = random((channels, *[a.size for a in axes]), dtype, 1)
+    if dtype.kind == "f":
+        x.flat[::7] = np.nan
+    start = data.draw(st.integers(0, axes[0].out - 1))
+    count = data.draw(st.integers(1, axes[0].out - start))
+    expected = columns(x, axes, start, count).copy()
+    LOOPS._loops = {}
+    found = with_loops(columns)(x, axes, start, count)
+    assert_made()
+    np.testing.assert_array_equal(found.view(f"u{dtype.itemsize}"), expected.view(f"u{dtype.itemsize}"))
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_convolutions_are_of_these_columns(group):
+    axes = Window((5, 3), (2, 1), (1, 2), (2, 1, 2, 1), "NOTSET", False).resolve((23, 21))
+    x, w = random((2, 8, 23, 21), np.dtype("f4"), 1), random((6, 8 // group, 5, 3), np.dtype("f4"), 2)
+    found = with_loops(convolve)(x, w, None, group, axes)
+    assert {kind[0] for kind in LOOPS._loops} == {"columns"}
+    np.testing.assert_array_equal(found, convolve(x, w, None, group, axes))
+
+
 @pytest.mark.parametrize("pieces", [2, 3, 7, 100])
 @pytest.mark.parametrize("sizes", [(9, 40), (5, 7), (13, 16)])
 @pytest.mark.parametrize("stride", [1, 2])
@@ -182,7 +207,7 @@ def test_any_ranges_give_equal_bits(sizes, stride, pieces):
     x, w = random((2, 3, *sizes), np.dtype("f4"), 1), random((3, 1, 3, 3), np.dtype("f4"), 2)
     whole = np.empty((2, 3, *[a.out for a in axes]), np.float32)
     for arrays, work in (((x, w, whole), "products"), ((x, whole), "maxima")):
-        call = code.call_for(work, arrays, axes)
+        call = call_for(work, arrays, axes)
         assert call is not None and call.call(*arrays)
         parts = np.full_like(whole, np.nan)
         cuts = [call.size * i // pieces for i in range(pieces + 1)]
