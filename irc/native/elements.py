@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.native.lanes import BOOL, SINGLE, AnyDType, Emitter, Lanes, register_type, select, to_integer
+from irc.native.lanes import BOOL, DOUBLE, SINGLE, AnyDType, Emitter, Lanes, register_type, select, to_float, to_integer
 from irc.native.llvm import ir
 
 UINT16, UINT32 = np.dtype(np.uint16), np.dtype(np.uint32)
@@ -92,6 +92,15 @@ def narrowed(x: Lanes, dtype: AnyDType) -> Any:
 def rounded(x: Lanes, dtype: AnyDType) -> Lanes:
     """float32 ``x``, rounded to a small type; ``x`` itself if ``dtype`` is none."""
     return widened(x.emitter, narrowed(x, dtype), dtype) if is_small(dtype) else x
+
+
+def rounded_to_odd(x: Lanes) -> Lanes:
+    """float64 ``x`` as float32, its last bit set if digits are lost: rounded once more, it is as if rounded once."""
+    near = to_float(x, SINGLE)
+    back = to_float(near, DOUBLE)
+    bits = near.bitcast(UINT32)
+    toward_zero = select(x.emitter.intrinsic("fabs", back) > x.emitter.intrinsic("fabs", x), bits - 1, bits)
+    return select(back.equals(x) | x.is_nan(), bits, toward_zero | 1).bitcast(SINGLE)
 
 
 def _from_half(bits: Lanes) -> Lanes:

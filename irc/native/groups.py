@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +12,11 @@ import numpy as np
 from irc import ops
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.native.elements import computed, is_supported, rounded
+from irc.ir.tensor import Tensor
+from irc.ir.types import DType
+from irc.native.elements import HALF, computed, is_supported, rounded, rounded_to_odd
 from irc.native.functions import FUNCTIONS
-from irc.native.lanes import AnyDType, Emitter, Lanes
+from irc.native.lanes import DOUBLE, AnyDType, Emitter, Lanes
 from irc.native.loops import Body, function
 from irc.native.primitives import PRIMITIVES, cast
 from irc.ops import functions
@@ -72,7 +75,8 @@ class Program(NamedTuple):
 
     Attributes:
         operations: in order.
-        inputs: the arrays that are read: the group's inputs, then constants of several elements.
+        inputs: the arrays that are read: the group's inputs, one maybe more than once, then constants of several
+            elements.
         constants: the arrays of the latter.
         numbers: constants of one element.
         dtypes: the element type of each value.
@@ -88,9 +92,12 @@ class Program(NamedTuple):
         """The shape of each value, for those of the group's inputs."""
         constants = [x.shape for x in self.constants]
         found = dict(zip(self.inputs, (*given, *constants), strict=True))
+        found.update((value, ()) for value in self.numbers)
         for operation in self.operations:
-            taken = [found.get(x, ()) for x in operation.operands if x is not None]
+            taken = [found[x] for x in operation.operands if x is not None]
             if operation.is_shaped_like_first:
+                if any(math.prod(other) != 1 for other in taken[1:]):
+                    raise Unsupported("a bound has several elements")
                 taken = taken[:1]
             shape = taken[0]
             for other in taken[1:]:
@@ -112,10 +119,10 @@ class Program(NamedTuple):
         return found[::-1]
 
 
-def read(nodes: Sequence[Node], inputs: Mapping[Value, AnyDType]) -> Program:
-    """The program of ``nodes``, of operands of these types. Raises `Unsupported`."""
+def read(nodes: Sequence[Node], inputs: Iterable[tuple[Value, AnyDType]]) -> Program:
+    """The program of ``nodes``, of operands of these types, some of which may be equal. Raises `Unsupported`."""
     program = Program([], [], [], {}, {})
-    for value, dtype in inputs.items():
+    for value, dtype in inputs:
         check_dtype(dtype)
         program.inputs.append(value)
         program.dtypes[value] = dtype
@@ -135,8 +142,11 @@ def check_dtype(dtype: AnyDType) -> None:
 
 
 def add_constant(program: Program, node: Node) -> None:
-    """Add a constant. Raises `Unsupported`."""
-    array = np.asarray(node.attributes["value"].numpy())
+    """Add a constant; if it is no array, operators take it as it is. Raises `Unsupported`."""
+    tensor = node.attributes["value"]
+    if not isinstance(tensor, Tensor):
+        return
+    array = np.asarray(tensor.numpy())
     check_dtype(array.dtype)
     value = node.output
     program.dtypes[value] = array.dtype
@@ -175,11 +185,10 @@ def _semantics(
     """The expressions of an operation, the compound that it is, and the element type of its result."""
     attributes: dict[str, Any] = dict(node.attributes)
     if node.kind == "onnx::Cast":
-        to = attributes["to"]
-        attributes = {"to": numpy_dtype(to)}
-        final = attributes["to"]
+        to: Any = attributes["to"]
+        final = DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
         check_dtype(final)
-        return (cast_expression(dtypes[0], final),), "", final
+        return (Operand(0, computed(_given(dtypes[0]))),), "", final
     semantics = record.resolve(attributes)
     wide = [None if dtype is None else computed(dtype) for dtype in dtypes]
     if node.kind == "onnx::Pow":
@@ -209,13 +218,6 @@ def _compound(semantics: Any) -> str:
 def _given(dtype: AnyDType | None) -> AnyDType:
     assert dtype is not None
     return dtype
-
-
-def cast_expression(dtype: AnyDType | None, final: AnyDType) -> Expression:
-    """A conversion of elements."""
-    from irc.ops.algebra import cast as convert
-
-    return convert(Operand(0, computed(_given(dtype))), computed(final))
 
 
 def _power(program: Program, semantics: Any, operands: Sequence[Value | None], wide: Sequence[Any]) -> Any:
@@ -272,7 +274,7 @@ class GroupBody(Body):
         self._program, self._results = program, results
         self._operations = program.needed(results)
         used = {x for operation in self._operations for x in operation.operands} | set(results)
-        self.inputs = [value for value in program.inputs if value in used]
+        self.inputs = list(dict.fromkeys(value for value in program.inputs if value in used))
         self._known: dict[Value, Lanes] = {}
         self.cost = 0.05 + sum(map(_cost, self._operations))
         self.key = self._described()
@@ -290,7 +292,9 @@ class GroupBody(Body):
         return "\n".join((*lines, ",".join(names[value] for value in self._results)))
 
     def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
-        known = {value: x for value, x in zip(self.inputs, fixed) if x is not None}
+        program = self._program
+        known = {x: emitter.constant(n, computed(program.dtypes[x])) for x, n in program.numbers.items()}
+        known.update((value, x) for value, x in zip(self.inputs, fixed) if x is not None)
         self._known = self._evaluate(emitter, known)
 
     def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
@@ -299,21 +303,10 @@ class GroupBody(Body):
 
     def _evaluate(self, emitter: Emitter, known: dict[Value, Lanes]) -> dict[Value, Lanes]:
         """``known``, and what is made of it."""
-        program = self._program
         for operation in self._operations:
-            if operation.result in known:
-                continue
-            taken: list[Lanes | None] = []
-            for value in operation.operands:
-                if value is None:
-                    taken.append(None)
-                elif value in program.numbers:
-                    taken.append(emitter.constant(program.numbers[value], computed(program.dtypes[value])))
-                elif value in known:
-                    taken.append(known[value])
-                else:
-                    break
-            else:
+            operands = operation.operands
+            if operation.result not in known and all(value is None or value in known for value in operands):
+                taken = [None if value is None else known[value] for value in operands]
                 known[operation.result] = _apply(emitter, operation, taken)
         return known
 
@@ -328,14 +321,19 @@ def _cost(operation: Operation) -> float:
 
 
 def _apply(emitter: Emitter, operation: Operation, operands: Sequence[Lanes | None]) -> Lanes:
-    final = computed(operation.dtype)
     if operation.compound:
-        found = call(emitter, operation.compound, [x for x in operands if x is not None])
-        return rounded(cast(found, final), operation.dtype)
-    found = rounded(cast(evaluate(emitter, operation.expressions[0], operands), final), operation.dtype)
+        return converted(call(emitter, operation.compound, [x for x in operands if x is not None]), operation.dtype)
+    found = converted(evaluate(emitter, operation.expressions[0], operands), operation.dtype)
     for expression, other in zip(operation.expressions[1:], operands[2:]):
-        found = rounded(cast(evaluate(emitter, expression, [found, other]), final), operation.dtype)
+        found = converted(evaluate(emitter, expression, [found, other]), operation.dtype)
     return found
+
+
+def converted(x: Lanes, dtype: AnyDType) -> Lanes:
+    """``x`` as an element of type ``dtype`` is computed with: of a small type, a number that it holds."""
+    if x.dtype == DOUBLE and dtype == HALF:
+        return rounded(rounded_to_odd(x), dtype)
+    return rounded(cast(x, computed(dtype)), dtype)
 
 
 def evaluate(emitter: Emitter, expression: Expression, operands: Sequence[Lanes | None]) -> Lanes:

@@ -73,23 +73,28 @@ class Pointwise:
         with self._lock:
             program = self._programs.get(dtypes)
             if program is None:
-                program = self._programs[dtypes] = read(self._nodes, dict(zip(self._inputs, dtypes)))
+                program = self._programs[dtypes] = read(self._nodes, zip(self._inputs, dtypes))
         shapes = program.shapes([operand.shape for operand in given])
-        by_shape: dict[Shape, list[Value]] = {}
-        for value in self._outputs:
-            by_shape.setdefault(shapes[value], []).append(value)
-        parts = [_Part(self, program, shape, shapes, results) for shape, results in by_shape.items()]
-        constants = program.constants
-        if len(self._outputs) == 1:
-            return parts[0].kernel(constants)
-        return _several(parts, constants, [(shapes[v], program.dtypes[v]) for v in self._outputs], self._outputs)
+        outputs = self._outputs
+        if not all(value in shapes for value in outputs):
+            raise Unsupported("a result is no array")
+        by_shape: dict[Shape, list[int]] = {}
+        for i, value in enumerate(outputs):
+            by_shape.setdefault(shapes[value], []).append(i)
+        parts = [
+            (_Part(self, program, shape, shapes, [outputs[i] for i in where]), where)
+            for shape, where in by_shape.items()
+        ]
+        if len(outputs) == 1:
+            return parts[0][0].kernel(program.constants)
+        return _several(parts, program.constants, [ArrayType(program.dtypes[v], shapes[v]) for v in outputs])
 
     def program(self, dtypes: Sequence[np.dtype[Any]]) -> Program:
         """The program for operands of these element types. Raises `irc.native.groups.Unsupported`."""
         key = tuple(dtypes)
         with self._lock:
             if key not in self._programs:
-                self._programs[key] = read(self._nodes, dict(zip(self._inputs, key)))
+                self._programs[key] = read(self._nodes, zip(self._inputs, key))
             return self._programs[key]
 
     def results(self, operands: Sequence[ArrayType]) -> list[ArrayType]:
@@ -123,14 +128,24 @@ class Anchored:
     """Compiles a convolution or a matrix product, which the interpreter's kernel computes, and what follows it.
 
     Args:
-        nodes: as of `Pointwise`; one of them is no pointwise operator. No other one makes what it takes.
+        nodes: as of `Pointwise`; one of them is no pointwise operator.
         inputs: likewise.
         outputs: likewise.
         bound: has the interpreter's kernels.
+
+    Raises:
+        Unsupported: there are several such operators, their result is used elsewhere, or another node makes what they
+            take.
     """
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], bound: Bound) -> None:
-        (self._anchor,) = [node for node in nodes if node.kind in ANCHORS]
+        anchors = [node for node in nodes if node.kind in ANCHORS]
+        self._anchor = anchors[0]
+        if len(anchors) > 1:
+            raise Unsupported(f"there are {len(anchors)} products or convolutions in the group")
+        makers = {node for node in nodes if node.kind != CONSTANT}
+        if any(value.node in makers for value in self._anchor.inputs):
+            raise Unsupported(f"what {self._anchor.kind} takes is made in the group")
         self._made = self._anchor.output
         if self._made in outputs:
             raise Unsupported(f"the result of {self._anchor.kind} itself is used elsewhere")
@@ -144,11 +159,15 @@ class Anchored:
             if node.kind == CONSTANT and self._anchor in node.output.iter_users()
         }
 
-    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
-        types = dict(zip(self._inputs, operands))
-        self._rest.program([*(each.dtype for each in operands), types[self._anchor.inputs[0]].dtype])  # or it raises
+        types = [operand for operand in operands if operand is not None]
         places = {value: i for i, value in enumerate(self._inputs)}
+        first = self._anchor.inputs[0]
+        dtype = types[places[first]].dtype if first in places else self._constants[first].dtype
+        program = self._rest.program([*(each.dtype for each in types), dtype])  # or it raises
+        if any(operation.is_of_one_shape for operation in program.operations):
+            raise Unsupported("attributes align operands with a result whose shape is not known before")
         taken = [self._constants.get(value, places.get(value)) for value in self._anchor.inputs]
         compute, rest = self._kernel, self._rest
         epilogue: tuple[Kernel, bool] | None = None
@@ -159,11 +178,11 @@ class Anchored:
             if epilogue is not None and epilogue[1] and out is not None:
                 made = compute(*arguments, out=out)
                 return epilogue[0](*given, made, out=out)
-            made = np.ascontiguousarray(compute(*arguments))
+            made = np.asarray(compute(*arguments), order="C")
             if epilogue is None:
                 kind = ArrayType(made.dtype, made.shape)
-                kernel = rest.kernel([*operands, kind])
-                epilogue = kernel, self._takes_out and rest.results([*operands, kind]) == [kind]
+                kernel = rest.kernel([*types, kind])
+                epilogue = kernel, self._takes_out and rest.results([*types, kind]) == [kind]
             if out is None and not epilogue[1]:
                 return epilogue[0](*given, made)  # it may have several results, and then takes no `out`
             return epilogue[0](*given, made, out=made if out is None else out)
@@ -283,19 +302,17 @@ class _Part:
 
 
 def _several(
-    parts: Sequence[_Part], constants: Sequence[Array], kinds: Sequence[tuple[Shape, Any]], outputs: Sequence[Value]
+    parts: Sequence[tuple[_Part, list[int]]], constants: Sequence[Array], types: Sequence[ArrayType]
 ) -> Kernel:
-    """The kernel of several results."""
-    places = {value: i for i, value in enumerate(outputs)}
-    where = [[places[value] for value in part.results] for part in parts]
+    """The kernel of several results; each part says which of them it makes."""
 
     def run(*operands: Array) -> tuple[Array, ...]:
-        for shape, dtype in kinds:
+        for dtype, shape in types:
             check_size(shape, dtype)
-        made = tuple([np.empty(shape, dtype) for shape, dtype in kinds])
+        made = tuple([np.empty(shape, dtype) for dtype, shape in types])
         arrays = (*operands, *constants)
-        for part, indices in zip(parts, where):
-            part.compute(arrays, [made[i] for i in indices])
+        for part, where in parts:
+            part.compute(arrays, [made[i] for i in where])
         return made
 
     return run

@@ -163,6 +163,8 @@ class _Reader:
                 self._apply(program.operations.pop())
         if self._domain is None:
             raise Unsupported("nothing is reduced")
+        if not all(value in self._made for value in outputs):
+            raise Unsupported("a result is made by no operator of the group")
         results = [Result(x.expression, x.dtype, x.places) for x in (self._made[value] for value in outputs)]
         found = RowProgram(self._domain, list(self._leaves), results, program.constants)
         self._check(found, [self._made[value].shape for value in outputs])

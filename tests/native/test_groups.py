@@ -1,0 +1,256 @@
+"""Groups of pointwise operators compute natively what they compute on NumPy, whatever they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.native.backend import Native
+from tests.native.test_primitives import bits
+from tests.ops.test_semantics import special
+
+Array = np.ndarray[Any, Any]
+AnyDType = np.dtype[Any]
+
+BOOL = np.dtype(bool)
+FLOATS = [np.dtype(t) for t in ("f4", "f8", "f2", ml_dtypes.bfloat16)]
+SIGNED = [np.dtype(t) for t in ("i1", "i2", "i4", "i8")]
+UNSIGNED = [np.dtype(t) for t in ("u1", "u2", "u4", "u8")]
+NUMBERS = [*FLOATS, *SIGNED, *UNSIGNED]
+DTYPES = [*NUMBERS, BOOL]
+
+
+class Kind(NamedTuple):
+    """Operators that are alike.
+
+    Attributes:
+        names: of these.
+        dtypes: of the operands.
+        arity: how many there are.
+        gives_bool: whether results are truth values.
+        attributes: some that they may have.
+    """
+
+    names: str
+    dtypes: Sequence[AnyDType]
+    arity: int = 2
+    gives_bool: bool = False
+    attributes: Sequence[dict[str, Any]] = ({},)
+
+
+KINDS = [
+    Kind("Add Sub Mul Div", NUMBERS),
+    Kind("Max Min", NUMBERS, 3),
+    Kind("Sum Mean", FLOATS, 3),
+    Kind("Mod", NUMBERS, attributes=[{"fmod": 1}]),
+    Kind("Mod", [*SIGNED, *UNSIGNED]),
+    Kind("Abs Sign", NUMBERS, 1),
+    Kind("Neg", [*FLOATS, *SIGNED], 1),
+    Kind("Relu", [*FLOATS, *SIGNED], 1),
+    Kind("Floor Ceil Round Sqrt Reciprocal HardSwish Softsign", FLOATS, 1),
+    Kind("HardSigmoid", FLOATS, 1, attributes=[{}, {"alpha": 0.3, "beta": 0.7}]),
+    Kind("LeakyRelu", FLOATS, 1, attributes=[{}, {"alpha": 2.5}, {"alpha": -0.5}]),
+    Kind("ThresholdedRelu", FLOATS, 1, attributes=[{}, {"alpha": 0.3}]),
+    Kind("Shrink", NUMBERS, 1, attributes=[{}, {"bias": 0.3, "lambd": 0.8}]),
+    Kind("IsNaN", FLOATS, 1, True),
+    Kind("IsInf", [np.dtype("f4"), np.dtype("f8")], 1, True, [{}, {"detect_negative": 0}]),
+    Kind("Equal", DTYPES, 2, True),
+    Kind("Less LessOrEqual Greater GreaterOrEqual", NUMBERS, 2, True),
+    Kind("And Or Xor", [BOOL], 2, True),
+    Kind("Not", [BOOL], 1, True),
+    Kind("BitwiseAnd BitwiseOr BitwiseXor", [*SIGNED, *UNSIGNED]),
+    Kind("BitwiseNot", [*SIGNED, *UNSIGNED], 1),
+    Kind("BitShift", UNSIGNED, attributes=[{"direction": "LEFT"}, {"direction": "RIGHT"}]),
+]
+"""Those that are exact, but for Where, Cast, Clip and Pow."""
+
+
+class Model(NamedTuple):
+    """A model of pointwise operators and what to run it on."""
+
+    proto: onnx.ModelProto
+    feeds: dict[str, Array]
+
+
+def onnx_type(dtype: AnyDType) -> int:
+    return helper.np_dtype_to_tensor_dtype(dtype)
+
+
+def elements(shape: Sequence[int], dtype: AnyDType, seed: int) -> Array:
+    """Numbers that are often small, at times edges or any bits."""
+    rng = np.random.default_rng(seed)
+    size = int(np.prod(shape))
+    with np.errstate(all="ignore"):
+        common = (rng.standard_normal(size) * 4).astype(dtype) if dtype != BOOL else rng.integers(0, 2, size) > 0
+        edges = rng.choice(special(dtype), size)
+    chosen = np.where(rng.random(size) < 0.7, common, np.where(rng.random(size) < 0.6, edges, bits(size, dtype, rng)))
+    return chosen.astype(dtype).reshape(shape)
+
+
+def laid_out(x: Array, layout: int) -> Array:
+    """``x`` in order, with gaps, backwards, or transposed."""
+    if layout == 1:
+        apart = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype) if x.ndim else x
+        if x.ndim:
+            apart = apart[..., ::2]
+            apart[...] = x
+        return apart
+    if layout == 2:
+        return x[::-1].copy()[::-1] if x.ndim else x
+    return np.asarray(x, order="F") if layout == 3 else x
+
+
+@cache
+def allowed(name: str) -> list[AnyDType]:
+    """The element types of the operands of an operator of ONNX."""
+    schema = onnx.defs.get_schema(name, 24)
+    (variable,) = {operand.type_str for operand in schema.inputs}
+    (types,) = [c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable]
+    names = {dtype: TensorProto.DataType.Name(onnx_type(dtype)).lower() for dtype in DTYPES}
+    return [dtype for dtype, name in names.items() if f"tensor({name})" in types]
+
+
+class Maker:
+    """Draws a model."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.values: list[tuple[str, AnyDType]] = []
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.shape = draw(st.lists(st.integers(1, 5), max_size=3))
+        if self.shape and draw(st.integers(0, 3)) == 0:
+            self.shape[-1] = draw(st.sampled_from([0, 17, 33, 100]))
+
+    def one_of(self, values: Sequence[Any]) -> Any:
+        return self.draw(st.sampled_from(values))
+
+    def some_shape(self) -> list[int]:
+        if self.draw(st.booleans()):
+            return self.shape
+        kept = self.shape[self.draw(st.integers(0, len(self.shape))) :]
+        return [self.one_of([size, 1]) for size in kept]
+
+    def constant(self, dtype: AnyDType, shape: Sequence[int]) -> str:
+        name = f"c{len(self.constants)}"
+        array = elements(shape, dtype, self.draw(st.integers(0, 1000)))
+        self.constants.append(helper.make_tensor(name, onnx_type(dtype), list(shape), array.tobytes(), raw=True))
+        return name
+
+    def operand(self, dtype: AnyDType) -> str:
+        """A value of that type: one that there is, or a constant, or a cast of one."""
+        found = [name for name, own in self.values if own == dtype]
+        choice = self.draw(st.integers(0, 9))
+        if found and choice < 8:
+            return self.one_of(found)
+        if choice < 5:
+            name, _ = self.one_of(self.values)
+            return self.add("Cast", [name], dtype, to=onnx_type(dtype))
+        return self.constant(dtype, self.one_of([[], [1], self.some_shape()]))
+
+    def add(self, name: str, operands: Sequence[str], dtype: AnyDType, **attributes: Any) -> str:
+        result = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(name, operands, [result], **attributes))
+        self.values.append((result, dtype))
+        return result
+
+    def step(self) -> None:
+        kind = self.one_of([*KINDS, "Where", "Clip", "Pow", "Cast"])
+        if kind == "Where":
+            dtype = self.one_of(DTYPES)
+            self.add("Where", [self.operand(BOOL), self.operand(dtype), self.operand(dtype)], dtype)
+        elif kind == "Clip":
+            dtype = self.one_of(NUMBERS)
+            bounds = [self.one_of(["", self.constant(dtype, [])]) for _ in range(2)]
+            self.add("Clip", [self.operand(dtype), *bounds], dtype)
+        elif kind == "Pow":
+            dtype = self.one_of(FLOATS[:2])
+            exponent = f"c{len(self.constants)}"
+            self.constants.append(helper.make_tensor(exponent, onnx_type(dtype), [], [self.one_of([1.0, 2.0, -1.0])]))
+            self.add("Pow", [self.operand(dtype), exponent], dtype)
+        elif kind == "Cast":
+            dtype = self.one_of(DTYPES)
+            name, own = self.one_of(self.values)
+            if own.kind == "f" and dtype.kind in "iu":
+                name = self.add("Clip", [name, *(self.number(own, n) for n in (0, 100))], own)
+            self.add("Cast", [name], dtype, to=onnx_type(dtype))
+        else:
+            name = self.one_of(kind.names.split())
+            dtype = self.one_of([d for d in kind.dtypes if d in allowed(name)])
+            operands = [self.operand(dtype) for _ in range(kind.arity)]
+            result = BOOL if kind.gives_bool else dtype
+            self.add(name, operands, result, **self.one_of(kind.attributes))
+
+    def number(self, dtype: AnyDType, value: float) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants.append(helper.make_tensor(name, onnx_type(dtype), [], [value]))
+        return name
+
+
+@st.composite
+def models(draw: Any, inexact: bool = False) -> Model:
+    maker = Maker(draw)
+    feeds: dict[str, Array] = {}
+    for i in range(draw(st.integers(1, 3))):
+        dtype = draw(st.sampled_from(FLOATS if i == 0 or draw(st.booleans()) else DTYPES))
+        shape = maker.some_shape() if i else maker.shape
+        feeds[f"x{i}"] = laid_out(elements(shape, dtype, draw(st.integers(0, 1000))), draw(st.integers(0, 3)))
+        maker.values.append((f"x{i}", dtype))
+    for _ in range(draw(st.integers(2, 8))):
+        maker.step()
+    made = [name for name, _ in maker.values if name.startswith("v")]
+    outputs = sorted({made[-1], *draw(st.lists(st.sampled_from(made), max_size=2))})
+    dtypes = dict(maker.values)
+    graph = helper.make_graph(
+        maker.nodes,
+        "pointwise",
+        [helper.make_tensor_value_info(name, onnx_type(x.dtype), x.shape) for name, x in feeds.items()],
+        [helper.make_tensor_value_info(name, onnx_type(dtypes[name]), None) for name in outputs],
+        maker.constants,
+    )
+    return Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11), feeds)
+
+
+def check_same(found: Array, wanted: Array, name: str = "") -> None:
+    """Equal bit by bit, but for which NaN it is, and the sign of zeros."""
+    assert found.dtype == wanted.dtype
+    assert found.shape == wanted.shape
+    wrong = found != wanted
+    if found.dtype.kind not in "biu":
+        wrong &= ~(np.isnan(found) & np.isnan(wanted))
+    assert not wrong.any(), (name, found[wrong], wanted[wrong])
+
+
+def both(model: Model, pipeline: str = "default") -> tuple[irc.CompiledModel, irc.CompiledModel]:
+    backends = Native(), "numpy"
+    native, plain = (irc.compile(model.proto, passes=pipeline, backend=backend) for backend in backends)
+    return native, plain
+
+
+@settings(max_examples=300)
+@given(models())
+def test_random_groups(model: Model) -> None:
+    note(onnx.printer.to_text(model.proto))
+    native, plain = both(model)
+    kept = {name: x.copy() for name, x in model.feeds.items()}
+    wanted = plain.run(model.feeds)
+    for _ in range(2):  # in the second run, memory is planned
+        found = native.run(model.feeds)
+        note(f"{native.report.declined}")
+        for name, x in wanted.items():
+            check_same(found[name], x, name)
+    for name, x in kept.items():
+        assert x.tobytes() == np.ascontiguousarray(model.feeds[name]).tobytes()
+    assert native.counters.kernels <= plain.counters.kernels
