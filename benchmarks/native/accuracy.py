@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 WIDE = np.finfo(L).nmant > 60
 """Whether extended precision says something of float64."""
 
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 2.5, -2.5, 3.0, -3.0, np.inf, -np.inf, np.nan)
+_WHOLE = (2.0**23 + 1, 2.0**24 - 1, 2.0**52 + 1, 2.0**53 - 1)  # odd numbers with no bits to spare
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 2.5, -2.5, 3.0, -3.0, *_WHOLE, np.inf, -np.inf, np.nan)
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,39 @@ class Errors(NamedTuple):
     wrong_signs: list[Any]
 
 
+def _one(*operands: Any) -> Any:
+    return L(1)
+
+
 @cache
 def references() -> dict[str, Reference]:
     """The reference of each function."""
     return {
         "exp": Reference(np.exp),
+        "exp2": Reference(np.exp2, near=(1, 200, 1100)),
+        "expm1": Reference(np.expm1),
         "log": Reference(np.log),
+        "log2": Reference(np.log2),
+        "log10": Reference(np.log10),
+        "log1p": Reference(np.log1p),
+        "logaddexp": Reference(ref.logaddexp, 2, scale=_one),
+        "logaddexp2": Reference(ref.logaddexp2, 2, scale=_one),
         "tanh": Reference(np.tanh),
+        "sinh": Reference(np.sinh),
+        "cosh": Reference(np.cosh),
+        "asinh": Reference(np.arcsinh),
+        "acosh": Reference(np.arccosh),
+        "atanh": Reference(np.arctanh),
+        "sin": Reference(np.sin, near=(1, 10, 100, 3000, 1e5, 2e6)),
+        "cos": Reference(np.cos, near=(1, 10, 100, 3000, 1e5, 2e6)),
+        "tan": Reference(np.tan, near=(1, 10, 100, 3000, 1e5, 2e6)),
+        "asin": Reference(np.arcsin),
+        "acos": Reference(np.arccos),
+        "atan": Reference(np.arctan),
+        "atan2": Reference(np.arctan2, 2),
+        "hypot": Reference(np.hypot, 2),
+        "power": Reference(np.power, 2, near=(2, 10, 100)),
+        "erfc": Reference(ref.erfc, near=(1, 10, 28)),
         "erf": Reference(ref.erf),
         "sigmoid": Reference(ref.sigmoid),
         "silu": Reference(ref.swish),
@@ -86,21 +113,26 @@ def operands(reference: Reference, dtype: Any, count: int, seed: int = 0) -> lis
         return [np.concatenate([part[i].astype(dtype) for part in made]) for i in range(reference.arity)]
 
 
-def errors(name: str, given: Sequence[Array], found: Array) -> Errors:
-    """How far results are from the reference, against the bound."""
+def expected(name: str, given: Sequence[Array]) -> tuple[Array, Array]:
+    """The exact results, and what their errors are relative to if it is larger."""
     reference = references()[name]
+    with np.errstate(all="ignore"):
+        exact = [x.astype(L) for x in given]
+        return np.asarray(reference.function(*exact)), np.asarray(reference.scale(*exact))
+
+
+def errors(name: str, given: Sequence[Array], found: Array, reference: tuple[Array, Array]) -> Errors:
+    """How far results are from those that `expected` gives, against the bound."""
+    wanted, scale = reference
     info = np.finfo(found.dtype)
     with np.errstate(all="ignore"):
-        exact_operands = [x.astype(L) for x in given]
-        wanted = np.asarray(reference.function(*exact_operands))
-        scale = np.asarray(reference.scale(*exact_operands))
         beyond = np.ldexp(L(1), info.maxexp)  # where the number after the largest would lie: infinity counts as this
         exact, got = (np.clip(x.astype(L), -beyond, beyond) for x in (wanted, found))
         size = np.clip(np.fmax(np.abs(exact), scale), L(info.tiny), L(info.max))
         ulp = np.abs(exact - got) / np.ldexp(L(1), np.frexp(size)[1] - 1 - info.nmant)
         bound: Any = BOUNDS[name][found.dtype.itemsize == 8]
         if name.startswith("gelu"):
-            bound = bound + 2 * exact_operands[0] ** 2
+            bound = bound + 2 * given[0].astype(L) ** 2
         is_nan = np.isnan(wanted) | np.isnan(found)
         ratio = np.where(is_nan, 0, ulp / bound)
     at = int(ratio.argmax())
@@ -120,18 +152,16 @@ def errors(name: str, given: Sequence[Array], found: Array) -> Errors:
 def main() -> None:
     for name in sys.argv[1:] or FUNCTIONS:
         reference = references()[name]
-        for dtype, cpu in product((np.float32, np.float64), (None, PLAIN)):
-            function = compiled(FUNCTIONS[name], dtype, reference.arity, cpu=cpu)
-            worst: Errors | None = None
+        for dtype in (np.float32, np.float64):
+            functions = {cpu: compiled(FUNCTIONS[name], dtype, reference.arity, cpu=cpu) for cpu in (None, PLAIN)}
+            found: dict[str | None, list[Errors]] = {cpu: [] for cpu in functions}
             for part in _parts(reference, dtype):
-                result = errors(name, part, function(*part))
-                if worst is None or (result.wrong_nans, result.wrong_signs, result.ratio) > (
-                    worst.wrong_nans,
-                    worst.wrong_signs,
-                    worst.ratio,
-                ):
-                    worst = result
-            print(f"{name:12} {np.dtype(dtype).name} {cpu or 'this CPU':9} {worst}", flush=True)
+                exact = expected(name, part)
+                for cpu, function in functions.items():
+                    found[cpu].append(errors(name, part, function(*part), exact))
+            for cpu, results in found.items():
+                worst = max(results, key=lambda e: (len(e.wrong_nans), len(e.wrong_signs), e.ratio))
+                print(f"{name:12} {np.dtype(dtype).name} {cpu or 'this CPU':9} {worst}", flush=True)
 
 
 def _parts(reference: Reference, dtype: Any) -> Any:

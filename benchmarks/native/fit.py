@@ -48,7 +48,91 @@ def _erfcx(x: Any) -> Any:
     return mp.exp(x * x) * mp.erfc(x)
 
 
+def _odd_rest(f: Function) -> Function:
+    """Of an odd function with the slope 1 at 0: (f(√z) / √z - 1) / z."""
+    return lambda z: (f(mp.sqrt(z)) / mp.sqrt(z) - 1) / z
+
+
+def _odd_weight(f: Function) -> Function:
+    return lambda z: abs(z * mp.sqrt(z) / f(mp.sqrt(z)))
+
+
+def _log2_rest(z: Any) -> Any:
+    return (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 * z / 3) / (z * z * mp.log(2))
+
+
+def _erfc_factor(u: Any) -> Any:
+    x = 2.75 * (1 + u) / (1 - u)
+    return _erfcx(x) * (1 + 2 * x)
+
+
+QUARTER = mp.pi / 4 * mp.mpf("1.01")
+
 FITS = [
+    Fit(
+        "exp2",
+        "(2^r - 1) / r on [-½, ½].",
+        lambda r: (mp.power(2, r) - 1) / r,
+        lambda r: abs(r) / mp.power(2, r),
+        [(-0.5001, 0.5001)] * 2,
+        (5, 10),
+    ),
+    Fit(
+        "sinh",
+        "(sinh(√z) / √z - 1) / z on [0, 1].",
+        _odd_rest(mp.sinh),
+        _odd_weight(mp.sinh),
+        [(0, 1)] * 2,
+        (3, 6),
+    ),
+    Fit(
+        "sin",
+        "(sin(√z) / √z - 1) / z on [0, (π/4)²].",
+        _odd_rest(mp.sin),
+        _odd_weight(mp.sin),
+        [(0, QUARTER**2)] * 2,
+        (2, 5),
+    ),
+    Fit(
+        "cos",
+        "(cos(√z) - 1 + z/2) / z² on [0, (π/4)²].",
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2,
+        lambda z: z * z,
+        [(0, QUARTER**2)] * 2,
+        (2, 5),
+    ),
+    Fit(
+        "asin",
+        "(asin(√z) / √z - 1) / z on [0, ¼].",
+        _odd_rest(mp.asin),
+        _odd_weight(mp.asin),
+        [(0, 0.2501)] * 2,
+        (4, 11),
+    ),
+    Fit(
+        "atan",
+        "(atan(√z) / √z - 1) / z on [0, tan(π/8)²].",
+        _odd_rest(mp.atan),
+        _odd_weight(mp.atan),
+        [(0, mp.mpf("0.17162"))] * 2,
+        (4, 10),
+    ),
+    Fit(
+        "log2",
+        "(2 atanh(√z) / √z - 2 - 2z/3) / (z² log(2)) on [0, ((√2 - 1) / (√2 + 1))²].",
+        _log2_rest,
+        lambda z: z * z,
+        [(0, mp.mpf("0.02945"))] * 2,
+        (2, 6),
+    ),
+    Fit(
+        "erfc",
+        "exp(x²) erfc(x) (1 + 2x), x from 0 to 10.3, 27.6, as a function of (x - 2.75) / (x + 2.75).",
+        _erfc_factor,
+        lambda u: 1 / _erfc_factor(u),
+        [(-1, mp.mpf(10.3 - 2.75) / mp.mpf(10.3 + 2.75)), (-1, mp.mpf(27.6 - 2.75) / mp.mpf(27.6 + 2.75))],
+        (10, 23),
+    ),
     Fit(
         "exp",
         "(exp(r) - 1 - r) / r² on [-log(2)/2, log(2)/2].",

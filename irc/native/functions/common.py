@@ -15,6 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from irc.native.functions.coefficients import COEFFICIENTS
 from irc.native.lanes import INT32, INT64, SINGLE, AnyDType, Lanes, select
 
@@ -29,6 +31,10 @@ class Format:
         half_range: a power of two far from both ends of the range, whose square is beyond either.
         integer: signed integers of the same size.
         log_2: log(2) as a sum of a number with so few bits that exponents times it are exact, and the rest.
+        log10_2: log10(2), likewise.
+        quarter_pi: π/4, for whole numbers up to 4.
+        half_pi: π/2 as a sum of numbers; multiples of the first three up to `reducible` are exact.
+        reducible: the largest operand of trigonometric functions that these serve.
         exp_low: exp of less is 0, also without rounding to denormal numbers.
         exp_high: exp of more is infinite.
     """
@@ -38,6 +44,10 @@ class Format:
     half_range: int
     integer: AnyDType
     log_2: tuple[float, float]
+    log10_2: tuple[float, float]
+    quarter_pi: tuple[float, float]
+    half_pi: tuple[float, float, float, float]
+    reducible: float
     exp_low: float
     exp_high: float
 
@@ -45,6 +55,10 @@ class Format:
     def rounder(self) -> float:
         """Adding this to a number far below it rounds to whole numbers, which the low bits of the sum then hold."""
         return 1.5 * 2.0**self.mantissa
+
+    @property
+    def exponent_bits(self) -> int:
+        return self.bias.bit_length() + 1
 
     @property
     def one(self) -> int:
@@ -57,8 +71,32 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
 
-_FLOAT32 = Format(23, 127, 64, INT32, (0.693145751953125, 1.4286068203094173e-06), -104.5, 89.0)
-_FLOAT64 = Format(52, 1023, 512, INT64, (0.6931471805598903, 5.497923018708371e-14), -746.0, 710.0)
+_FLOAT32 = Format(
+    mantissa=23,
+    bias=127,
+    half_range=64,
+    integer=INT32,
+    log_2=(0.693145751953125, 1.4286068203094173e-06),
+    log10_2=(0.301025390625, 4.605038981195214e-06),
+    quarter_pi=(0.7853984832763672, -3.1987891887788434e-07),
+    half_pi=(1.570556640625, 0.0002396702766418457, 1.5890691429376602e-08, 2.5633440682570896e-12),
+    reducible=3000.0,
+    exp_low=-104.5,
+    exp_high=89.0,
+)
+_FLOAT64 = Format(
+    mantissa=52,
+    bias=1023,
+    half_range=512,
+    integer=INT64,
+    log_2=(0.6931471805598903, 5.497923018708371e-14),
+    log10_2=(0.3010299956640665, -8.532344317057107e-14),
+    quarter_pi=(0.7853981633974492, -8.575622497214414e-16),
+    half_pi=(1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32),
+    reducible=1.6e6,
+    exp_low=-746.0,
+    exp_high=710.0,
+)
 
 
 def format_of(x: Lanes) -> Format:
@@ -98,7 +136,7 @@ def at_least(x: Lanes, limit: float) -> Lanes:
 
 
 def magnitude(x: Lanes) -> Lanes:
-    """|x|."""
+    """The size of a number, without its sign."""
     return x.emitter.intrinsic("fabs", x)
 
 
@@ -108,7 +146,7 @@ def with_sign(x: Lanes, sign: Lanes) -> Lanes:
 
 
 def square_root(x: Lanes) -> Lanes:
-    """√x, to the nearest."""
+    """The square root, to the nearest."""
     return x.emitter.intrinsic("sqrt", x)
 
 
@@ -142,6 +180,45 @@ def _halves(x: Lanes) -> tuple[Lanes, Lanes]:
     bits = x.bits_as_integers()
     high = (bits & -(1 << ((format_of(x).mantissa + 2) // 2))).bitcast(x.dtype)
     return high, x - high
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A number as an unevaluated sum, the second part of which is at most about half an ulp of the first."""
+
+    high: Lanes
+    low: Lanes
+
+    def __add__(self, other: Pair) -> Pair:
+        """The sum; of the two the first is the larger, or they have one sign."""
+        high, low = exact_sum(self.high, other.high)
+        return renormalized(high, low + (self.low + other.low))
+
+    def __mul__(self, other: Pair) -> Pair:
+        high, low = exact_product(self.high, other.high)
+        return renormalized(high, self.low.fma(other.high, self.high.fma(other.low, low)))
+
+
+def exact_sum(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """The sum, rounded, and what rounding took away."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def renormalized(high: Lanes, low: Lanes) -> Pair:
+    """The sum of a number and one that is not larger."""
+    total = high + low
+    return Pair(total, low - (total - high))
+
+
+def constant_pair(x: Lanes, value: tuple[float, float]) -> Pair:
+    """A constant, given as a sum of two numbers of float64, in the type of x."""
+    high, low = value
+    if x.dtype == SINGLE:
+        rounded_high = float(np.float32(high))
+        high, low = rounded_high, high - rounded_high
+    return Pair(x.constant(high), x.constant(low))
 
 
 LOG2_E = 1 / math.log(2)

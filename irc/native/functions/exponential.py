@@ -24,22 +24,89 @@ def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
     """exp(x) as (exp(r) - 1, k), where x = k log(2) + r, |r| is at most log(2)/2 and k is as `rounded` gives it."""
     whole, exponent = rounded(x, LOG2_E)
     high, low = format_of(x).log_2
-    rest = whole.fma(-low, whole.fma(-high, x))
-    if rest_of_x is not None:
-        rest = rest + rest_of_x
+    exact = whole.fma(-high, x)
+    rest = whole.fma(-low, exact) if rest_of_x is None else exact + whole.fma(-low, rest_of_x)
     return (rest * rest).fma(polynomial(rest, coefficients("exp", x)), rest), exponent
+
+
+def reduced_pair(x: Lanes, rest_of_x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """The same, exp(r) - 1 as a sum of two numbers: r rounded, and the rest."""
+    whole, exponent = rounded(x, LOG2_E)
+    high, low = format_of(x).log_2
+    exact = whole.fma(-high, x)
+    small = whole.fma(-low, rest_of_x)
+    rest = exact + small
+    return rest, (rest * rest).fma(polynomial(rest, coefficients("exp", x)), small - (rest - exact)), exponent
+
+
+def scaled(less_one: Lanes, exponent: Lanes, is_low: Lanes, offset: int = 0) -> Lanes:
+    """(1 + less_one) 2^(k + offset), where ``is_low`` says whether k + offset is less than -half_range."""
+    form = format_of(less_one)
+    # Twice a power, as 2^128 is none of float32; where results are denormal the other factor is the small one.
+    factor = select(is_low, less_one.constant(2.0 ** (1 - form.half_range)), less_one.constant(2.0))
+    power = exponent + (2 * form.one + (offset << form.mantissa)) - factor.bits_as_integers()
+    return (less_one + 1) * power.bitcast(less_one.dtype) * factor
 
 
 def exp(x: Lanes) -> Lanes:
     """The exponential: 0 and infinity where it is beyond the range, denormal next to 0."""
     form = format_of(x)
     x = at_least(at_most(x, form.exp_high), form.exp_low)
-    less_one, exponent = reduced(x)
-    # Twice a power, as 2^128 is none of float32; where results are denormal the other factor is the small one.
-    half = form.half_range
-    factor = select(x < -half * math.log(2), x.constant(2.0 ** (1 - half)), x.constant(2.0))
-    power = (exponent + 2 * form.one - factor.bits_as_integers()).bitcast(x.dtype)
-    return (less_one + 1) * power * factor
+    return scaled(*reduced(x), x < -form.half_range * math.log(2))
+
+
+def reduced2(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
+    """2^x as (2^r - 1, k), where x = k + r, |r| is at most ½ and k is as `rounded` gives it."""
+    whole, exponent = rounded(x, 1.0)
+    rest = x - whole
+    if rest_of_x is not None:
+        rest = rest + rest_of_x
+    return rest * polynomial(rest, coefficients("exp2", x)), exponent
+
+
+def exp2(x: Lanes) -> Lanes:
+    """2 to the power x."""
+    form = format_of(x)
+    x = at_least(at_most(x, form.bias + 1.5), -form.bias - form.mantissa - 0.5)
+    return scaled(*reduced2(x), x < -form.half_range)
+
+
+def exp2_of_negative(x: Lanes) -> Lanes:
+    """2^x of x that is at most 0, or so; NaN of NaN."""
+    form = format_of(x)
+    less_one, exponent = reduced2(at_least(x, -form.bias - form.mantissa - 0.5))
+    return (less_one + 1) * power_of_two(exponent, x, form.half_range) * 2.0**-form.half_range
+
+
+def expm1(x: Lanes) -> Lanes:
+    """exp(x) - 1."""
+    form = format_of(x)
+    bounded = at_least(at_most(x, form.exp_high), -0.75 * (form.mantissa + 2))  # below, the result is -1
+    less_one, exponent = reduced(bounded)
+    half = power_of_two(exponent, x, -1)  # 2^128 is none of float32
+    found = less_one.fma(half, half - 0.5) * 2
+    return select(magnitude(x) < 4 * form.least, x, found)
+
+
+def sinh(x: Lanes) -> Lanes:
+    """As a polynomial below 1, above as E - 1/(4 E), where E = exp(|x|) / 2."""
+    square = x * x
+    small = (square * x).fma(polynomial(square, coefficients("sinh", x)), x)
+    size = magnitude(x)
+    half = _half_exp(size)
+    return with_sign(select(size < 1.0, small, half - 0.25 / half), x)
+
+
+def cosh(x: Lanes) -> Lanes:
+    """As E + 1/(4 E), where E = exp(|x|) / 2."""
+    half = _half_exp(magnitude(x))
+    return half + 0.25 / half
+
+
+def _half_exp(x: Lanes) -> Lanes:
+    """exp(x) / 2 of x that is not negative."""
+    less_one, exponent = reduced(at_most(x, format_of(x).exp_high + 1))
+    return (less_one + 1) * power_of_two(exponent, x, -2) * 2
 
 
 def exp_of_negative(x: Lanes) -> Lanes:
@@ -101,13 +168,6 @@ def mish(x: Lanes) -> Lanes:
     return x * scale * (large * (exponential + 2) / exponential.fma(exponential + 2, 2.0))
 
 
-def expm1_of(x: Lanes) -> Lanes:
-    """exp(x) - 1, where exp(x) is far from the ends of the range; 0 of -0."""
-    less_one, exponent = reduced(x)
-    power = power_of_two(exponent, x)
-    return less_one.fma(power, power - 1)
-
-
 def tanh(x: Lanes) -> Lanes:
     """As a polynomial below 0.6, above as 1 - 2 / (exp(2|x|) + 1)."""
     size = magnitude(x)
@@ -117,3 +177,22 @@ def tanh(x: Lanes) -> Lanes:
     square = x * x
     small = (square * x).fma(polynomial(square, coefficients("tanh", x)), x)
     return with_sign(select(size < 0.6, small, large), x)
+
+
+def logaddexp(x: Lanes, y: Lanes) -> Lanes:
+    """log(exp(x) + exp(y))."""
+    larger, difference = _ordered(x, y)
+    return larger + log1p_of_fraction(exp_of_negative(difference))
+
+
+def logaddexp2(x: Lanes, y: Lanes) -> Lanes:
+    """log2(2^x + 2^y)."""
+    larger, difference = _ordered(x, y)
+    return log1p_of_fraction(exp2_of_negative(difference)).fma(LOG2_E, larger)
+
+
+def _ordered(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """The larger one, and by how much the other is less: 0 of equal infinities."""
+    is_larger = x > y
+    larger = select(is_larger, x, y)
+    return larger, select(x.equals(y), 0.0, select(is_larger, y, x) - larger)
