@@ -9,6 +9,7 @@ from irc.native.functions.common import (
     at_least,
     at_most,
     coefficients,
+    exact_product,
     format_of,
     magnitude,
     polynomial,
@@ -17,7 +18,7 @@ from irc.native.functions.common import (
     with_sign,
 )
 from irc.native.functions.logarithmic import log1p_of_fraction
-from irc.native.lanes import Lanes, select
+from irc.native.lanes import SINGLE, Lanes, select
 
 
 def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
@@ -139,14 +140,26 @@ def silu(x: Lanes) -> Lanes:
     return _gate(x, -x)
 
 
-_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), -math.sqrt(8 / math.pi) * 0.044715
+# √(8/π) and its product with 0.044715, the second as a sum of two numbers, the first of which is one of float32.
+_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), (-0.07135481387376785, -2.3988323959931355e-09)
 
 
 def gelu_tanh(x: Lanes) -> Lanes:
     """X (1 + tanh(z)) / 2, where z = √(2/π) (x + 0.044715 x³); NaN of -inf."""
-    limit = 12.0 if format_of(x).mantissa == 23 else 25.0
+    is_single = x.dtype == SINGLE
+    if is_single and x.emitter.has_fma:
+        square = x * x
+        return _gate(x, x * square.fma(_CUBIC[0], square.fma(_CUBIC[1], _LINEAR)))
+    # Errors of z count as often as it is large, which is too often here: so it is a number and a small rest.
+    limit = 12.0 if is_single else 25.0
     bounded = at_least(at_most(x, limit), -limit)
-    return _gate(x, bounded * (bounded * bounded).fma(_CUBIC, _LINEAR))
+    square, square_rest = exact_product(bounded, bounded)
+    product, product_rest = exact_product(square, x.constant(_CUBIC[0]))
+    slope = product + _LINEAR
+    rest = (_LINEAR - (slope - product)) + square.fma(_CUBIC[1], product_rest)
+    rest = square_rest.fma(_CUBIC[0], rest)
+    angle, angle_rest = exact_product(slope, bounded)
+    return _gate(x, angle, rest.fma(bounded, angle_rest))
 
 
 def softplus(x: Lanes) -> Lanes:
