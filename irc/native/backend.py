@@ -53,6 +53,9 @@ ASKING = frozenset(
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.inner_loops`)."""
 
+COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
+"""Kinds whose kernels ask for them if the first operand does not lie in C order."""
+
 MOST_KINDS = 64
 """Kinds of operands that one operator keeps kernels for."""
 
@@ -121,6 +124,8 @@ class Native(Backend):
             return kernel
         if node.kind in ASKING:
             return with_loops(kernel)
+        if node.kind in COPYING:
+            return _choosing(kernel)
         if node.kind in COMPILERS:
             return _bound(node, kernel, lambda: _compiler(node))
         if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
@@ -148,6 +153,16 @@ def with_loops(kernel: Kernel) -> Kernel:
             scope.loops = before
 
     return run_into if takes_out(kernel) else run
+
+
+def _choosing(kernel: Kernel) -> Kernel:
+    """``kernel``, with machine code if the first operand does not lie in C order: few do, and finding out is quick."""
+    otherwise = with_loops(kernel)
+
+    def run(*operands: Any) -> Any:
+        return kernel(*operands) if operands[0].flags.c_contiguous else otherwise(*operands)
+
+    return run
 
 
 def _compiler(node: Node) -> Compiler:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.runtime.inner_loops import InnerLoops
+from irc.runtime.kernels.support import WORTH_COPYING, check_size
 
 if TYPE_CHECKING:
     from irc.native.kernels import Call
@@ -87,6 +88,17 @@ class NativeLoops(InnerLoops):
             loop = self._keep(kind, _Loop(call_for_columns(x, axes, start, out)))
         return loop.run(x, out)
 
+    def copy(self, x: Array, out: Array) -> bool:
+        if x.flags.c_contiguous:
+            return False
+        kind = "copy", x.dtype, x.shape, x.strides
+        loop = self._loops.get(kind)
+        if loop is None:
+            from irc.native.moves import call_for_copy
+
+            loop = self._keep(kind, _Loop(call_for_copy(x, out)))
+        return loop.run(x, out)
+
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""
         from irc.native.window_calls import call_for
@@ -101,6 +113,14 @@ class NativeLoops(InnerLoops):
 
 
 LOOPS = NativeLoops()
+
+
+def straightened(x: Array) -> Array:
+    """``x``, or a copy in C order if its rows lie across: to read it so takes longer than the copy."""
+    if x.ndim < 2 or x.size < WORTH_COPYING or x.strides[-1] == x.itemsize or not x.strides[-1]:
+        return x
+    out = np.empty(check_size(x.shape, x.dtype), x.dtype)
+    return out if LOOPS.copy(x, out) else x
 
 
 def _dense_rows(x: Array) -> Array:

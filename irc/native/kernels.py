@@ -17,6 +17,7 @@ from irc.ir.kinds import CONSTANT
 from irc.native.backend import with_loops
 from irc.native.calls import call_of
 from irc.native.groups import GroupBody, Program, Unsupported, read
+from irc.native.inner_loops import straightened
 from irc.native.jit import Code, process_jit
 from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
 from irc.native.target import current
@@ -270,7 +271,7 @@ class _Part:
         taken = arrays if self._is_all else [arrays[i] for i in self._where]
         if self._ordered.run((*taken, *results)):
             return
-        taken = [np.asarray(x) for x in taken]
+        taken = [straightened(np.asarray(x)) for x in taken]
         strides = tuple([x.strides for x in taken])
         call = self._layouts.get(strides)
         if call is None:

@@ -25,7 +25,7 @@ from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.products import product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, check_size, is_half
+from irc.runtime.kernels.support import Array, check_size, in_c_order, is_half
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
     if out is None:
         out = np.empty(check_size((x.shape[0], w.shape[0], *outputs(axes)), x.dtype), x.dtype)
     check_work(out.size * math.prod(w.shape[1:]))
-    if not x.flags.c_contiguous:
-        check_bytes(x.nbytes)
-        x = np.ascontiguousarray(x)
+    x = in_c_order(x)
     if w.shape[1] == 1 and out.size and CURRENT.scope.loops.depthwise(x, w, b, axes, out):
         return out
     if is_half(x.dtype):

@@ -14,7 +14,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, ints
+from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, ints, reshaped
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -84,7 +84,7 @@ def reshape_to_input(node: Node) -> Kernel:
             sizes = _sizes(x.shape, ints(target), allowzero)
             last = told, sizes
         try:
-            return x.reshape(sizes)
+            return reshaped(x, sizes)
         except ValueError:
             raise _unfit(x, ints(target)) from None
 
@@ -97,7 +97,7 @@ def reshape_to_attribute(node: Node) -> Kernel:
 
     def run(x: Array) -> Array:
         try:
-            return x.reshape(_sizes(x.shape, target))
+            return reshaped(x, _sizes(x.shape, target))
         except ValueError:
             raise _unfit(x, target) from None
 
@@ -111,7 +111,7 @@ def flatten(node: Node) -> Kernel:
 
     def run(x: Array) -> Array:
         at = axis if axis == x.ndim else axis_in(axis, x.ndim)
-        return x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:]))
+        return reshaped(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))
 
     return run
 

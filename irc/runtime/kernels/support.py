@@ -12,12 +12,17 @@ from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 from irc.runtime.bounds import CURRENT
+from irc.runtime.inner_loops import NONE
 from irc.runtime.values import Array
 
 AnyDType = np.dtype[Any]
 
 MAX_BYTES = 1 << 40
 """A result larger than this is taken for an error in the model, not for work to do."""
+
+
+WORTH_COPYING = 1 << 12
+"""Elements from which on it is worth it to choose how they are copied."""
 
 
 def axis_in(axis: int, rank: int) -> int:
@@ -122,6 +127,28 @@ def in_rows(x: Array) -> Array:
 def c_order(array: Any) -> Array:
     """``array`` (or NumPy scalar) as an ndarray in C order, copied only if it must be."""
     return np.asarray(array, order="C")
+
+
+def in_c_order(x: Array) -> Array:
+    """``x``, or a copy in C order if it does not lie so."""
+    if x.flags.c_contiguous:
+        return x
+    made = np.empty(check_size(x.shape, x.dtype), x.dtype)
+    if not CURRENT.scope.loops.copy(x, made):
+        np.copyto(made, x)
+    return made
+
+
+def reshaped(x: Array, shape: Sequence[int]) -> Array:
+    """``x.reshape(shape)``; if elements have to be copied for that, maybe by machine code."""
+    if CURRENT.scope.loops is NONE or x.flags.c_contiguous or x.size < WORTH_COPYING:
+        return x.reshape(shape)
+    try:
+        return x.reshape(shape, copy=False)
+    except ValueError:
+        return in_c_order(x).reshape(shape)
+    except TypeError:  # NumPy 2.0 cannot say
+        return x.reshape(shape)
 
 
 def may_be_view(array: Array, other: Array) -> bool:

@@ -1,0 +1,167 @@
+"""Copies of arrays whose axes are permuted, by square tiles that are transposed in registers.
+
+NumPy copies such an array element by element, each from another cache line. Where rows of the result are rows of the
+operand, it copies these as a whole, and there is nothing to gain.
+
+Invariant: elements are moved as integers of their size, and no address outside of either array is read or written.
+Where a side is no multiple of a tile's, the last tile overlaps the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+
+from irc.native.jit import Code, Make, process_jit
+from irc.native.kernels import Call
+from irc.native.loops import INT, POINTER, function, loop, number, offset, space_of
+from irc.native.target import current
+
+Array = np.ndarray[Any, Any]
+
+_SIZES = (1, 2, 4, 8)
+"""Of elements that there is code for."""
+
+_MOST_SIDE = 16
+"""Of a tile: code has its elements one by one."""
+
+_NANOSECONDS = 0.4
+"""For an element, by estimate."""
+
+
+class Layout(NamedTuple):
+    """The numbers that a loop function reads; its range is of rows of tiles, plane after plane.
+
+    Planes are two axes of the arrays; in each, elements of a line lie side by side in the operand, and elements of
+    different lines do in the result. Strides are in bytes.
+    """
+
+    inner_planes: Any
+    outer_from: Any
+    outer_to: Any
+    inner_from: Any
+    inner_to: Any
+    lines: Any
+    elements: Any
+    line_from: Any
+    element_to: Any
+    bands: Any
+
+
+def call_for_copy(x: Array, out: Array) -> Call | None:
+    """A call that copies arrays like ``x`` to arrays in C order; None if NumPy does as well."""
+    if x.itemsize not in _SIZES or x.dtype.hasobject or not out.size:
+        return None
+    sizes, (source, target) = space_of(x.shape, [(x.shape, x.strides), (out.shape, out.strides)])
+    rank = len(sizes)
+    sides = [axis for axis in range(rank - 1) if source[axis] == x.itemsize]
+    if not sides or rank > 4:
+        return None
+    side = max(sides, key=lambda axis: sizes[axis])
+    tile = _side(x.itemsize)
+    if sizes[side] < min(tile, sizes[-1]):
+        return None  # element by element, NumPy goes along the result
+    planes = [axis for axis in range(rank - 1) if axis != side]
+    outer, inner = ([(1, 0, 0)] * 2 + [(sizes[i], source[i], target[i]) for i in planes])[-2:]
+    bands = -(-sizes[-1] // tile) if sizes[-1] >= tile else 1
+    layout = Layout(
+        inner_planes=inner[0],
+        outer_from=outer[1],
+        outer_to=outer[2],
+        inner_from=inner[1],
+        inner_to=inner[2],
+        lines=sizes[-1],
+        elements=sizes[side],
+        line_from=source[-1],
+        element_to=target[side],
+        bands=bands,
+    )
+    return Call.of(_code(x.itemsize), 2, layout, outer[0] * inner[0] * bands, x.size * _NANOSECONDS, is_in_order=False)
+
+
+def _side(itemsize: int) -> int:
+    """Elements along one side of a tile."""
+    return min(_MOST_SIDE, current().vector_bytes // itemsize)
+
+
+@cache
+def _code(itemsize: int) -> Code:
+    name = "irc.transpose"
+    return process_jit().load(name, f"{name} {itemsize}", lambda: emit_transpose(name, itemsize, _side(itemsize)))
+
+
+def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[str, Make]]:
+    """The function ``name``, which copies elements of ``itemsize`` bytes by tiles of ``side``, and what it needs."""
+    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    arrays, table, begin, end = made.args
+    source, target = [builder.load(offset(builder, arrays, number(8 * i)), typ=POINTER) for i in range(2)]
+    layout = Layout(*[builder.load(offset(builder, table, number(8 * i)), typ=INT) for i in range(len(Layout._fields))])
+    kind, size = ir.IntType(8 * itemsize), number(itemsize)
+    row = ir.VectorType(kind, side)
+    is_tiled = builder.and_(
+        builder.icmp_signed(">=", layout.lines, number(side)), builder.icmp_signed(">=", layout.elements, number(side))
+    )
+    with loop(builder, begin, end) as i:
+        plane, band = builder.sdiv(i, layout.bands), builder.srem(i, layout.bands)
+        outer, inner = builder.sdiv(plane, layout.inner_planes), builder.srem(plane, layout.inner_planes)
+        at, to = source, target
+        for index, (step_from, step_to) in (
+            (outer, (layout.outer_from, layout.outer_to)),
+            (inner, (layout.inner_from, layout.inner_to)),
+        ):
+            at = offset(builder, at, builder.mul(index, step_from))
+            to = offset(builder, to, builder.mul(index, step_to))
+        with builder.if_else(is_tiled) as (tiled, single):
+            with tiled:
+                line = _least(builder, builder.mul(band, number(side)), builder.sub(layout.lines, number(side)))
+                at_line = offset(builder, at, builder.mul(line, layout.line_from))
+                to_line = offset(builder, to, builder.mul(line, size))
+                last = builder.sub(layout.elements, number(side))
+                with loop(builder, number(0), layout.elements, side) as j:
+                    element = _least(builder, j, last)
+                    place = offset(builder, at_line, builder.mul(element, size))
+                    rows: list[Any] = []
+                    for _ in range(side):
+                        rows.append(builder.load(place, typ=row, align=itemsize))
+                        place = offset(builder, place, layout.line_from)
+                    place = offset(builder, to_line, builder.mul(element, layout.element_to))
+                    for column in _transposed(builder, rows):
+                        builder.store(column, place, align=itemsize)
+                        place = offset(builder, place, layout.element_to)
+            with single, loop(builder, number(0), layout.lines) as line:  # there are few
+                at_line = offset(builder, at, builder.mul(line, layout.line_from))
+                to_line = offset(builder, to, builder.mul(line, size))
+                with loop(builder, number(0), layout.elements) as element:
+                    found = builder.load(offset(builder, at_line, builder.mul(element, size)), typ=kind, align=itemsize)
+                    place = offset(builder, to_line, builder.mul(element, layout.element_to))
+                    builder.store(found, place, align=itemsize)
+    builder.ret_void()
+    return str(made.module), {}
+
+
+def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
+    """The columns of a square of lanes: blocks of twice the size before change places, from step to step."""
+    found, side = list(rows), len(rows)
+    step = 1
+    while step < side:
+        low = [lane if not lane & step else side + lane - step for lane in range(side)]
+        high = [lane + step if not lane & step else side + lane for lane in range(side)]
+        for i in range(side):
+            if not i & step:
+                pair = found[i], found[i + step]
+                found[i], found[i + step] = (builder.shuffle_vector(*pair, _lanes(which)) for which in (low, high))
+        step *= 2
+    return found
+
+
+def _lanes(which: Sequence[int]) -> Any:
+    kind = ir.IntType(32)
+    return ir.Constant(ir.VectorType(kind, len(which)), [ir.Constant(kind, lane) for lane in which])
+
+
+def _least(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", x, y), x, y)

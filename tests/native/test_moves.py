@@ -1,0 +1,122 @@
+"""Copies of arrays whose axes are permuted, by native tiles, against NumPy's."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+import irc
+from irc.native.backend import Native
+from irc.native.inner_loops import LOOPS
+
+pytest.importorskip("llvmlite")
+
+from irc.native.moves import call_for_copy
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = [np.dtype(t) for t in ("?", "i1", "f2", ml_dtypes.bfloat16, "f4", "i4", "f8", "u8", "c8")]
+SIZES = (1, 2, 3, 5, 8, 15, 16, 17, 33, 40)
+
+
+def numbers(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Elements of any bits, but bools."""
+    rng = np.random.default_rng(0)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    bits = rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    return bits.view(dtype).reshape(shape)
+
+
+def bits_of(x: Array) -> bytes:
+    return np.ascontiguousarray(x).tobytes()
+
+
+@st.composite
+def permuted(draw: st.DrawFn) -> Array:
+    """An array whose last axis is not the one along which elements lie side by side, maybe with gaps."""
+    rank = draw(st.integers(2, 4))
+    shape = tuple(draw(st.sampled_from(SIZES)) for _ in range(rank))
+    x = numbers(shape, draw(st.sampled_from(DTYPES)))
+    gaps = draw(st.tuples(*[st.sampled_from([1, 1, 2, -1])] * (rank - 1)))
+    return x[(*(slice(None, None, gap) for gap in gaps), ...)].transpose(draw(st.permutations(range(rank))))
+
+
+@settings(max_examples=200, deadline=None)
+@given(permuted())
+def test_copies(x):
+    out = numbers(x.shape, x.dtype)
+    if (call := call_for_copy(x, out)) is not None:
+        assert call.run((x, out))
+        assert bits_of(out) == bits_of(x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(40, 33), (2, 33, 40), (3, 17, 16), (2, 5, 33, 20), (50, 3)])
+def test_planes_are_transposed_natively(shape, dtype):
+    x = numbers((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
+    out = np.empty(shape, dtype)
+    assert LOOPS.copy(x, out) and bits_of(out) == bits_of(x)
+
+
+@pytest.mark.parametrize("pieces", [2, 3, 9])
+def test_any_ranges_make_the_copy(pieces):
+    x = numbers((2, 3, 50, 21), np.dtype("f4")).transpose(1, 0, 3, 2)
+    out = np.zeros(x.shape, np.float32)
+    call = call_for_copy(x, out)
+    assert call is not None
+    for begin, end in itertools.pairwise(call.size * i // pieces for i in range(pieces + 1)):
+        assert call.call(x, out, begin, end)
+    assert bits_of(out) == bits_of(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((0, 5)).T,
+        np.zeros((8, 64, 4, 30)).transpose(0, 2, 1, 3),
+        np.broadcast_to(np.float32(1), (40, 50)),
+        np.full((40, 50), "a", object).T,
+        np.full((40, 50), "abc").T,
+        np.zeros((40, 50), np.complex128).T,
+        np.zeros((40, 50))[:, ::2],
+    ],
+    ids=["empty", "whole rows", "one element", "objects", "strings", "too large", "gaps"],
+)
+def test_the_rest_is_left_to_numpy(x):
+    assert not LOOPS.copy(x, np.empty(x.shape, x.dtype))
+
+
+def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [16, 40, 60]), ("y", None)))
+    shape = helper.make_tensor("shape", TensorProto.INT64, [2], [60, -1])
+    graph = helper.make_graph(nodes, "moves", [x], [y], [shape])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+MODELS = {
+    "reshape": [helper.make_node("Reshape", ["t", "shape"], ["y"])],
+    "flatten": [helper.make_node("Flatten", ["t"], ["y"], axis=2)],
+    "pointwise": [helper.make_node("Sigmoid", ["t"], ["s"]), helper.make_node("Add", ["s", "s"], ["y"])],
+}
+
+
+@pytest.mark.parametrize("passes", ["", "default"])
+@pytest.mark.parametrize("name", ["reshape", "flatten", "pointwise"])
+def test_operators_on_what_lies_across(name, passes):
+    proto = model(helper.make_node("Transpose", ["x"], ["t"], perm=[2, 1, 0]), *MODELS[name])
+    given = {"x": np.random.default_rng(0).standard_normal((16, 40, 60)).astype(np.float32)}
+    LOOPS._loops = {}
+    found = irc.compile(proto, passes, backend=Native()).run(given)["y"]
+    expected = irc.compile(proto, passes, backend="numpy").run(given)["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found.shape == expected.shape
+    assert [kind[0] for kind in LOOPS._loops] == ["copy"]
