@@ -110,7 +110,7 @@ def compile(
         clock.lap("lower")
         report.seconds = clock.laps
         report.backend = backend if isinstance(backend, str) else backend.name
-        report.declined = dict(Counter(compiled.runs.lowerer.bound.refused.values()))
+        report.declined = compiled.runs.lowerer.bound.declined
         _describe(report, module.main, passed)
         plan = compiled.runs.expected()
         if plan is not None:

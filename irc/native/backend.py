@@ -6,18 +6,15 @@ many models run.
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Primitive, walk
 from irc.ops.operator import trace
@@ -60,18 +57,6 @@ MOST_KINDS = 64
 """Kinds of operands that one operator keeps kernels for."""
 
 
-@cache
-def unavailable() -> str:
-    """Why there is no native code in this process; empty if there is."""
-    if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
-        return f"native code is for Linux on x86-64, not for {sys.platform} on {platform.machine()}"
-    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return "native code is for CPython with its global lock"
-    if find_spec("llvmlite") is None:
-        return "llvmlite is not installed: pip install 'irc[native]'"
-    return ""
-
-
 class Compiler(Protocol):
     """Compiles a run of operators, for operands of any types."""
 
@@ -103,6 +88,9 @@ class Native(Backend):
         return None
 
     def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Kernel | Declined:
+        reason = unusable()
+        if reason:
+            return Declined(reason)
         from irc.native.groups import Unsupported
 
         try:
@@ -196,10 +184,10 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
 
     def compiled(kind: Any) -> Kernel | None:
         nonlocal compiler, kernels
-        from irc.native.groups import Unsupported
-
         found = None
-        if False not in kind:
+        if False not in kind and not unusable():
+            from irc.native.groups import Unsupported
+
             try:
                 compiler = compiler or make()
                 found = compiler.kernel([None if each is None else ArrayType(*each) for each in kind])

@@ -2,9 +2,9 @@
 
 What is in there is executed, so it is read only from a folder that belongs to the user and that nobody else may write
 to or read (mode 0700); otherwise nothing is kept. An entry's name is a hash of all that it depends on: the text that is
-compiled, LLVM's version, the processor. It holds a hash of itself: one that is damaged counts as absent. Entries are
-written under another name first, so that nobody ever reads half of one. The oldest go when the folder has more than
-`MOST_BYTES`.
+compiled, LLVM's version, the processor. It holds a hash of its name and of itself: one that is damaged, or another's,
+counts as absent, as do links and files that others may touch. Entries are written under another name first, so that
+nobody ever reads half of one. The oldest go when the folder has more than `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ class ObjectCache:
         if self.folder is None:
             return None
         try:
-            content = (self.folder / name).read_bytes()
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                content = file.read() if _is_own(os.fstat(descriptor), stat.S_IFREG) else b""
         except OSError:
             return None
         code = content[_DIGEST:]
-        return code if hashlib.sha256(code).digest() == content[:_DIGEST] else None
+        return code if _digest(name, code) == content[:_DIGEST] else None
 
     def write(self, name: str, code: bytes) -> None:
         """Keep ``code`` as ``name``. What the disk refuses is not kept."""
@@ -56,7 +58,7 @@ class ObjectCache:
             descriptor, path = tempfile.mkstemp(prefix=".", dir=self.folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:
-                    file.write(hashlib.sha256(code).digest() + code)
+                    file.write(_digest(name, code) + code)
                 os.replace(path, self.folder / name)
             except BaseException:
                 with suppress(OSError):
@@ -66,14 +68,18 @@ class ObjectCache:
     def _trim(self) -> None:
         """Remove the oldest entries until they have half of `MOST_BYTES`, if they have more than that."""
         assert self.folder is not None
-        entries = sorted((entry.stat().st_mtime, entry.stat().st_size, entry) for entry in self.folder.iterdir())
+        entries: list[tuple[float, int, Path]] = []
+        for entry in self.folder.iterdir():
+            with suppress(FileNotFoundError):  # another process trims, too
+                found = entry.lstat()
+                entries.append((found.st_mtime, found.st_size, entry))
         size = sum(bytes_ for _, bytes_, _ in entries)
         if size <= MOST_BYTES:
             return
-        for _, bytes_, entry in entries:
+        for _, bytes_, entry in sorted(entries):
             if size <= MOST_BYTES // 2:
                 break
-            entry.unlink()
+            entry.unlink(missing_ok=True)
             size -= bytes_
 
 
@@ -82,7 +88,9 @@ def default_folder() -> Path | None:
     given = os.environ.get(FOLDER)
     if given is not None:
         return Path(given) / "native" if given else None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.cache")
     return Path(base) / "irc" / "native" if os.path.isabs(base) else None
 
 
@@ -93,4 +101,14 @@ def _is_private(folder: Path) -> bool:
         found = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+    return _is_own(found, stat.S_IFDIR)
+
+
+def _is_own(found: os.stat_result, kind: int) -> bool:
+    """Whether what ``found`` tells of is of that kind, and the user's alone."""
+    mode = found.st_mode
+    return stat.S_IFMT(mode) == kind and found.st_uid == os.getuid() and not stat.S_IMODE(mode) & 0o077
+
+
+def _digest(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + code).digest()

@@ -7,11 +7,12 @@ the first of that is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.native.availability import unusable
 from irc.runtime.inner_loops import InnerLoops
 from irc.runtime.kernels.support import WORTH_COPYING, check_size
 
@@ -83,9 +84,13 @@ class NativeLoops(InnerLoops):
         kind = "columns", x.itemsize, x.shape, x.strides, axes, start, out.shape
         loop = self._loops.get(kind)
         if loop is None:
-            from irc.native.window_calls import call_for_columns
 
-            loop = self._keep(kind, _Loop(call_for_columns(x, axes, start, out)))
+            def make() -> _Loop:
+                from irc.native.window_calls import call_for_columns
+
+                return _Loop(call_for_columns(x, axes, start, out))
+
+            loop = self._keep(kind, make)
         return loop.run(x, out)
 
     def copy(self, x: Array, out: Array) -> bool:
@@ -94,19 +99,28 @@ class NativeLoops(InnerLoops):
         kind = "copy", x.dtype, x.shape, x.strides
         loop = self._loops.get(kind)
         if loop is None:
-            from irc.native.moves import call_for_copy
 
-            loop = self._keep(kind, _Loop(call_for_copy(x, out)))
+            def make() -> _Loop:
+                from irc.native.moves import call_for_copy
+
+                return _Loop(call_for_copy(x, out))
+
+            loop = self._keep(kind, make)
         return loop.run(x, out)
 
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""
-        from irc.native.window_calls import call_for
 
-        others = tuple(arrays[1:-1]) if kind[0] == "means" else ()
-        return self._keep(kind, _Loop(call_for(kind[0], arrays, axes), others))
+        def make() -> _Loop:
+            from irc.native.window_calls import call_for
 
-    def _keep(self, kind: Any, loop: _Loop) -> _Loop:
+            others = tuple(arrays[1:-1]) if kind[0] == "means" else ()
+            return _Loop(call_for(kind[0], arrays, axes), others)
+
+        return self._keep(kind, make)
+
+    def _keep(self, kind: Any, make: Callable[[], _Loop]) -> _Loop:
+        loop = _Loop(None) if unusable() else make()
         loops = self._loops if len(self._loops) < _MOST_CALLS else {}
         self._loops = {**loops, kind: loop}  # replaced as a whole: another thread may look at it
         return loop

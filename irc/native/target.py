@@ -1,7 +1,6 @@
 """The processor that code is emitted for.
 
-`IRC_NATIVE_CPU` names another one than the machine's, in LLVM's words: ``x86-64`` has neither AVX nor FMA. Code for a
-processor that this machine is not may end the process.
+`IRC_NATIVE_CPU` names another one than the machine's, in LLVM's words: ``x86-64`` has neither AVX nor FMA.
 """
 
 from __future__ import annotations
@@ -56,21 +55,42 @@ def _machine(target: Target, opt: int) -> Any:
 
 @cache
 def current() -> Target:
-    """The target of this process."""
+    """The target of this process. Raises ValueError as `named` does."""
     return named(os.environ.get(CPU, ""))
 
 
 @cache
 def named(cpu: str) -> Target:
-    """The processor that LLVM calls ``cpu``; empty: the machine's."""
+    """The processor that LLVM calls ``cpu``; empty: the machine's.
+
+    Raises:
+        ValueError: irc knows no such processor, or this machine is none: LLVM, or running the code, would end the
+            process.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    if cpu:
-        known = cpu.startswith("x86-64-v") and cpu[8:] in ("3", "4")
-        has = {"avx": known, "fma": known, "f16c": known, "avx512f": cpu.endswith("v4")}
-        features = ""
-    else:
-        cpu, has = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    own, has = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    if cpu in ("", own):
         features = ",".join(f"{'+' if has[name] else '-'}{name}" for name in sorted(has))
-    width = 64 if has.get("avx512f") else 32 if has.get("avx") else 16
-    return Target(cpu, features, width, bool(has.get("fma")), bool(has.get("f16c")))
+        return _target(own, features, {name for name in has if has[name]})
+    if cpu not in _LEVELS:
+        raise ValueError(f"{CPU} is {cpu!r}; it may be {', '.join(_LEVELS)}, or {own}, which this machine is")
+    needed = set(" ".join(list(_LEVELS.values())[: list(_LEVELS).index(cpu) + 1]).split())
+    missing = sorted(name for name in needed if not has.get(name))
+    if missing:
+        raise ValueError(f"{CPU} is {cpu!r}, but this machine has no {', '.join(missing)}")
+    return _target(cpu, "", needed)
+
+
+def _target(cpu: str, features: str, has: set[str]) -> Target:
+    width = 64 if "avx512f" in has else 32 if "avx" in has else 16
+    return Target(cpu, features, width, "fma" in has, "f16c" in has)
+
+
+_LEVELS = {
+    "x86-64": "",
+    "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+"""The levels of the x86-64 psABI: what each adds to the one before."""

@@ -155,16 +155,15 @@ class CompiledGroup:
     Args:
         backend: what compiles.
         group: the group.
-
-    Attributes:
-        reasons: why the backend has declined, without duplicates.
+        tell: is told each reason for which the backend declines, once.
     """
 
-    def __init__(self, backend: Backend, group: Graph) -> None:
+    def __init__(self, backend: Backend, group: Graph, tell: Callable[[str], None]) -> None:
         self._backend = backend
         self._group = group
         self._kernels: dict[tuple[Any, ...], Kernel | None] = {}
-        self.reasons: dict[str, None] = {}
+        self._tell = tell
+        self._reasons: set[str] = set()
 
     def kernel(self, operands: Sequence[Any]) -> Kernel | None:
         """The kernel for ``operands``; None if the members have to run, one by one."""
@@ -177,11 +176,11 @@ class CompiledGroup:
     def _compiled(self, kind: tuple[Any, ...]) -> Kernel | None:
         kernel = None
         if None in kind:
-            self.reasons["an operand is no array"] = None
+            self._decline("an operand is no array")
         else:
             made = self._backend.compile_group(self._group, tuple([ArrayType(*each) for each in kind]))
             if isinstance(made, Declined):
-                self.reasons[made.reason] = None
+                self._decline(made.reason)
             else:
                 kernel = made
         kernels = self._kernels
@@ -189,3 +188,8 @@ class CompiledGroup:
             kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])
         self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
         return kernel
+
+    def _decline(self, reason: str) -> None:
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            self._tell(reason)

@@ -68,7 +68,7 @@ class Bound:
         typed: as given.
         constants: what constants are at run time, as far as they are in memory.
         prepared: what runs have made of them once and for all.
-        refused: the groups that the backend does not compile, and why.
+        declined: how many groups the backend does not compile, by its reasons: all of them, or for some operands.
     """
 
     def __init__(self, deferred: Collection[Node] = (), backend: Backend | None = None, typed: bool = False) -> None:
@@ -78,7 +78,8 @@ class Bound:
         self.prepared = Preparations()
         self._kernels: dict[Node, Kernel] = {}
         self._deferred = deferred
-        self.refused: dict[Node, str] = {}
+        self.declined: dict[str, int] = {}
+        self._refused: set[Node] = set()
         self._groups: dict[Node, CompiledGroup] = {}
 
     def kernel(self, node: Node) -> Kernel:
@@ -106,16 +107,20 @@ class Bound:
 
     def compiled(self, group: Node) -> CompiledGroup | None:
         """The kernels of a fusion group; None if its members are steps like all others."""
-        if self.backend is None or group in self.refused:
+        if self.backend is None or group in self._refused:
             return None
         if group not in self._groups:
             graph = subgraph_of(group)
             refused = self.backend.refuses(graph)
             if refused is not None:
-                self.refused[group] = refused.reason
+                self._refused.add(group)
+                self._decline(refused.reason)
                 return None
-            self._groups[group] = CompiledGroup(self.backend, graph)
+            self._groups[group] = CompiledGroup(self.backend, graph, self._decline)
         return self._groups[group]
+
+    def _decline(self, reason: str) -> None:
+        self.declined[reason] = self.declined.get(reason, 0) + 1
 
 
 class Lowering:

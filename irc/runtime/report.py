@@ -57,7 +57,8 @@ class Report:
         groups: fusion groups.
         refusals: what was left alone, and why.
         backend: what was asked for to compute fusion groups, where this was compiled; files do not say it.
-        declined: fusion groups that run operator by operator, by the backend's reasons, and how many they are.
+        declined: fusion groups that run operator by operator, by the backend's reasons, and how many they are. What a
+            backend only finds out in a run is added then.
         alias: facts of the alias analysis of the optimised graph.
         memory: bytes.
         fallbacks: operators that run on ``onnx.reference`` for want of a kernel of irc's own.

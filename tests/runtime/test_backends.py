@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,10 @@ def test_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
 
     monkeypatch.setattr("irc.runtime.backends.offers", lambda group: [Offer()] if group == offers.BACKENDS else [])
     assert isinstance(find_backend("members"), Members)
-    assert find_backend("auto") is find_backend("numpy") is None
+    assert find_backend("numpy") is None
+    own = find_backend("auto")
+    assert (own is None) == (find_spec("llvmlite") is None)
+    assert own is None or own.name == "native"
     with pytest.raises(irc.Error, match=r"no backend is called 'member'; did you mean 'members'\?") as caught:
         irc.compile(parse_graph(GROUPED), backend="member")
     assert caught.value.code == "IRC327"
