@@ -43,10 +43,15 @@ COMPILERS: dict[str, str] = dict.fromkeys(ROWS, "row_kernels:RowOperator")
 not here are compiled as groups of one, if they are pointwise."""
 
 _CONVOLUTIONS = ("convolution", "_convolution", "_convolution_mode", "conv1d", "conv2d", "conv3d")
+_PADS = (
+    "pad",
+    "constant_pad_nd",
+    *(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3)),
+)
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 ASKING = frozenset(
-    ["onnx::Conv", "onnx::ConvInteger", "onnx::QLinearConv", "onnx::MaxPool", "onnx::AveragePool"]
-    + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_POOLING)]
+    ["onnx::Conv", "onnx::ConvInteger", "onnx::QLinearConv", "onnx::Pad", "onnx::MaxPool", "onnx::AveragePool"]
+    + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.inner_loops`)."""
 

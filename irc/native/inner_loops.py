@@ -108,6 +108,20 @@ class NativeLoops(InnerLoops):
             loop = self._keep(kind, make)
         return loop.run(x, out)
 
+    def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
+        if x.strides[-1] != x.itemsize:
+            return False
+        kind = "pad", x.dtype, x.shape, x.strides, tuple(added), mode
+        loop = self._loops.get(kind)
+        if loop is None:
+            from irc.native.padding import call_for_padding
+            from irc.runtime.kernels.pieces import sources_of
+
+            sources = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
+            made = call_for_padding(x, sources, added[-1][0], out)
+            loop = self._keep(kind, _Loop(None) if made is None else _Loop(made[0], made[1:]))
+        return loop.call is not None and loop.call.run((x, *loop.others, constant, out))
+
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""
 

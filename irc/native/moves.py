@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from irc.native.jit import Code, Make, process_jit
 from irc.native.kernels import Call
+from irc.native.llvm import ir
 from irc.native.loops import INT, POINTER, function, loop, number, offset, space_of
 from irc.native.target import current
 

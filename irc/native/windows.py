@@ -20,11 +20,11 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from irc.native.elements import computed, load, load_one, memory_type, narrowed, store, widened
 from irc.native.jit import Make
 from irc.native.lanes import BOOL, INT32, AnyDType, Emitter, Lanes
+from irc.native.llvm import ir
 from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import Target

@@ -5,6 +5,7 @@ A kernel asks those of its scope (`irc.runtime.bounds.Scope.loops`) before it do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class InnerLoops:
 
     def copy(self, x: Array, out: Array) -> bool:
         """``x``, of which rows lie across, if machine code is faster than NumPy."""
+        return False
+
+    def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
+        """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.pieces.padded`."""
         return False
 
 

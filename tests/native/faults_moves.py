@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from irc.native.inner_loops import LOOPS
 from irc.native.moves import call_for_copy
+from irc.runtime.kernels.pieces import padded
 from tests.native.guarded import ENDS, guarded, guarded_empty
-from tests.native.test_moves import bits_of, permuted
+from tests.native.test_moves import bits_of, permuted, to_pad
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -19,3 +22,15 @@ def test_copies(end, x):
     if (call := call_for_copy(x, out)) is not None:
         assert call.run((x, out))
         assert bits_of(out) == bits_of(x)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@settings(max_examples=200, deadline=None)
+@given(to_pad())
+def test_padding(end, case):
+    x, added, mode = case
+    expected = padded(x, added, mode, 1)
+    constant = guarded(np.ones(1, x.dtype), end, is_read_only=True)
+    out = guarded_empty(expected.shape, x.dtype, end)
+    assert LOOPS.pad(guarded(x, end, is_read_only=True), added, mode, constant, out)
+    assert bits_of(out) == bits_of(expected)

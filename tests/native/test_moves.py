@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
+from irc.runtime.kernels.pieces import padded
 
 pytest.importorskip("llvmlite")
 
@@ -93,6 +94,49 @@ def test_any_ranges_make_the_copy(pieces):
 )
 def test_the_rest_is_left_to_numpy(x):
     assert not LOOPS.copy(x, np.empty(x.shape, x.dtype))
+
+
+@st.composite
+def to_pad(draw: st.DrawFn) -> tuple[Array, list[tuple[int, int]], str]:
+    """An array whose rows are dense, how many elements are added to each axis, and the mode."""
+    rank = draw(st.integers(1, 4))
+    x = numbers(tuple(draw(st.sampled_from(SIZES)) for _ in range(rank)), draw(st.sampled_from(DTYPES)))
+    gaps = draw(st.tuples(*[st.sampled_from([1, 1, 2, -1])] * (rank - 1)))
+    added = [draw(st.tuples(st.integers(0, 9), st.integers(0, 20))) for _ in range(rank)]
+    return x[(*(slice(None, None, gap) for gap in gaps), ...)], added, draw(st.sampled_from(MODES))
+
+
+MODES = ["constant", "edge", "reflect", "wrap"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(to_pad())
+def test_padding(case):
+    x, added, mode = case
+    expected = padded(x, added, mode, 1)
+    out = numbers(expected.shape, x.dtype)
+    assert LOOPS.pad(x, added, mode, np.ones(1, x.dtype), out)
+    assert bits_of(out) == bits_of(expected)
+
+
+def test_rows_of_gaps_are_padded_by_numpy():
+    x = np.zeros((80, 120), np.float32)[:, ::2]
+    assert not LOOPS.pad(x, [(1, 1), (0, 0)], "edge", np.zeros(1, x.dtype), np.empty((82, 60), x.dtype))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_operator_pads_natively(mode):
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [2, 3, 40, 60]), ("y", None)))
+    pads = helper.make_tensor("pads", TensorProto.INT64, [8], [0, 1, 2, 3, 1, 0, 5, -4])
+    value = helper.make_tensor("value", TensorProto.FLOAT, [], [2.5])
+    node = helper.make_node("Pad", ["x", "pads", "value"], ["y"], mode=mode)
+    graph = helper.make_graph([node], "pad", [x], [y], [pads, value])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    given = {"x": np.random.default_rng(0).standard_normal((2, 3, 40, 60)).astype(np.float32)}
+    LOOPS._loops = {}
+    found = irc.compile(proto, backend=Native()).run(given)["y"]
+    np.testing.assert_array_equal(found, irc.compile(proto, backend="numpy").run(given)["y"])
+    assert [kind[0] for kind in LOOPS._loops] == ["pad"]
 
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:

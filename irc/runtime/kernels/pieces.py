@@ -12,8 +12,21 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.ops.slices import bounds
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, adding, axes_in, axis_in, blank, c_order, check_size, fresh, ints, scalar
+from irc.runtime.kernels.support import (
+    WORTH_COPYING,
+    Array,
+    adding,
+    axes_in,
+    axis_in,
+    blank,
+    c_order,
+    check_size,
+    fresh,
+    ints,
+    scalar,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -233,13 +246,26 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
     sizes = [d + b + e for d, (b, e) in zip(x.shape, amounts, strict=True)]
     if min(sizes, default=0) < 0:
         raise Error("IRC421", f"pads {list(pads)} remove more than the shape {list(x.shape)} has")
-    check_size(sizes, x.dtype)
     # One end may lose more than the axis has, and the other get it back: then nothing is kept.
     ends = [max(0, d + min(e, 0)) for d, (_, e) in zip(x.shape, amounts, strict=True)]
     kept = x[(*(slice(max(0, -b), end) for end, (b, _) in zip(ends, amounts, strict=True)), ...)]
-    added = [(max(0, b), max(0, e)) for b, e in amounts]
+    added = [
+        (max(0, b), max(0, e)) if n else (min(max(0, b), d), d - min(max(0, b), d))
+        for n, d, (b, e) in zip(kept.shape, sizes, amounts, strict=True)
+    ]
+    return padded(kept, added, mode, blank(x.dtype) if value is None else value)
+
+
+def padded(kept: Array, added: Sequence[tuple[int, int]], mode: str, value: Any = None) -> Array:
+    """``kept`` with so many elements added at the beginning and end of each axis, in a new array: see `pad`."""
+    sizes = check_size([d + b + e for d, (b, e) in zip(kept.shape, added, strict=True)], kept.dtype)
     filled = mode == "constant"
-    out = np.full(sizes, blank(x.dtype) if value is None else value, x.dtype) if filled else np.empty(sizes, x.dtype)
+    constant = np.full(1, value if filled else blank(kept.dtype), kept.dtype)
+    out = np.empty(sizes, kept.dtype)
+    if kept.size >= WORTH_COPYING and CURRENT.scope.loops.pad(kept, added, mode, constant, out):
+        return out
+    if filled:
+        out[...] = constant
     inner = [slice(b, b + d) for d, (b, _) in zip(kept.shape, added, strict=True)]
     out[(*inner, ...)] = kept
     for axis, (begin, end) in enumerate(added):
@@ -254,6 +280,14 @@ def _extend(x: Array, begin: int, size: int, mode: str) -> None:
     inner, behind = x[begin : begin + size], x[begin + size :]
     x[:begin] = inner[_sources(np.arange(-begin, 0), size, mode)]
     behind[:] = inner[_sources(np.arange(size, size + len(behind)), size, mode)]
+
+
+def sources_of(size: int, begin: int, end: int, mode: str) -> Array:
+    """For each place along a padded axis, the index of the element that stands there; -1: the constant."""
+    inside: Array = np.arange(-begin, size + end, dtype=np.int64)
+    if mode == "constant":
+        return np.where((inside < 0) | (inside >= size), -1, inside)
+    return _sources(inside, size, mode)
 
 
 def _sources(places: Array, size: int, mode: str) -> Array:

@@ -19,6 +19,7 @@ from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
+from irc.runtime.kernels.pieces import padded
 from irc.runtime.kernels.resampling import Taps, cubic_filter, gather_along, weigh, weigh_along
 from irc.runtime.kernels.support import Array, c_order, check_size, counting
 from irc.runtime.values import is_sequence
@@ -288,6 +289,9 @@ _POSITIONS: dict[str, Callable[[Array, int], Array]] = {
 }
 """For places before, on and behind an axis of size ``n``, the index of the element that stands there."""
 
+_AS_ONNX = {"reflect": "reflect", "replicate": "edge"}
+"""What ONNX calls them."""
+
 _MODES = ("constant", "circular", *_POSITIONS)
 
 
@@ -314,8 +318,11 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         most = {"reflect": n - 1, "circular": n}.get(mode)
         if (most is not None and max(a, b) > most) or (mode != "constant" and max(a, b) > 0 and n == 0):
             raise Error("IRC424", f"padding {(a, b)} is too wide for dimension {axis} of size {n}, mode {mode!r}")
+    if mode in _POSITIONS and x.size and min(map(min, sides), default=0) >= 0:
+        found: Array = padded(x, sides, _AS_ONNX[mode])
+        return layout.in_format(found, layout.format_of(x))
     if mode in _POSITIONS:
-        found: Array = x if any(map(any, sides)) else x.copy()
+        found = x if any(map(any, sides)) else x.copy()
         for axis, (a, b) in enumerate(sides):
             if a or b:
                 found = np.take(found, _POSITIONS[mode](counting(shape[axis]) - a, x.shape[axis]), axis)
@@ -329,7 +336,7 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
         if not any(map(any, grown)):
             return layout.copy(cut)
         filling: Array = element_of(0 if value is None else value, x.dtype)
-        found = np.pad(cut, grown, constant_values=filling)
+        found = padded(cut, grown, mode, filling)
     elif any(n == 0 and max(ends) > 0 for n, ends in zip(cut.shape, grown)):
         raise Error("IRC424", f"padding {list(widths)} leaves nothing of {list(x.shape)} to repeat, mode {mode!r}")
     else:
