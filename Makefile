@@ -9,12 +9,13 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test bench bench-compare conformance zoo fuzz fuzz-models sweep lint format clean
+.PHONY: help demo test test-all test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    compile and run a real model, with its report"
-	@echo "make test    the test suite"
+	@echo "make test    the test suite, with native code where operators have it"
+	@echo "make test-all   the same, and what runs models once more on NumPy alone, and for a processor without AVX"
 	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
@@ -31,6 +32,18 @@ demo: $(VENV)/.test
 
 test: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/differential
+
+test-all: test test-numpy test-x86-64
+
+# What runs models, rather than single kernels or passes.
+RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
+
+# As if llvmlite were not installed: tests/conftest.py sees to that.
+test-numpy: $(VENV)/.test
+	$(ONE_THREAD) IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+
+test-x86-64: $(VENV)/.test
+	$(ONE_THREAD) IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
