@@ -114,12 +114,16 @@ class NativeLoops(InnerLoops):
         kind = "pad", x.dtype, x.shape, x.strides, tuple(added), mode
         loop = self._loops.get(kind)
         if loop is None:
-            from irc.native.padding import call_for_padding
-            from irc.runtime.kernels.pieces import sources_of
 
-            sources = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
-            made = call_for_padding(x, sources, added[-1][0], out)
-            loop = self._keep(kind, _Loop(None) if made is None else _Loop(made[0], made[1:]))
+            def make() -> _Loop:
+                from irc.native.padding import call_for_padding
+                from irc.runtime.kernels.pieces import sources_of
+
+                sources = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
+                made = call_for_padding(x, sources, added[-1][0], out)
+                return _Loop(None) if made is None else _Loop(made[0], made[1:])
+
+            loop = self._keep(kind, make)
         return loop.call is not None and loop.call.run((x, *loop.others, constant, out))
 
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
@@ -134,6 +138,7 @@ class NativeLoops(InnerLoops):
         return self._keep(kind, make)
 
     def _keep(self, kind: Any, make: Callable[[], _Loop]) -> _Loop:
+        """Make and keep a loop; none where native code cannot be used."""
         loop = _Loop(None) if unusable() else make()
         loops = self._loops if len(self._loops) < _MOST_CALLS else {}
         self._loops = {**loops, kind: loop}  # replaced as a whole: another thread may look at it
