@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from benchmarks import peers, results
 from benchmarks.results import Row
-from benchmarks.runtime import attention, caches, chain, decoder, kernels, memory, models, passes
+from benchmarks.runtime import attention, caches, chain, decoder, kernels, memory, models, native, passes
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.measure,
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "attention": attention.measure,
     "memory": memory.measure,
     "models": models.measure,
+    "native": native.measure,
     "passes": passes.measure,
 }
 """Name -> what measures it."""

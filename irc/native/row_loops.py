@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.native.elements import load, load_one, memory_type, rounded, store
+from irc.native.functions.exponential import exp_of_negative
 from irc.native.groups import apply
 from irc.native.lanes import BOOL, INT32, INT64, AnyDType, Emitter, Lanes, select
 from irc.native.llvm import ir
 from irc.native.loops import INT, POINTER, VOID, Step, function, gather, loop, number, offset
 from irc.native.primitives import PRIMITIVES, cast
-from irc.native.row_operators import COUNT, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
+from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
 from irc.native.rows import Pass, Rounded, RowProgram, Schedule, ordered
 from irc.native.target import Target
 from irc.ops.algebra import Apply, Constant, Expression, Operand
@@ -137,6 +138,9 @@ class _RowLoops:
             for i in range(count)
         ]
         self._strides = [each[outer:] for each in strides]
+        for i, array in enumerate(shape.arrays):
+            if not self._is_across and array.step is Step.DENSE:
+                self._strides[i][-1] = number(array.dtype.itemsize)  # known, which makes addresses simpler
         self._lane_strides = [each[outer - 1] if self._is_across else each[-1] for each in strides]
         self._buffers = [self._buffer(array) for array in shape.arrays]
         whole = number(self._emitter.count)
@@ -212,6 +216,8 @@ class _RowLoops:
             return cast(emitter.splat(self._count, INT64), node.dtype)
         if isinstance(node, Rounded):
             return rounded(arguments[0], node.small)
+        if node.primitive is EXP_OF_NEGATIVE:
+            return exp_of_negative(arguments[0])  # in place, as these loops are short
         return apply(emitter, node, arguments)
 
     # -- a pass ----------------------------------------------------------------

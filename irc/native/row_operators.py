@@ -43,6 +43,7 @@ MAXIMUM, MINIMUM = Primitive("row_maximum", 1), Primitive("row_minimum", 1)
 LARGEST = Primitive("row_largest", 1, "The largest number, whatever is NaN; -inf if there is none.")
 REDUCERS = frozenset({SUM, PRODUCT, MAXIMUM, MINIMUM, LARGEST})
 
+EXP_OF_NEGATIVE = Primitive("exp_of_negative", 1, "exp of what is at most 0, or NaN.")
 COUNT = Primitive("row_count", 0, "The number of elements of a row.")
 
 
@@ -183,20 +184,20 @@ def _powers(call: Call, x: Expression) -> tuple[Expression, Expression]:
     If one is NaN, then the sum is, so the largest one need not be.
     """
     less = x - call.reduce(LARGEST, x)
-    return less, call.sum(exp(less))
+    return less, call.sum(EXP_OF_NEGATIVE(less))
 
 
 @_enter("onnx::Softmax")
 def _softmax(call: Call) -> list[Made]:
     x = _along(call)
-    powers = exp(x - call.reduce(LARGEST, x))
+    powers = EXP_OF_NEGATIVE(x - call.reduce(LARGEST, x))
     return [Made(powers * (1 / call.sum(powers)), call.dtype)]
 
 
 @_enter("irc::masked_softmax")
 def _masked_softmax(call: Call) -> list[Made]:
     x = _along(call)
-    powers = exp(x - call.reduce(LARGEST, x))
+    powers = EXP_OF_NEGATIVE(x - call.reduce(LARGEST, x))
     total = call.sum(powers)
     return [Made(select(equal(total, total), powers * (1 / total), 0), call.dtype)]
 

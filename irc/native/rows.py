@@ -35,7 +35,7 @@ from irc.native.groups import (
     check_expression,
 )
 from irc.native.lanes import AnyDType
-from irc.native.row_operators import COUNT, REDUCERS, ROW_OPERATORS, Call, Form
+from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
 from irc.ops.algebra import Apply, Constant, Expression, Operand, Primitive, cast, walk
 from irc.runtime.kernels.support import broadcast_shape
 
@@ -284,7 +284,7 @@ class _Reader:
                 size = tuple(n for n, place in zip(shape, places) if place)
                 places = tuple(place for place in places if place)
             expression = found.expression
-            check_expression(expression, REDUCERS | {COUNT, ROUND})
+            check_expression(expression, REDUCERS | {COUNT, EXP_OF_NEGATIVE, ROUND})
             if is_small(found.dtype):
                 expression = Rounded(expression, found.dtype)
             self._program.dtypes[value] = found.dtype
@@ -401,7 +401,7 @@ def cost_of(node: Expression, is_gathered: Callable[[int], bool]) -> int:
     if not isinstance(node, Apply):
         return 0
     name = node.primitive.name
-    return 10 if name in FUNCTIONS else 3 if name in ("divide", "sqrt") or node.primitive is ROUND else 1
+    return 10 if name in FUNCTIONS or node.primitive is EXP_OF_NEGATIVE else 3 if name in ("divide", "sqrt") or node.primitive is ROUND else 1
 
 
 class Schedule(NamedTuple):
