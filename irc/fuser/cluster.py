@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.fuser.policy import anchor_of, operator_count, operators
+from irc.fuser.policy import anchor_of, operator_count, operators, rows_of
 from irc.fuser.subgraph import subgraph_of
 from irc.ir.kinds import CONSTANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from irc.fuser.policy import Domain
     from irc.ir import Node, Value
 
 
@@ -25,14 +26,16 @@ class Cluster:
         members: the nodes, last first.
         size: how many operators they stand for.
         anchor: the convolution or matrix product among those, if there is one.
+        rows: what operators among those reduce, if there are some that do.
     """
 
-    __slots__ = ("_anchor_inputs", "anchor", "members", "size")
+    __slots__ = ("_anchor_inputs", "anchor", "members", "rows", "size")
 
     def __init__(self, consumer: Node) -> None:
         self.members: list[Node] = []
         self.size = 0
         self.anchor: Node | None = None
+        self.rows: Domain | None = None
         self._anchor_inputs: set[Value] = set()
         self.take(consumer)
 
@@ -61,6 +64,7 @@ class Cluster:
         """Take in ``producer``, which stands right before the first node."""
         self.members.append(producer)
         self.size += operator_count(producer)
+        self.rows = self.rows or rows_of(producer)
         anchor = anchor_of(producer)
         if anchor is not None:
             self.anchor = anchor

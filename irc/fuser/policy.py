@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT, MATMUL
+from irc.ir.ops.row_axes import ROW_KINDS, Rows, row_axes
 from irc.ir.ops.torch_pointwise import is_elementwise
+from irc.ir.types import Shape, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from irc.fuser.cluster import Cluster
     from irc.ir import Graph, Node, Value
@@ -20,7 +22,8 @@ ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", MATMUL})
 
 
 class Policy:
-    """What may fuse: pointwise trees with broadcasting, and pointwise epilogues of one convolution or matrix product.
+    """What may fuse: pointwise trees with broadcasting, around softmax, normalisations and reductions of one and the
+    same rows; and pointwise epilogues of one convolution or matrix product.
 
     A policy is made for each graph. Subclasses decide otherwise (docs/fusion.md): their answers make groups larger,
     smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups and may be
@@ -41,7 +44,7 @@ class Policy:
         Operators that dominate the run time (`ANCHORS`) are taken in too. If the answer is False, no reason is
         reported.
         """
-        return is_elementwise(node)
+        return is_elementwise(node) or rows_of(node) is not None
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
         """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
@@ -52,6 +55,11 @@ class Policy:
         if size > self.max_size:
             return f"the group would hold {size} operators, more than max-size={self.max_size}"
         mine, its = cluster.anchor, anchor_of(producer)
+        rows = cluster.rows or rows_of(producer)
+        if rows is not None:
+            if mine is not None or its is not None:
+                return f"{_label(mine or its or producer)} gives its whole result before rows of it are reduced"
+            return _rows_refusal(rows, (*operators(producer), *cluster.operators))
         if mine is not None and its is not None:
             return f"the group has {_label(mine)} already, and {_label(its)} would be a second"
         if mine is not None:
@@ -116,6 +124,52 @@ def anchor_of(node: Node) -> Node | None:
     if is_group(node):
         return next((op for op in operators(node) if op.kind in ANCHORS), None)
     return node if node.kind in ANCHORS else None
+
+
+class Domain(NamedTuple):
+    """What operators reduce.
+
+    Attributes:
+        shape: of the operand.
+        rows: how rows lie in it.
+    """
+
+    shape: Shape
+    rows: Rows
+
+    @property
+    def row_shapes(self) -> tuple[Shape, Shape]:
+        """The shapes of what there is once for each row: with axes of 1, and without these."""
+        axes = {axis + len(self.shape) for axis in self.rows.axes}
+        kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
+        return kept, tuple(size for i, size in enumerate(self.shape) if i not in axes)
+
+
+def rows_of(node: Node) -> Domain | None:
+    """What ``node``, or the first such operator of the group, reduces; None if it reduces nothing, or unknown axes."""
+    if is_group(node):
+        return next((found for op in operators(node) if (found := rows_of(op)) is not None), None)
+    if node.kind not in ROW_KINDS:
+        return None
+    shape = _shape(node.inputs[0])
+    rows = None if shape is None else row_axes(node, len(shape))
+    return None if shape is None or rows is None else Domain(shape, rows)
+
+
+def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
+    """Why ``members`` cannot be computed row by row: not all are of the rows of ``domain``."""
+    shapes = (domain.shape, *domain.row_shapes)
+    for op in members:
+        if op.kind in ROW_KINDS:
+            if rows_of(op) != domain:
+                return f"{_label(op)} reduces other rows than the group"
+        elif any(_shape(value) not in shapes for value in op.outputs):
+            return f"{_label(op)} gives another shape than {list(domain.shape)}, whose rows the group reduces"
+    return None
+
+
+def _shape(value: Value) -> Shape | None:
+    return value.type.shape if isinstance(value.type, TensorType) else None
 
 
 def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:

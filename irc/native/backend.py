@@ -14,6 +14,7 @@ from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.row_axes import ROW_KINDS
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Primitive, walk
@@ -29,16 +30,7 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
-ROWS = frozenset(
-    ["onnx::Softmax", "irc::masked_softmax", "onnx::LogSoftmax", "onnx::LpNormalization"]
-    + [f"onnx::{name}Normalization" for name in ("Layer", "RMS", "Instance", "Group", "Batch")]
-    + ["onnx::GlobalAveragePool", "onnx::GlobalMaxPool"]
-    + [f"onnx::Reduce{name}" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2")]
-    + [f"onnx::Reduce{name}" for name in ("SumSquare", "LogSum", "LogSumExp")]
-)
-"""Operators that `irc.native.row_operators` has."""
-
-COMPILERS: dict[str, str] = dict.fromkeys(ROWS, "row_kernels:RowOperator")
+COMPILERS: dict[str, str] = dict.fromkeys(ROW_KINDS, "row_kernels:RowOperator")
 """Kind -> ``module:class`` in irc.native of the `Compiler` of one operator, which is made of the node. Kinds that are
 not here are compiled as groups of one, if they are pointwise."""
 
@@ -88,7 +80,9 @@ class Native(Backend):
         if reason:
             return Declined(reason)
         for node in group.nodes:
-            if node.kind != CONSTANT and node.kind not in ANCHORS and ops.find(node.kind, node.version) is None:
+            if node.kind == CONSTANT or node.kind in ANCHORS or node.kind in ROW_KINDS:
+                continue
+            if ops.find(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
         return None
 
@@ -108,8 +102,11 @@ class Native(Backend):
 
     def _of_group(self, group: Graph) -> Compiler:
         from irc.native.kernels import Anchored, Pointwise
+        from irc.native.row_kernels import Rows
 
         run = list(group.nodes), list(group.inputs), list(group.outputs)
+        if any(node.kind in ROW_KINDS for node in group.nodes):
+            return Rows(*run)
         return Anchored(*run, self._bound) if any(node.kind in ANCHORS for node in group.nodes) else Pointwise(*run)
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:

@@ -56,16 +56,16 @@ class Rows:
         self._codes: dict[Any, _Compiled] = {}
         self._lock = Lock()
 
-    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
-        shapes = [operand.shape for operand in operands]
-        if any(0 in shape for shape in shapes):
+        kinds = [kind for kind in operands if kind is not None]
+        shapes = [shape for _, shape in kinds]
+        if len(kinds) < len(operands) or any(0 in shape for shape in shapes):
             raise Unsupported("there is no code for empty rows")
-        key = tuple(operand.dtype for operand in operands), _pattern(shapes)
+        key = tuple(dtype for dtype, _ in kinds), _pattern(shapes)
         with self._lock:
             program = self._programs.get(key)
             if program is None:
-                kinds = [(x.dtype, x.shape) for x in operands]
                 program = self._programs[key] = read(self._nodes, self._inputs, kinds, self._outputs)
         return _RowKernel(self, program, shapes).kernel()
 
@@ -93,7 +93,7 @@ class RowOperator:
     def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
         places = self._places
-        kernel = self._rows.kernel([x for x in (operands[i] for i in places) if x is not None])
+        kernel = self._rows.kernel([operands[i] for i in places])
         if self._has_all:
             return kernel
 

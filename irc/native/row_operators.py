@@ -1,7 +1,7 @@
 """Operators that reduce rows, as programs: pointwise expressions, and reductions of them over some axes.
 
-Each function of the table says over which axes rows lie (`Call.over`), and gives the results as expressions
-(`irc.ops.algebra`) over operands. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
+Each function of the table gives the results as expressions (`irc.ops.algebra`) over operands. Along which axes rows lie
+says `irc.ir.ops.row_axes`. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
 elements of a row. Whoever computes them (`irc.native.rows`) decides what of this is computed once, kept or repeated.
 
 Small floats are computed in float32 and rounded once, when a result is written.
@@ -13,9 +13,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from irc.ir.kinds import CONSTANT
 from irc.native.elements import computed
 from irc.native.groups import Unsupported
 from irc.ops.algebra import (
@@ -33,7 +30,7 @@ from irc.ops.algebra import (
     select,
     sqrt,
 )
-from irc.runtime.kernels.support import axes_in, axis_in, ints, numpy_dtype
+from irc.runtime.kernels.support import numpy_dtype
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -78,10 +75,6 @@ class Call:
         shapes: likewise.
         operand: gives the expression of an operand, which broadcasts to the first; of one with an element for each
             channel if the second argument is True.
-
-    Attributes:
-        axes: over which rows lie, of the first operand.
-        groups: into how many groups the channels are cut, each with rows of its own; 0: axes are whole.
     """
 
     def __init__(
@@ -93,8 +86,6 @@ class Call:
     ) -> None:
         self.node, self.dtypes, self.shapes = node, dtypes, shapes
         self._operand = operand
-        self.axes: tuple[int, ...] = ()
-        self.groups = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,13 +112,6 @@ class Call:
     def has(self, index: int) -> bool:
         return index < len(self.dtypes) and self.dtypes[index] is not None
 
-    def over(self, axes: Sequence[int], groups: int = 0) -> None:
-        self.axes, self.groups = tuple(sorted(axes)), groups
-
-    def over_last(self, axis: int) -> None:
-        """Over all axes from this one on."""
-        self.over(range(axis_in(axis, len(self.shape)), len(self.shape)))
-
     def operand(self, index: int, dtype: AnyDType | None = None) -> Expression:
         """The operand, converted to ``dtype``."""
         found = self._operand(index, False)
@@ -138,13 +122,6 @@ class Call:
         if self.shapes[index] != self.shape[1:2] or len(self.shape) < 2:
             raise Unsupported("parameters do not fit the channels")
         return cast(self._operand(index, True), dtype)
-
-    def constant(self, index: int) -> np.ndarray[Any, Any]:
-        """The operand's value. Raises `Unsupported` if it is no constant."""
-        source = self.node.inputs[index].made_by(CONSTANT)
-        if source is None:
-            raise Unsupported("axes are computed")
-        return np.asarray(source.attributes["value"].numpy())
 
     def reduce(self, reducer: Primitive, x: Expression) -> Expression:
         return Apply(reducer, (x,), x.dtype)
@@ -169,15 +146,6 @@ def _enter(kind: str) -> Callable[[Expand], Expand]:
     return enter
 
 
-def _along(call: Call) -> Expression:
-    """The operand of a softmax; rows lie as its version has it."""
-    if (call.node.version or 13) < 13:
-        call.over_last(call.attribute("axis", 1))
-    else:
-        call.over([axis_in(call.attribute("axis", -1), len(call.shape))])
-    return call.operand(0, call.wide)
-
-
 def _powers(call: Call, x: Expression) -> tuple[Expression, Expression]:
     """``x`` less the largest one, of which the power can neither overflow nor vanish for all, and the sum of powers.
 
@@ -189,14 +157,14 @@ def _powers(call: Call, x: Expression) -> tuple[Expression, Expression]:
 
 @_enter("onnx::Softmax")
 def _softmax(call: Call) -> list[Made]:
-    x = _along(call)
+    x = call.operand(0, call.wide)
     powers = EXP_OF_NEGATIVE(x - call.reduce(LARGEST, x))
     return [Made(powers * (1 / call.sum(powers)), call.dtype)]
 
 
 @_enter("irc::masked_softmax")
 def _masked_softmax(call: Call) -> list[Made]:
-    x = _along(call)
+    x = call.operand(0, call.wide)
     powers = EXP_OF_NEGATIVE(x - call.reduce(LARGEST, x))
     total = call.sum(powers)
     return [Made(select(equal(total, total), powers * (1 / total), 0), call.dtype)]
@@ -204,7 +172,7 @@ def _masked_softmax(call: Call) -> list[Made]:
 
 @_enter("onnx::LogSoftmax")
 def _log_softmax(call: Call) -> list[Made]:
-    less, total = _powers(call, _along(call))
+    less, total = _powers(call, call.operand(0, call.wide))
     return [Made(less - log(total), call.dtype)]
 
 
@@ -222,7 +190,6 @@ def _standardized(call: Call, x: Expression) -> tuple[Expression, Expression, Ex
 
 @_enter("onnx::LayerNormalization")
 def _layer_normalization(call: Call) -> list[Made]:
-    call.over_last(call.attribute("axis", -1))
     y, mean, inverse = _standardized(call, call.operand(0, call.wide))
     y = y * call.operand(1, call.wide)
     if call.has(2):
@@ -234,7 +201,6 @@ def _layer_normalization(call: Call) -> list[Made]:
 
 @_enter("onnx::RMSNormalization")
 def _rms_normalization(call: Call) -> list[Made]:
-    call.over_last(call.attribute("axis", -1))
     x = call.operand(0, call.wide)
     y = x * (1 / sqrt(call.mean(x * x) + _epsilon(call))) * call.operand(1, call.wide)
     result = call.dtypes[1]
@@ -244,17 +210,12 @@ def _rms_normalization(call: Call) -> list[Made]:
 
 @_enter("onnx::InstanceNormalization")
 def _instance_normalization(call: Call) -> list[Made]:
-    call.over(range(2, len(call.shape)))
     y, _, _ = _standardized(call, call.operand(0, call.wide))
     return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
 
 
 @_enter("onnx::GroupNormalization")
 def _group_normalization(call: Call) -> list[Made]:
-    groups = int(call.attribute("num_groups", 0))
-    if (call.node.version or 21) < 21 or groups < 1 or len(call.shape) < 2:
-        raise Unsupported("parameters are of groups, not channels")
-    call.over(range(1, len(call.shape)), groups)
     y, _, _ = _standardized(call, call.operand(0, call.wide))
     return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
 
@@ -262,9 +223,6 @@ def _group_normalization(call: Call) -> list[Made]:
 @_enter("onnx::BatchNormalization")
 def _batch_normalization(call: Call) -> list[Made]:
     """The factor and the shift of a channel are computed in float64, as they are few."""
-    if len(call.node.outputs) != 1 or call.attribute("training_mode", 0) or not call.attribute("spatial", 1):
-        raise Unsupported("there is no code for a batch's statistics")
-    call.over(range(2, len(call.shape)))
     scale, shift, mean, variance = (call.channel(i, DOUBLE) for i in range(1, 5))
     factor = scale / sqrt(variance + _epsilon(call))
     y = call.operand(0, call.wide) * cast(factor, call.wide) + cast(shift - mean * factor, call.wide)
@@ -273,7 +231,6 @@ def _batch_normalization(call: Call) -> list[Made]:
 
 @_enter("onnx::LpNormalization")
 def _lp_normalization(call: Call) -> list[Made]:
-    call.over([axis_in(call.attribute("axis", -1), len(call.shape))])
     x = call.operand(0, call.wide)
     norm = call.sum(absolute(x)) if call.attribute("p", 2) == 1 else sqrt(call.sum(x * x))
     return [Made(x / select(equal(norm, 0), 1, norm), call.dtype)]
@@ -302,17 +259,8 @@ _REDUCTIONS: dict[str, tuple[Callable[[Call, Expression], Expression], bool]] = 
 
 def _reduction(name: str) -> Expand:
     function, leaves_integers = _REDUCTIONS[name]
-    first = 13 if name == "ReduceSum" else 18
 
     def expand(call: Call) -> list[Made]:
-        rank = len(call.shape)
-        if (call.node.version or first) < first:
-            axes = call.attribute("axes", None) or ()
-        else:
-            axes = ints(call.constant(1)) if call.has(1) else ()
-            if not axes and call.attribute("noop_with_empty_axes", 0):
-                raise Unsupported("nothing is reduced")
-        call.over(axes_in(axes, rank) if axes else range(rank))
         wide = computed(call.dtype)
         if wide.kind not in "fiub" or (wide.kind == "b" and name not in ("ReduceMax", "ReduceMin")):
             raise Unsupported(f"there is no code for {name} of {wide.name}")
@@ -323,22 +271,14 @@ def _reduction(name: str) -> Expand:
     return expand
 
 
-def _over_images(call: Call) -> Expression:
-    """The operand of a pooling of whole images."""
-    if len(call.shape) < 3:
-        raise Unsupported("there are no images")
-    call.over(range(2, len(call.shape)))
-    return call.operand(0, call.wide)
-
-
 @_enter("onnx::GlobalAveragePool")
 def _global_average_pool(call: Call) -> list[Made]:
-    return [Made(call.mean(_over_images(call)), call.dtype, Form.KEPT)]
+    return [Made(call.mean(call.operand(0, call.wide)), call.dtype, Form.KEPT)]
 
 
 @_enter("onnx::GlobalMaxPool")
 def _global_max_pool(call: Call) -> list[Made]:
-    return [Made(call.reduce(MAXIMUM, _over_images(call)), call.dtype, Form.KEPT)]
+    return [Made(call.reduce(MAXIMUM, call.operand(0, call.wide)), call.dtype, Form.KEPT)]
 
 
 for _name in _REDUCTIONS:

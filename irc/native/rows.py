@@ -23,6 +23,7 @@ import numpy as np
 
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.row_axes import row_axes
 from irc.native.elements import computed, is_small
 from irc.native.functions import FUNCTIONS
 from irc.native.groups import (
@@ -165,7 +166,10 @@ class _Reader:
             raise Unsupported("nothing is reduced")
         if not all(value in self._made for value in outputs):
             raise Unsupported("a result is made by no operator of the group")
-        results = [Result(x.expression, x.dtype, x.places) for x in (self._made[value] for value in outputs)]
+        results = [
+            Result(x.expression, x.dtype, tuple(place if size != 1 else 0 for place, size in zip(x.places, x.shape)))
+            for x in (self._made[value] for value in outputs)
+        ]
         found = RowProgram(self._domain, list(self._leaves), results, program.constants)
         self._check(found, [self._made[value].shape for value in outputs])
         return found
@@ -267,10 +271,13 @@ class _Reader:
         dtypes = [None if x is None else self._program.dtypes[x] for x in operands]
         shapes = [() if x is None else self._shape_of(x) for x in operands]
         call = Call(node, dtypes, shapes, operand)
+        rows = row_axes(node, rank)
+        if rows is None:
+            raise Unsupported(f"it is not known which elements {node.kind} reduces")
         results = ROW_OPERATORS[node.kind](call)
-        if call.groups and shape[1] % call.groups:
+        if rows.groups and shape[1] % rows.groups:
             raise Unsupported("groups do not divide the channels")
-        domain = Domain(rank, tuple(axis - rank for axis in call.axes), call.groups)
+        domain = Domain(rank, *rows)
         if self._domain not in (None, domain) or (self._domain is not None and shape != self._shape):
             raise Unsupported("rows lie along different axes")
         self._domain, self._shape = domain, shape
@@ -401,7 +408,13 @@ def cost_of(node: Expression, is_gathered: Callable[[int], bool]) -> int:
     if not isinstance(node, Apply):
         return 0
     name = node.primitive.name
-    return 10 if name in FUNCTIONS or node.primitive is EXP_OF_NEGATIVE else 3 if name in ("divide", "sqrt") or node.primitive is ROUND else 1
+    return (
+        10
+        if name in FUNCTIONS or node.primitive is EXP_OF_NEGATIVE
+        else 3
+        if name in ("divide", "sqrt") or node.primitive is ROUND
+        else 1
+    )
 
 
 class Schedule(NamedTuple):

@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.native.backend import ROWS, Native
+from irc.ir.ops.row_axes import ROW_KINDS
+from irc.native.backend import Native
 from irc.native.groups import Unsupported
 from irc.native.row_operators import ROW_OPERATORS
 from tests.native.rows import CASES, CHANNELS, REDUCTIONS, Case, compiled, log_softmax, reduction, softmax
@@ -24,7 +25,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def test_the_backend_binds_the_operators_of_the_table() -> None:
-    assert set(ROW_OPERATORS) == ROWS
+    assert set(ROW_OPERATORS) == ROW_KINDS
 
 
 def operands(case: Case, shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> list[Array]:

@@ -1,0 +1,149 @@
+"""``python -m benchmarks.runtime native``: what compiled loops take beside ONNX Runtime, on one thread.
+
+Normalisations, softmax, and groups of pointwise operators, each a model of its own. Contenders take turns, and what is
+measured is processor time. The limits are ratios to ONNX Runtime in the same run; a row misses its limit only if all of
+the 95 % confidence interval of the median does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import irc
+from benchmarks import peers
+from benchmarks.race import race
+from benchmarks.results import Row, against_peers, limited
+from irc.check.peers import onnxruntime_session
+
+TURNS = 15
+RUNS = 20
+"""How many runs are timed together."""
+
+PEER = "onnxruntime"
+
+Array = np.ndarray[Any, Any]
+
+
+class Case(NamedTuple):
+    """A model.
+
+    Attributes:
+        nodes: its operators.
+        shapes: of its inputs.
+        outputs: their names.
+        weights: shapes of its constants.
+        limit: the ratio to ONNX Runtime that is allowed.
+    """
+
+    nodes: list[onnx.NodeProto]
+    shapes: dict[str, tuple[int, ...]]
+    outputs: list[str]
+    weights: dict[str, tuple[int, ...]]
+    limit: float
+
+    def proto(self) -> onnx.ModelProto:
+        """The model."""
+        rng = np.random.default_rng(0)
+        inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in self.shapes.items()]
+        outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in self.outputs]
+        constants = {n: rng.uniform(0.5, 1.5, s).astype(np.float32) for n, s in self.weights.items()}
+        graph = helper.make_graph(
+            self.nodes, "native", inputs, outputs, [numpy_helper.from_array(v, n) for n, v in constants.items()]
+        )
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+    def feeds(self) -> dict[str, Array]:
+        """Inputs."""
+        rng = np.random.default_rng(1)
+        return {n: rng.standard_normal(s, dtype=np.float32) for n, s in self.shapes.items()}
+
+
+def _chain(kinds: str, start: str, end: str) -> list[onnx.NodeProto]:
+    """Operators, each on the result of the one before and maybe another operand: ``"Add b, Relu"``."""
+    nodes: list[onnx.NodeProto] = []
+    steps = kinds.split(", ")
+    for i, step in enumerate(steps):
+        kind, *operands = step.split()
+        after = end if i == len(steps) - 1 else f"{end}_{i}"
+        nodes.append(helper.make_node(kind, [start, *operands], [after]))
+        start = after
+    return nodes
+
+
+ROWS, COLUMNS, SQUARE = 1024, 768, (1024, 1024)
+CASES: dict[str, Case] = {
+    "LayerNorm 1024x768": Case(
+        _chain("LayerNormalization scale bias", "x", "y"),
+        {"x": (ROWS, COLUMNS)},
+        ["y"],
+        {"scale": (COLUMNS,), "bias": (COLUMNS,)},
+        0.5,
+    ),
+    "bias + residual + LayerNorm": Case(
+        _chain("Add b, Add residual, LayerNormalization scale bias", "x", "y"),
+        {"x": (ROWS, COLUMNS), "residual": (ROWS, COLUMNS)},
+        ["y"],
+        {"b": (COLUMNS,), "scale": (COLUMNS,), "bias": (COLUMNS,)},
+        0.4,
+    ),
+    "Softmax 1024x1024": Case(_chain("Softmax", "x", "y"), {"x": SQUARE}, ["y"], {}, 1.3),
+    "(N, C, 1, 1) epilogue on NCHW": Case(
+        _chain("Mul scale, Add shift, Add residual, Relu", "x", "y"),
+        {"x": (8, 64, 56, 56), "residual": (8, 64, 56, 56), "scale": (8, 64, 1, 1), "shift": (8, 64, 1, 1)},
+        ["y"],
+        {},
+        0.35,
+    ),
+    "5 inputs, 3 outputs 1024x1024": Case(
+        [
+            *_chain("Mul b, Add c", "a", "t"),
+            *_chain("Sub d, Relu", "t", "y0"),
+            *_chain("Mul e, Add a", "t", "y1"),
+            *_chain("Add d, Mul e", "t", "y2"),
+        ],
+        dict.fromkeys("abcde", SQUARE),
+        ["y0", "y1", "y2"],
+        {},
+        0.8,
+    ),
+}
+
+
+def measure(turns: int = TURNS, names: Sequence[str] = tuple(CASES)) -> list[Row]:
+    """Milliseconds a run of each contender."""
+    return [row for name in names for row in _measured(name, CASES[name], turns)]
+
+
+def _measured(name: str, case: Case, turns: int) -> list[Row]:
+    proto, given = case.proto(), case.feeds()
+    options = irc.Options(threads=1)
+    contenders: dict[str, Callable[[Any], Any]] = {"irc": irc.compile(proto, options=options).run}
+    if peers.is_installed(PEER):
+        session = onnxruntime_session(proto, threads=1)
+        contenders[PEER] = lambda f: session.run(None, f)
+
+    def several(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def repeated(feeds: Any) -> Any:
+            for _ in range(RUNS - 1):
+                run(feeds)
+            return run(feeds)
+
+        return repeated
+
+    samples, results = race(
+        {name: several(run) for name, run in contenders.items()}, lambda _: given, turns, clock=time.process_time
+    )
+    for peer, result in results.items():
+        values = result.values() if isinstance(result, dict) else result
+        for own, other in zip(results["irc"].values(), values, strict=True):
+            np.testing.assert_allclose(other, own, rtol=1e-3, atol=1e-4, err_msg=peer)
+    rows = against_peers(name, samples, "ms", scale=1e3 / RUNS)
+    if PEER in samples:
+        rows.append(limited(f"{name}/irc to {PEER}", samples["irc"], samples[PEER], case.limit))
+    return rows

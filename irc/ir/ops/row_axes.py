@@ -1,0 +1,113 @@
+"""Along which axes operators reduce: softmax, normalisations, reductions.
+
+Such an operator looks at *rows*, the elements that differ in these axes alone, each by itself. Pointwise operators
+before and behind it can be computed with it while a row is in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.constants import is_none
+from irc.ir.kinds import CONSTANT
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+
+
+class Rows(NamedTuple):
+    """How rows lie in the first operand.
+
+    Attributes:
+        axes: those along which they do, counted from the end, in order.
+        groups: into how many groups the second axis is cut, each with rows of its own; 0: it is whole.
+    """
+
+    axes: tuple[int, ...]
+    groups: int = 0
+
+
+def row_axes(node: Node, rank: int) -> Rows | None:
+    """How rows lie in the first operand of ``node``, which has this rank; None if that is not known."""
+    find = _KINDS.get(node.kind)
+    axes = None if find is None else find(node, rank)
+    if axes is None or not all(-rank <= axis < rank for axis in axes):
+        return None
+    groups = int(node.attributes.get("num_groups", 0)) if node.kind == "onnx::GroupNormalization" else 0
+    return Rows(tuple(sorted({axis % rank - rank for axis in axes})), groups)
+
+
+_Find = Callable[["Node", int], Sequence[int] | None]
+
+
+def _from(axis: int, rank: int) -> Sequence[int] | None:
+    """All axes from ``axis`` on."""
+    return range(axis % rank, rank) if -rank <= axis < rank else None
+
+
+def _softmax(node: Node, rank: int) -> Sequence[int] | None:
+    if (node.version or 13) < 13:
+        return _from(node.attributes.get("axis", 1), rank)
+    return (node.attributes.get("axis", -1),)
+
+
+def _normalized(node: Node, rank: int) -> Sequence[int] | None:
+    return _from(node.attributes.get("axis", -1), rank)
+
+
+def _images(node: Node, rank: int) -> Sequence[int] | None:
+    return range(2, rank) if rank > 2 else None
+
+
+def _groups(node: Node, rank: int) -> Sequence[int] | None:
+    is_by_channel = (node.version or 21) >= 21 and node.attributes.get("num_groups", 0) > 0
+    return range(1, rank) if rank > 1 and is_by_channel else None
+
+
+def _batch(node: Node, rank: int) -> Sequence[int] | None:
+    """At inference, when nothing is reduced: the axes along which a channel has one factor and one shift."""
+    attributes = node.attributes
+    if len(node.outputs) != 1 or attributes.get("training_mode", 0) or not attributes.get("spatial", 1):
+        return None
+    return range(2, rank) if rank > 1 else None
+
+
+def _reduced(node: Node, rank: int) -> Sequence[int] | None:
+    if (node.version or 18) < (13 if node.kind == "onnx::ReduceSum" else 18):
+        return node.attributes.get("axes") or range(rank)
+    axes: Any = ()
+    if len(node.inputs) > 1 and not is_none(node.inputs[1]):
+        source = node.inputs[1].made_by(CONSTANT)
+        if source is None:
+            return None
+        axes = np.asarray(source.attributes["value"].numpy()).reshape(-1).tolist()
+    if not axes and node.attributes.get("noop_with_empty_axes", 0):
+        return None
+    return axes or range(rank)
+
+
+REDUCTIONS = (
+    *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"),
+    *("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
+)
+
+_KINDS: dict[str, _Find] = {
+    "onnx::Softmax": _softmax,
+    "onnx::LogSoftmax": _softmax,
+    "irc::masked_softmax": lambda node, rank: (node.attributes.get("axis", -1),),
+    "onnx::LpNormalization": lambda node, rank: (node.attributes.get("axis", -1),),
+    "onnx::LayerNormalization": _normalized,
+    "onnx::RMSNormalization": _normalized,
+    "onnx::InstanceNormalization": _images,
+    "onnx::GroupNormalization": _groups,
+    "onnx::BatchNormalization": _batch,
+    "onnx::GlobalAveragePool": _images,
+    "onnx::GlobalMaxPool": _images,
+    **{f"onnx::{name}": _reduced for name in REDUCTIONS},
+}
+
+ROW_KINDS = frozenset(_KINDS)
+"""The kinds of these operators."""

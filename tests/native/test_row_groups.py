@@ -1,0 +1,142 @@
+"""Fused groups of pointwise operators and operators that reduce rows, beside the members run one by one on NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.ir import parse_graph
+from irc.native.backend import Native
+
+Array = np.ndarray[Any, Any]
+
+GROUPS = {
+    "residual, layer": """
+graph(%x : Float(6, 70), %r : Float(6, 70), %b : Float(70), %s : Float(70)):
+  %a : Float(6, 70) = onnx::Add(%x, %b)
+  %h : Float(6, 70) = onnx::Add(%a, %r)
+  %y : Float(6, 70) = onnx::LayerNormalization(%h, %s, %b)
+  return (%y)
+""",
+    "the sum is a result, too": """
+graph(%x : Float(6, 70), %r : Float(6, 70), %s : Float(70)):
+  %h : Float(6, 70) = onnx::Add(%x, %r)
+  %y : Float(6, 70) = onnx::RMSNormalization(%h, %s)
+  %z : Float(6, 70) = onnx::Gelu(%y)
+  return (%h, %z)
+""",
+    "mask, scale, softmax": """
+graph(%x : Float(2, 3, 5, 40), %m : Float(2, 1, 1, 40), %s : Float()):
+  %a : Float(2, 3, 5, 40) = onnx::Mul(%x, %s)
+  %b : Float(2, 3, 5, 40) = onnx::Add(%a, %m)
+  %y : Float(2, 3, 5, 40) = onnx::Softmax(%b)
+  %z : Float(2, 3, 5, 40) = onnx::Mul(%y, %x)
+  return (%z)
+""",
+    "softmax of columns": """
+graph(%x : Float(30, 50), %y : Float(50)):
+  %a : Float(30, 50) = onnx::Sub(%x, %y)
+  %b : Float(30, 50) = onnx::Softmax[axis=0](%a)
+  %c : Float(30, 50) = onnx::Log(%b)
+  return (%b, %c)
+""",
+    "two normalisations": """
+graph(%x : Float(6, 70), %s : Float(70), %b : Float(70)):
+  %a : Float(6, 70) = onnx::LayerNormalization(%x, %s, %b)
+  %c : Float(6, 70) = onnx::Tanh(%a)
+  %y : Float(6, 70) = onnx::LayerNormalization(%c, %s, %b)
+  %z : Float(6, 70) = onnx::Add(%y, %a)
+  return (%z)
+""",
+    "by hand": """
+graph(%x : Float(6, 70), %s : Float(70)):
+  %axes : Long(1) = prim::Constant[value=tensor([-1])]()
+  %e : Float() = prim::Constant[value=splat(0.001)]()
+  %m : Float(6, 1) = onnx::ReduceMean(%x, %axes)
+  %d : Float(6, 70) = onnx::Sub(%x, %m)
+  %q : Float(6, 70) = onnx::Mul(%d, %d)
+  %v : Float(6, 1) = onnx::ReduceMean(%q, %axes)
+  %w : Float(6, 1) = onnx::Add(%v, %e)
+  %r : Float(6, 1) = onnx::Sqrt(%w)
+  %n : Float(6, 70) = onnx::Div(%d, %r)
+  %y : Float(6, 70) = onnx::Mul(%n, %s)
+  return (%y, %w)
+""",
+    "squeezed": """
+graph(%x : Float(4, 6, 9), %y : Float(4, 6)):
+  %axes : Long(1) = prim::Constant[value=tensor([2])]()
+  %a : Float(4, 6, 9) = onnx::Exp(%x)
+  %m : Float(4, 6) = onnx::ReduceSum[keepdims=0](%a, %axes)
+  %l : Float(4, 6) = onnx::Log(%m)
+  %z : Float(4, 6) = onnx::Mul(%l, %y)
+  return (%z)
+""",
+    "middle axis, squeezed": """
+graph(%x : Float(4, 6, 9), %y : Float(9)):
+  %axes : Long(1) = prim::Constant[value=tensor([1])]()
+  %a : Float(4, 6, 9) = onnx::Abs(%x)
+  %m : Float(4, 9) = onnx::ReduceMax[keepdims=0](%a, %axes)
+  %z : Float(4, 9) = onnx::Mul(%m, %y)
+  return (%z)
+""",
+    "images": """
+graph(%x : Float(2, 6, 5, 7), %s : Float(6), %r : Float(2, 6, 5, 7)):
+  %a : Float(2, 6, 5, 7) = onnx::Add(%x, %r)
+  %n : Float(2, 6, 5, 7) = onnx::GroupNormalization[num_groups=3](%a, %s, %s)
+  %y : Float(2, 6, 5, 7) = onnx::HardSwish(%n)
+  return (%y)
+""",
+    "batch, relu": """
+graph(%x : Float(2, 6, 5, 7), %s : Float(6)):
+  %a : Float(2, 6, 5, 7) = onnx::BatchNormalization(%x, %s, %s, %s, %s)
+  %y : Float(2, 6, 5, 7) = onnx::Relu(%a)
+  return (%y)
+""",
+}
+
+
+def feeds(graph: Any) -> dict[str, Array]:
+    rng = np.random.default_rng(0)
+    return {
+        value.name: np.asarray(rng.uniform(0.5, 1.5, value.type.shape) - (value.name == "x"), np.float32)
+        for value in graph.inputs
+    }
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_gives_what_its_members_do(name: str) -> None:
+    given = feeds(parse_graph(GROUPS[name]))
+    model = irc.compile(parse_graph(GROUPS[name]), backend=Native())
+    found = model.run(given)
+    assert len(model.report.groups) == model.counters.compiled > 0 and not model.report.declined
+    assert model.counters.kernels == model.counters.compiled  # nothing is left outside
+    wanted = irc.compile(parse_graph(GROUPS[name]), "", backend="numpy").run(given)
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key], value, rtol=2e-5, atol=2e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_of_small_floats_rounds_as_its_members_do(name: str) -> None:
+    text = GROUPS[name].replace("Float", "Half")
+    given = {key: value.astype(np.float16) for key, value in feeds(parse_graph(text)).items()}
+    model = irc.compile(parse_graph(text), backend=Native())
+    found = model.run(given)
+    assert model.counters.compiled == 1 and not model.report.declined
+    wanted = irc.compile(parse_graph(text), "", backend="numpy").run(given)
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key], value, rtol=5e-3, atol=5e-3, err_msg=key)
+
+
+def test_operands_of_a_group_lie_in_any_way() -> None:
+    text = GROUPS["residual, layer"]
+    given = feeds(parse_graph(text))
+    model = irc.compile(parse_graph(text), backend=Native())
+    plain = model.run(given)
+    other = model.run({key: np.asfortranarray(value) if value.ndim == 2 else value for key, value in given.items()})
+    assert model.counters.compiled == 1
+    np.testing.assert_allclose(other["y"], plain["y"], rtol=1e-5, atol=1e-5)
