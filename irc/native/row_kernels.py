@@ -15,7 +15,8 @@ from irc.native.jit import Code, process_jit
 from irc.native.kernels import MOST_LAYOUTS, SURELY_SMALL, Call
 from irc.native.loops import Space, Step, c_strides, space_of
 from irc.native.row_loops import BLOCK, Array, Shape, emit, lanes_of
-from irc.native.rows import Domain, Leaf, Result, RowProgram, listing, read, schedule
+from irc.native.row_passes import listing, schedule
+from irc.native.rows import Domain, Leaf, Result, RowProgram, read
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import check_size

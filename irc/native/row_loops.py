@@ -1,4 +1,4 @@
-"""Loops over rows: what `irc.native.rows.schedule` says, emitted.
+"""Loops over rows: what `irc.native.row_passes.schedule` says, emitted.
 
 Lanes lie along rows, or across them:
 
@@ -31,7 +31,8 @@ from irc.native.llvm import ir
 from irc.native.loops import INT, POINTER, VOID, Step, function, gather, loop, number, offset
 from irc.native.primitives import PRIMITIVES, cast
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
-from irc.native.rows import Pass, Rounded, RowProgram, Schedule, ordered
+from irc.native.row_passes import Pass, Schedule
+from irc.native.rows import Rounded, RowProgram, ordered
 from irc.native.target import Target
 from irc.ops.algebra import Apply, Constant, Expression, Operand
 
