@@ -18,12 +18,15 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size
 
 if TYPE_CHECKING:
     from irc.native.kernels import Call
-    from irc.runtime.kernels.windows import Axes
+    from irc.runtime.kernels.windows import Axes, Axis
 
 Array = np.ndarray[Any, Any]
 
 _MOST_CALLS = 512
 """That are kept."""
+
+_MOST_TAPS = 36
+"""Of a window whose elements are looked at together."""
 
 _LANES = 64
 """Of a vector, at the most."""
@@ -62,10 +65,21 @@ class NativeLoops(InnerLoops):
         return loop.run(*arrays)
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
+        if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:
+            return self._maxima_by_axes(x, axes, out)
         x = _dense_rows(x)
         kind = "maxima", x.dtype, x.shape, x.strides, axes
         loop = self._loops.get(kind) or self._windows(kind, (x, out), axes)
         return loop.run(x, out)
+
+    def _maxima_by_axes(self, x: Array, axes: Axes, out: Array) -> bool:
+        """Maxima over the windows of columns, then of rows: of large windows that is less work."""
+        from irc.runtime.kernels.scratch import scratch
+
+        columns, rows = axes
+        between = scratch("maxima of columns", (*out.shape[:3], x.shape[3]), x.dtype)
+        first, second = (columns, _whole(rows.size)), (_whole(columns.out), rows)
+        return self.maxima(x, first, between) and self.maxima(between, second, out)
 
     def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
         x = _dense_rows(x)
@@ -146,6 +160,13 @@ class NativeLoops(InnerLoops):
 
 
 LOOPS = NativeLoops()
+
+
+def _whole(size: int) -> Axis:
+    """An axis that is not reduced."""
+    from irc.runtime.kernels.windows import Axis
+
+    return Axis(size, size, 1, 1, 1, 0, 0)
 
 
 def straightened(x: Array) -> Array:

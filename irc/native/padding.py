@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 _SIZES = (1, 2, 4, 8)
 """Of elements that there is code for."""
 
-MOST_ROWS = 1 << 18
+MOST_ROWS = 1 << 16
 """Of a result, whose places are kept."""
 
 _NOWHERE = -(1 << 63)

@@ -40,7 +40,7 @@ def windows(draw: st.DrawFn) -> Axes:
         return draw(st.tuples(*[st.integers(low, high)] * count))
 
     sizes = tuple(draw(st.sampled_from([1, 2, 3, 5, 7, 8, 14, 15, 16, 17, 28, 31, 33, 50])) for _ in range(rank))
-    kernel = draw(st.one_of(st.just((3,) * rank), st.tuples(*[st.integers(1, 5)] * rank)))
+    kernel = draw(st.one_of(st.just((3,) * rank), st.tuples(*[st.sampled_from([1, 2, 3, 4, 5, 7])] * rank)))
     strides = draw(st.one_of(st.just((1,) * rank), st.just((2,) * rank), st.tuples(*[st.integers(1, 8)] * rank)))
     dilations = draw(st.one_of(st.just((1,) * rank), st.tuples(*[st.integers(1, 4)] * rank)))
     pads = draw(st.one_of(st.just((1,) * (2 * rank)), st.tuples(*[st.integers(0, 9)] * (2 * rank))))
@@ -145,6 +145,18 @@ def test_maxima(axes, dtype, layout, special):
     np.testing.assert_array_equal(found.astype(exact), maxima(x, axes).astype(exact))
 
 
+@pytest.mark.parametrize("kernel", [(7, 7), (13, 9), (13, 5), (40, 1)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_maxima_of_large_windows(kernel, stride):
+    pads = tuple(k // 2 for k in kernel) * 2
+    axes = Window(kernel, (stride, 1), (1, 1), pads, "NOTSET", False).resolve((20, 37))
+    x = random((2, 3, 20, 37), np.dtype("f4"), 1)
+    x.flat[::97], x.flat[3::61] = np.nan, -np.inf
+    found = with_loops(maxima)(x, axes)
+    assert_made()
+    np.testing.assert_array_equal(found, maxima(x, axes))
+
+
 @many
 @given(
     windows(), st.sampled_from(FLOATS), st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([None, None, 3, -7])
@@ -222,8 +234,8 @@ def test_any_ranges_give_equal_bits(sizes, stride, pieces):
 
 def test_what_there_is_no_code_for_is_left_to_numpy():
     axes = Window((9, 9), (1, 1), (1, 1), (4, 4, 4, 4), "NOTSET", False).resolve((20, 21))
-    x = random((1, 2, 20, 21), np.dtype("f4"), 1)
-    np.testing.assert_array_equal(with_loops(maxima)(x, axes), maxima(x, axes))
+    x, w = random((1, 2, 20, 21), np.dtype("f4"), 1), random((2, 1, 9, 9), np.dtype("f4"), 2)
+    assert not LOOPS.depthwise(x, w, None, axes, np.empty_like(x))
     cube = Window((3, 3, 3), (1, 1, 1), (1, 1, 1), (1,) * 6, "NOTSET", False).resolve((4, 5, 6))
     x = random((1, 2, 4, 5, 6), np.dtype("f4"), 1)
     np.testing.assert_array_equal(with_loops(maxima)(x, cube), maxima(x, cube))
