@@ -1,8 +1,8 @@
 """``python -m benchmarks.runtime native``: what compiled loops take beside ONNX Runtime, on one thread.
 
-Normalisations, softmax, and groups of pointwise operators, each a model of its own. Contenders take turns, and what is
-measured is processor time. The limits are ratios to ONNX Runtime in the same run; a row misses its limit only if all of
-the 95 % confidence interval of the median does.
+Normalisations, softmax, groups of pointwise operators, depthwise convolutions and pooling, each a model of its own.
+Contenders take turns, and what is measured is processor time. The limits are ratios to ONNX Runtime in the same run; a
+row misses its limit only if all of the 95 % confidence interval of the median does.
 """
 
 from __future__ import annotations
@@ -113,6 +113,32 @@ CASES: dict[str, Case] = {
         0.8,
     ),
 }
+
+
+_WINDOW = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+DEPTHWISE_LIMITS, POOLING_LIMITS = {1: 1.2, 2: 1.3}, {1: 0.9, 2: 1.4}
+"""By stride."""
+
+
+def _window_cases() -> dict[str, Case]:
+    """3 x 3 windows on images such as MobileNet's and GoogLeNet's."""
+    found: dict[str, Case] = {}
+    for channels, side in ((32, 112), (128, 56), (512, 14)):
+        for stride, limit in DEPTHWISE_LIMITS.items():
+            weights = {"w": (channels, 1, 3, 3), "b": (channels,)}
+            node = helper.make_node("Conv", ["x", *weights], ["y"], group=channels, strides=[stride] * 2, **_WINDOW)
+            name = f"depthwise 3x3 stride {stride}, {channels} x {side} x {side}"
+            found[name] = Case([node], {"x": (1, channels, side, side)}, ["y"], weights, limit)
+    for kind in ("MaxPool", "AveragePool"):
+        for channels, side in ((64, 112), (192, 28)):
+            for stride, limit in POOLING_LIMITS.items():
+                node = helper.make_node(kind, ["x"], ["y"], strides=[stride] * 2, **_WINDOW)
+                name = f"{kind} 3x3 stride {stride}, {channels} x {side} x {side}"
+                found[name] = Case([node], {"x": (1, channels, side, side)}, ["y"], {}, limit)
+    return found
+
+
+CASES |= _window_cases()
 
 
 def measure(turns: int = TURNS, names: Sequence[str] = tuple(CASES)) -> list[Row]:

@@ -6,7 +6,6 @@ the first of that is made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,8 +56,6 @@ class NativeLoops(InnerLoops):
         self._loops: dict[Any, _Loop] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
-        if not math.isfinite(np.add.reduce(w, None)):  # where padding counts, times 0 that is NaN
-            return False
         arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
         kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), arrays[0].strides, axes
         loop = self._loops.get(kind) or self._windows(kind, arrays, axes)

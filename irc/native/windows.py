@@ -1,8 +1,8 @@
 """Loops over sliding windows of images: depthwise convolution, pooling by maxima and averages, and columns.
 
 An image is not copied with its padding. A vector of results that sees nothing but the image is made of plain loads;
-any other one of masked loads, which read nothing outside of it and give the identity of the reduction there. Rows of
-a kernel that lie outside are left out.
+any other one of masked loads, which read nothing outside of it and give the identity of the reduction there. Nothing
+is loaded of rows that lie outside.
 
 Invariants:
 
@@ -263,18 +263,17 @@ class _Windows:
             at, done = offset(builder, at, builder.mul(layout.row, number(line - done))), line
             y = builder.add(first, number(line))
             is_inside = builder.icmp_unsigned("<", y, layout.height)
-            before = builder.block
-            inside, after = builder.append_basic_block(), builder.append_basic_block()
-            builder.cbranch(is_inside, inside, after)
-            builder.position_at_end(inside)
-            changed = self._line(at, masks, readers[line], results)
-            inside = builder.block
-            builder.branch(after)
-            builder.position_at_end(after)
+            with builder.if_else(is_inside) as (inside, outside):
+                with inside:
+                    changed = self._line(at, masks, readers[line], results)
+                    inside = builder.block
+                with outside:
+                    padding = self._padding(readers[line], results)
+                    outside = builder.block
             for j, value in changed.items():
                 phi = builder.phi(value.value.type)
-                phi.add_incoming(results[j].value, before)
                 phi.add_incoming(value.value, inside)
+                phi.add_incoming(padding[j].value, outside)
                 results[j] = value.made(phi)
         place = offset(builder, self.result, builder.mul(row, self.pitch))
         for j, value in enumerate(results):
@@ -288,16 +287,28 @@ class _Windows:
         loaded: dict[int, Any] = {}
         seen = [self._seen(at, masks, tap, loaded) for tap in self.columns]
         if self.form.work == PRODUCTS:
-            width = len(seen)
-            return {
-                j: reduce(lambda y, k: seen[k].fma(self.weights[tap * width + k], y), range(width), results[j])
-                for j, tap in readers
-            }
+            return self._products(seen, readers, results)
         if self.form.work == COLUMNS:
             return {j: seen[0] for j, _ in readers}
         combine = PRIMITIVES["maximum" if self.form.work == MAXIMA else "add"]
         whole = reduce(combine, seen)
         return {j: combine(whole, results[j]) for j, _ in readers}
+
+    def _padding(self, readers: Sequence[tuple[int, int]], results: Sequence[Lanes]) -> dict[int, Lanes]:
+        """As `_line`, of a row outside of the input: 0 times a weight that is not finite is NaN."""
+        if self.form.work != PRODUCTS:
+            return {j: results[j] for j, _ in readers}
+        zero = self.emitter.constant(0, computed(self.dtype))
+        return self._products([zero] * len(self.columns), readers, results)
+
+    def _products(
+        self, seen: Sequence[Lanes], readers: Sequence[tuple[int, int]], results: Sequence[Lanes]
+    ) -> dict[int, Lanes]:
+        width = len(seen)
+        return {
+            j: reduce(lambda y, k: seen[k].fma(self.weights[tap * width + k], y), range(width), results[j])
+            for j, tap in readers
+        }
 
     def _seen(self, at: Any, masks: dict[int, Lanes] | None, tap: int, loaded: dict[int, Any]) -> Lanes:
         """What a tap of a kernel sees of a row."""

@@ -123,11 +123,17 @@ def test_infinities_of_images_stay_where_they_are_seen(dtype):
 
 
 @pytest.mark.parametrize("weight", [np.inf, -np.inf, np.nan])
-def test_weights_that_are_not_finite_make_nan_of_padding(weight):
-    axes = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "NOTSET", False).resolve((6, 5))
-    x, w = random((1, 2, 6, 5), np.dtype("f4"), 1), random((2, 1, 3, 3), np.dtype("f4"), 2)
-    w[1, 0, 0, 0] = weight
-    np.testing.assert_array_equal(with_loops(convolve)(x, w, None, 2, axes), convolve(x, w, None, 2, axes))
+@pytest.mark.parametrize("place", [(0, 0), (1, 2), (2, 1)])
+@pytest.mark.parametrize("width", [5, 40])
+def test_weights_that_are_not_finite_make_nan_of_padding(weight, place, width):
+    axes = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "NOTSET", False).resolve((6, width))
+    x, w = random((1, 2, 6, width), np.dtype("f4"), 1), random((2, 1, 3, 3), np.dtype("f4"), 2)
+    w[1, 0, place[0], place[1]] = weight
+    with np.errstate(invalid="ignore"):
+        expected = convolve(x, w, None, 2, axes)
+    np.testing.assert_allclose(with_loops(convolve)(x, w, None, 2, axes), expected, rtol=1e-4, atol=1e-5)
+    assert_made()
+    assert np.isnan(expected).any()
 
 
 @many
