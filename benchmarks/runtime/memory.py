@@ -44,7 +44,7 @@ def compare(name: str) -> Comparison:
     """Measure one model."""
     model = randomize_weights(bundled_model(name), seed=0)
     feeds = seeded_inputs(model, seed=1)
-    compiled = irc.compile(model)
+    compiled = irc.compile(model, backend="numpy")  # as the unplanned run
     for _ in range(WARM_UP):
         compiled.run(feeds)
     planned = compiled.profile(feeds)
