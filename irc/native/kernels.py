@@ -41,7 +41,7 @@ PIECE = 100_000
 RELEASED = 10_000
 """Nanoseconds of work from which on other Python threads may run meanwhile."""
 
-_BYTE = np.dtype(np.uint8)
+BYTE = np.dtype(np.uint8)
 
 SURELY_SMALL = 1 << 20
 """Elements of a result that cannot be too large without limits."""
@@ -221,13 +221,13 @@ class Call(NamedTuple):
         """Compute; False if the arrays do not lie so."""
         size, pieces, call, scratch = self.size, self.pieces, self.call, self.scratch
         if scratch and CURRENT.scope.guard is not None:
-            check_size((pieces, scratch), _BYTE)
+            check_size((pieces, scratch), BYTE)
         if pieces == 1:
-            return call(*arrays, np.empty(scratch, _BYTE)) if scratch else call(*arrays)
+            return call(*arrays, np.empty(scratch, BYTE)) if scratch else call(*arrays)
         refused: list[int] = []
 
         def piece(number: int) -> None:
-            own = (np.empty(scratch, _BYTE),) if scratch else ()
+            own = (np.empty(scratch, BYTE),) if scratch else ()
             if not call(*arrays, *own, size * number // pieces, size * (number + 1) // pieces):
                 refused.append(number)
             pace()

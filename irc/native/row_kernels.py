@@ -12,10 +12,10 @@ import numpy as np
 from irc.ir.constants import is_none
 from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import MOST_LAYOUTS, SURELY_SMALL, Call
+from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call
 from irc.native.loops import Space, Step, c_strides, space_of
-from irc.native.row_loops import BLOCK, Array, Shape, emit, lanes_of
-from irc.native.row_passes import listing, schedule
+from irc.native.row_loops import BLOCK, Array, Shape, emit
+from irc.native.row_passes import is_light, listing, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, read
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
@@ -53,7 +53,7 @@ class Rows:
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         self._nodes, self._inputs, self._outputs = nodes, inputs, outputs
-        self._programs: dict[Any, RowProgram] = {}
+        self._programs: dict[Any, tuple[RowProgram, str, bool]] = {}
         self._codes: dict[Any, _Compiled] = {}
         self._lock = Lock()
 
@@ -65,19 +65,21 @@ class Rows:
             raise Unsupported("there is no code for empty rows")
         key = tuple(dtype for dtype, _ in kinds), _pattern(shapes)
         with self._lock:
-            program = self._programs.get(key)
-            if program is None:
-                program = self._programs[key] = read(self._nodes, self._inputs, kinds, self._outputs)
-        return _RowKernel(self, program, shapes).kernel()
+            found = self._programs.get(key)
+            if found is None:
+                program = read(self._nodes, self._inputs, kinds, self._outputs)
+                found = self._programs[key] = program, listing(program), is_light(program)
+        return _RowKernel(self, *found, shapes).kernel()
 
-    def code(self, program: RowProgram, shape: Shape, is_gathered: Sequence[bool]) -> _Compiled:
-        """The code of ``program`` for arrays that lie as ``shape`` says."""
-        key = "\0".join((listing(program), repr(shape), repr(is_gathered)))
+    def code(self, program: RowProgram, text: str, shape: Shape, is_gathered: tuple[bool, ...]) -> _Compiled:
+        """The code of ``program``, which is ``text``, for arrays that lie as ``shape`` says."""
+        key = text, shape, is_gathered
         with self._lock:
             found = self._codes.get(key)
             if found is None:
-                plan = schedule(program, is_gathered.__getitem__)
-                code = process_jit().load("irc.rows", key, lambda: emit("irc.rows", program, plan, shape, current()))
+                plan, name = schedule(program, is_gathered.__getitem__), "irc.rows"
+                parts = (text, repr(shape), repr(is_gathered))
+                code = process_jit().load(name, "\0".join(parts), lambda: emit(name, program, plan, shape, current()))
                 unit = max((x.dtype.itemsize for x in plan.kept), default=1)
                 found = self._codes[key] = _Compiled(code, len(plan.kept), unit, plan.cost)
             return found
@@ -111,8 +113,8 @@ def _pattern(shapes: Sequence[Sizes]) -> tuple[tuple[int, ...], ...]:
 
 
 class _RowKernel:
-    def __init__(self, owner: Rows, program: RowProgram, shapes: Sequence[Sizes]) -> None:
-        self._owner, self._program = owner, program
+    def __init__(self, owner: Rows, program: RowProgram, text: str, is_light: bool, shapes: Sequence[Sizes]) -> None:
+        self._owner, self._program, self._text, self._is_light = owner, program, text, is_light
         self._domain = program.domain
         shapes = [*shapes, *(x.shape for x in program.constants)]
         sizes = program.sizes(shapes)
@@ -142,9 +144,13 @@ class _RowKernel:
         )
         leaves = len(program.leaves)
         dtypes = [leaf.dtype for leaf in program.leaves] + [result.dtype for result in program.results]
-        count = lanes_of(dtypes, current())
+        target = current()
+        count = target.lanes(max(dtype.itemsize for dtype in dtypes))
         elements, rows = math.prod(inner.sizes), math.prod(outer.sizes)
         is_across = _is_across(outer, inner, dtypes, count)
+        if is_across and self._is_light:
+            wider = count * target.vector_bytes // 16  # columns lie apart: more of each row is read at once
+            count = wider if outer.sizes[-1] >= wider else count
         kinds: list[Array] = []
         for i, dtype in enumerate(dtypes):
             last = (outer if is_across else inner).strides[i][-1]
@@ -154,9 +160,9 @@ class _RowKernel:
             kinds.append(Array(dtype, step))
         steps = -(-inner.sizes[-1] // (1 if is_across else count))
         levels = 0 if steps <= 2 * BLOCK else 1 if steps <= BLOCK * BLOCK else 2
-        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels)
-        gathered = [kind.step is Step.APART for kind in kinds[:leaves]]
-        code, kept, unit, cost = self._owner.code(program, shape, gathered)
+        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count)
+        gathered = tuple([kind.step is Step.APART for kind in kinds[:leaves]])
+        code, kept, unit, cost = self._owner.code(program, self._text, shape, gathered)
         scratch_strides, row_bytes = _scratch(inner, is_across, count, unit)
         layout = [*outer.sizes, *inner.sizes, elements, row_bytes]
         for i in range(len(dtypes)):
@@ -186,22 +192,34 @@ class _RowKernel:
         """Of one result, with ``out``; of several, a tuple."""
         constants, compute, kinds = self._program.constants, self.compute, self.results
         is_small = all(math.prod(shape) <= SURELY_SMALL for shape, _ in kinds)
+        ordered, empty = self._ordered, np.empty
+        call, scratch = ordered.call, ordered.scratch
+        is_simple = self._is_all and ordered.pieces == 1 and scratch <= SURELY_SMALL
 
-        def made() -> list[np.ndarray[Any, Any]]:
-            if not is_small or CURRENT.scope.guard is not None:
-                for shape, dtype in kinds:
-                    check_size(shape, dtype)
-            return [np.empty(shape, dtype) for shape, dtype in kinds]
+        def check() -> None:
+            for shape, dtype in kinds:
+                check_size(shape, dtype)
 
         def several(*operands: Any) -> tuple[Any, ...]:
-            results = made()
+            if not is_small or CURRENT.scope.guard is not None:
+                check()
+            results = tuple([empty(shape, dtype) for shape, dtype in kinds])
             compute((*operands, *constants), results)
-            return tuple(results)
+            return results
+
+        shape, dtype = kinds[0]
 
         def one(*operands: Any, out: Any = None) -> Any:
-            results = made() if out is None else (out,)
-            compute((*operands, *constants) if constants else operands, results)
-            return results[0]
+            if out is None:
+                if not is_small or CURRENT.scope.guard is not None:
+                    check()
+                out = empty(shape, dtype)
+            if is_simple:
+                own = (empty(scratch, BYTE),) if scratch else ()
+                if call(*operands, *constants, out, *own):
+                    return out
+            compute((*operands, *constants), (out,))
+            return out
 
         return one if len(kinds) == 1 else several
 

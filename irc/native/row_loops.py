@@ -61,6 +61,7 @@ class Shape(NamedTuple):
         outer: the number of axes that are not reduced.
         inner: the number of axes that are.
         levels: of blocks of blocks.
+        lanes: of a vector.
     """
 
     arrays: tuple[Array, ...]
@@ -68,11 +69,7 @@ class Shape(NamedTuple):
     outer: int
     inner: int
     levels: int
-
-
-def lanes_of(arrays: Sequence[AnyDType], target: Target) -> int:
-    """How many lanes code for these element types has."""
-    return target.lanes(max(dtype.itemsize for dtype in arrays))
+    lanes: int
 
 
 def emit(name: str, program: RowProgram, plan: Schedule, shape: Shape, target: Target) -> tuple[str, Mapping[str, Any]]:
@@ -82,8 +79,7 @@ def emit(name: str, program: RowProgram, plan: Schedule, shape: Shape, target: T
     the scratch, of outer axes, then of inner ones.
     """
     made, builder = function(name, [POINTER, POINTER, INT, INT])
-    count = lanes_of([x.dtype for x in shape.arrays], target)
-    emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
+    emitter = Emitter(builder, shape.lanes, target.has_fma, target.has_f16c)
     _RowLoops(emitter, program, plan, shape).emit(*made.args)
     builder.ret_void()
     return str(made.module), emitter.needs

@@ -140,6 +140,13 @@ def schedule(program: RowProgram, is_gathered: Callable[[int], bool]) -> Schedul
     return Schedule(passes, vary, all_kept, cost)
 
 
+def is_light(program: RowProgram) -> bool:
+    """Whether vectors of more lanes than usual pay, where lanes lie across rows: the registers hold what there is."""
+    nodes = ordered([x.expression for x in program.results], lambda _: False)
+    names = [x.primitive.name for x in nodes if isinstance(x, Apply)]
+    return sum(map(is_reduction, nodes)) == 1 and len(names) <= 4 and FUNCTIONS.keys().isdisjoint(names)
+
+
 def listing(program: RowProgram) -> str:
     """The program as a text, the same for programs that are the same."""
     numbers: dict[int, int] = {}
