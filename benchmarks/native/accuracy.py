@@ -1,6 +1,6 @@
-"""``python -m benchmarks.native.accuracy [NAME ...]``: errors of native functions over many operands.
+"""``python -m benchmarks.native.accuracy [NAME ...] [STEP]``: errors of native functions over many operands.
 
-Of float32 functions of one operand, every 7th number is an operand.
+Of float32 functions of one operand, every 7th number is an operand, or every STEP-th.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ class Reference:
     Attributes:
         near: sizes of operands, below each of which many are tried.
         scale: what errors are relative to if larger than the result.
+        share: of how many operands one is tried, as the reference is slow.
     """
 
     function: Callable[..., Array]
     arity: int = 1
     near: tuple[float, ...] = (1, 10, 100, 800)
     scale: Callable[..., Any] = field(default=lambda *x: 0)
+    share: int = 1
 
 
 class Errors(NamedTuple):
@@ -86,6 +88,9 @@ def references() -> dict[str, Reference]:
         "hypot": Reference(np.hypot, 2),
         "power": Reference(np.power, 2, near=(2, 10, 100)),
         "erfc": Reference(ref.erfc, near=(1, 10, 28)),
+        "erfinv": Reference(ref.erfinv, near=(1, 1.1), share=16),
+        "lgamma": Reference(ref.lgamma, scale=lambda x: np.where(x < 0, np.maximum(ref.lgamma(1 - x), 1), 1)),
+        "digamma": Reference(ref.digamma, scale=lambda x: 1 + np.log1p(np.abs(x))),
         "erf": Reference(ref.erf),
         "sigmoid": Reference(ref.sigmoid),
         "silu": Reference(ref.swish),
@@ -99,7 +104,7 @@ def references() -> dict[str, Reference]:
 def operands(reference: Reference, dtype: Any, count: int, seed: int = 0) -> list[Array]:
     """Special values, random bit patterns, numbers of each size, and numbers next to 1."""
     rng = np.random.default_rng([seed, reference.arity])
-    dtype = np.dtype(dtype)
+    dtype, count = np.dtype(dtype), count // reference.share
     info = np.finfo(dtype)
     special = (*SPECIAL, info.tiny, -info.tiny, info.smallest_subnormal, -info.smallest_subnormal, info.max, info.min)
     made: list[list[Array]] = [list(map(np.array, zip(*product(special, repeat=reference.arity))))]
@@ -149,27 +154,58 @@ def errors(name: str, given: Sequence[Array], found: Array, reference: tuple[Arr
     )
 
 
+def exhaustive(name: str, cpu: str | None, step: int) -> tuple[float, float]:
+    """The share of the bound, and where, that float32 results take, of every ``step``-th number.
+
+    The reference is the native function of float64, which is measured by itself.
+    """
+    single, double = (compiled(FUNCTIONS[name], dtype, cpu=c) for dtype, c in ((np.float32, cpu), (np.float64, None)))
+    bound: Any = BOUNDS[name][0]
+    worst, where = 0.0, 0.0
+    for start in range(0, 1 << 32, step << 20):
+        bits = np.arange(start, min(start + (step << 20), 1 << 32), step, dtype=np.uint32)
+        x = bits.view(np.float32)
+        with np.errstate(all="ignore"):
+            wanted, found = double(x.astype(np.float64)), single(x).astype(np.float64)
+            if (np.isnan(wanted) != np.isnan(found)).any():
+                return np.inf, float(x[np.isnan(wanted) != np.isnan(found)][0])
+            wanted, found = np.clip(wanted, -(2.0**128), 2.0**128), np.clip(found, -(2.0**128), 2.0**128)
+            exponent = np.maximum(wanted.view(np.int64) >> 52 & 0x7FF, 1023 - 126)
+            ulp = (exponent - 23 << 52).view(np.float64)
+            limit = bound + 2 * x.astype(np.float64) ** 2 if name.startswith("gelu") else bound
+            ratio = np.abs(wanted - found) / ulp / limit
+        at = int(np.nanargmax(ratio)) if not np.isnan(ratio).all() else 0
+        if ratio[at] > worst:
+            worst, where = float(ratio[at]), float(x[at])
+    return worst, where
+
+
 def main() -> None:
-    for name in sys.argv[1:] or FUNCTIONS:
+    names = [x for x in sys.argv[1:] if not x.isdigit()] or list(FUNCTIONS)
+    step = next((int(x) for x in sys.argv[1:] if x.isdigit()), 7)
+    for name, dtype in product(names, (np.float32, np.float64)):
         reference = references()[name]
-        for dtype in (np.float32, np.float64):
-            functions = {cpu: compiled(FUNCTIONS[name], dtype, reference.arity, cpu=cpu) for cpu in (None, PLAIN)}
-            found: dict[str | None, list[Errors]] = {cpu: [] for cpu in functions}
-            for part in _parts(reference, dtype):
-                exact = expected(name, part)
-                for cpu, function in functions.items():
-                    found[cpu].append(errors(name, part, function(*part), exact))
-            for cpu, results in found.items():
-                worst = max(results, key=lambda e: (len(e.wrong_nans), len(e.wrong_signs), e.ratio))
-                print(f"{name:12} {np.dtype(dtype).name} {cpu or 'this CPU':9} {worst}", flush=True)
-
-
-def _parts(reference: Reference, dtype: Any) -> Any:
-    if dtype is np.float32 and reference.arity == 1:
-        for start in range(0, 1 << 32, 7 << 22):
-            yield [np.arange(start, min(start + (7 << 22), 1 << 32), 7, dtype=np.uint64).astype(np.uint32).view(dtype)]
-    for seed in range(4):
-        yield operands(reference, dtype, 1 << 18, seed)
+        functions = {cpu: compiled(FUNCTIONS[name], dtype, reference.arity, cpu=cpu) for cpu in (None, PLAIN)}
+        found: dict[str | None, list[Errors]] = {cpu: [] for cpu in functions}
+        for seed in range(4):
+            given = operands(reference, dtype, 1 << 16, seed)
+            exact = expected(name, given)
+            for cpu, function in functions.items():
+                found[cpu].append(errors(name, given, function(*given), exact))
+        for cpu, results in found.items():
+            worst = max(results, key=lambda e: (len(e.wrong_nans), len(e.wrong_signs), e.ratio))
+            more = ""
+            if dtype is np.float32 and reference.arity == 1:
+                ratio, where = exhaustive(name, cpu, step)
+                more = f"; of every {step}th number {ratio:.3f} at {where!r}"
+            wrong = (
+                f", NaN {worst.wrong_nans}, signs {worst.wrong_signs}" if worst.wrong_nans or worst.wrong_signs else ""
+            )
+            print(
+                f"{name:11} {np.dtype(dtype).name} {cpu or 'this CPU':8} {worst.ulp:.2f} ulp, of the bound "
+                f"{worst.ratio:.3f} at {tuple(map(float, worst.operands))}{wrong}{more}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from irc.native.functions.common import (
@@ -13,9 +14,11 @@ from irc.native.functions.common import (
     magnitude,
     polynomial,
     power_of_two,
+    square_root,
     with_sign,
 )
 from irc.native.functions.exponential import reduced, reduced_pair
+from irc.native.functions.logarithmic import log
 from irc.native.lanes import Lanes, select
 
 
@@ -54,6 +57,16 @@ def erfc(x: Lanes) -> Lanes:
 
 _MIDDLE = 2.75
 """Of `erfc`'s approximation, as `benchmarks.native.fit` has it."""
+
+
+def erfinv(x: Lanes) -> Lanes:
+    """The inverse of erf, by quotients of w = -log(1 - x²) below 5, of √w above."""
+    size = magnitude(x)
+    w = -log((1 - size) * (1 + size))
+    near = horner(w, coefficients("erfinv", x)) / horner(w, coefficients("erfinv_below", x))
+    root = square_root(w) - 3
+    far = horner(root, coefficients("erfinv_tail", x)) / horner(root, coefficients("erfinv_tail_below", x))
+    return with_sign(select(size.equals(1.0), math.inf, select(w < 5.0, near, far) * x), x)
 
 
 def gelu(x: Lanes) -> Lanes:
