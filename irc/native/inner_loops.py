@@ -13,7 +13,7 @@ import numpy as np
 
 from irc.native.availability import unusable
 from irc.runtime.inner_loops import InnerLoops
-from irc.runtime.kernels.support import WORTH_COPYING, check_size
+from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order
 
 if TYPE_CHECKING:
     from irc.native.kernels import Call
@@ -176,4 +176,4 @@ def straightened(x: Array) -> Array:
 
 def _dense_rows(x: Array) -> Array:
     """``x``, or a copy in C order if there are gaps between the elements of a row."""
-    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)
+    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else in_c_order(x)

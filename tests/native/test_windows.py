@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
+import irc
 from irc.errors import Error
-from irc.native.backend import with_loops
+from irc.ir import parse_graph
+from irc.native.backend import Native, with_loops
 from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.columns import columns
 from irc.runtime.kernels.convolution import convolve
@@ -246,3 +249,77 @@ def test_what_there_is_no_code_for_is_left_to_numpy():
     x = random((1, 2, 4, 5, 6), np.dtype("f4"), 1)
     np.testing.assert_array_equal(with_loops(maxima)(x, cube), maxima(x, cube))
     assert all(loop.call is None for loop in LOOPS._loops.values())
+
+
+CALLS = {
+    "aten::conv2d(%x, %w, %none, %ones, %ones, %ones, %four)": "products",
+    "aten::convolution(%x, %w, %none, %twos, %ones, %ones, %no, %ones, %four)": "products",
+    "aten::conv2d(%x, %full, %none, %twos, %ones, %ones, %one)": "columns",
+    "aten::max_pool2d(%x, %threes, %ones, %ones, %ones, %no)": "maxima",
+    "aten::avg_pool2d(%x, %threes, %twos, %ones, %yes, %no, %none)": "means",
+    "aten::constant_pad_nd(%x, %threes, %one)": "pad",
+    "aten::replication_pad2d(%x, %widths)": "pad",
+}
+CONSTANTS = {
+    "none": ("NoneType", "None"),
+    "one": ("int", "1"),
+    "four": ("int", "4"),
+    "no": ("bool", "False"),
+    "yes": ("bool", "True"),
+    "ones": ("int[]", "[1, 1]"),
+    "twos": ("int[]", "[2, 2]"),
+    "threes": ("int[]", "[3, 3]"),
+    "widths": ("int[]", "[1, 0, 2, 3]"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("layout", ["in order", "channels last"])
+def test_torch_operators_share_the_loops(call, layout):
+    lines = [
+        f"  %{name} : {kind} = prim::Constant[value={value}]()\n"
+        for name, (kind, value) in CONSTANTS.items()
+        if f"%{name}" in call
+    ]
+    text = f"graph(%x : Tensor, %w : Tensor, %full : Tensor):\n{''.join(lines)}  %y : Tensor = {call}\n  return (%y)\n"
+    shapes = {"x": (2, 4, 30, 33), "w": (8, 1, 3, 3), "full": (8, 4, 3, 3)}
+    given = {name: random(shape, np.dtype("f4"), i) for i, (name, shape) in enumerate(shapes.items())}
+    given["x"] = laid(given["x"], layout)
+    LOOPS._loops = {}
+    found = irc.compile(parse_graph(text), backend=Native()).run(given)["y"]
+    if CALLS[call] != "pad" or layout == "in order":
+        assert CALLS[call] in [kind[0] for kind in LOOPS._loops]
+    expected = irc.compile(parse_graph(text), backend="numpy").run(given)["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert found.strides == expected.strides
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "Conv"])
+def test_threads_give_equal_bits(kind):
+    shapes = [("x", [4, 64, 112, 112]), ("y", None)] + [("w", [64, 1, 3, 3])] * (kind == "Conv")
+    x, y, *w = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes]
+    attributes = {"group": 64} if w else {"kernel_shape": [3, 3]}
+    node = helper.make_node(kind, ["x", "w"][: 1 + len(w)], ["y"], pads=[1, 1, 1, 1], **attributes)
+    proto = helper.make_model(
+        helper.make_graph([node], "windows", [x, *w], [y]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+    )
+    given = {"x": random((4, 64, 112, 112), np.dtype("f4"), 1), "w": random((64, 1, 3, 3), np.dtype("f4"), 2)}
+    given = {name: value for name, value in given.items() if name in node.input}
+    one, two = (irc.compile(proto, backend=Native(), options=irc.Options(threads=n)).run(given)["y"] for n in (1, 2))
+    call = list(LOOPS._loops.values())[-1].call
+    assert call is not None and call.pieces > 1
+    np.testing.assert_array_equal(one, two)
+
+
+def test_limits_are_heeded():
+    axes = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "NOTSET", False).resolve((400, 400))
+    x = random((1, 8, 400, 400), np.dtype("f4"), 1)
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", list(x.shape)), ("y", None))]
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    graph = helper.make_graph([node], "windows", info[:1], info[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = irc.compile(proto, backend=Native())
+    with pytest.raises(Error) as caught:
+        model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))
+    assert caught.value.code == "IRC442"
+    np.testing.assert_array_equal(model.run({"x": x}, limits=irc.Limits(bytes=1 << 30))["y"], maxima(x, axes))
