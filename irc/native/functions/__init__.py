@@ -9,6 +9,7 @@ from irc.native.lanes import Lanes
 
 FUNCTIONS: dict[str, Callable[..., Lanes]] = {
     "exp": exponential.exp,
+    "exp_of_negative": exponential.exp_of_negative,
     "exp2": exponential.exp2,
     "expm1": exponential.expm1,
     "log": logarithmic.log,
@@ -44,10 +45,14 @@ FUNCTIONS: dict[str, Callable[..., Lanes]] = {
     "gelu": error_function.gelu,
     "gelu_tanh": exponential.gelu_tanh,
 }
-"""Name of a primitive of `irc.ops.algebra`, or of a function composed of several -> its emitter."""
+"""Name of a primitive of `irc.ops.algebra`, or of a function composed of several -> its emitter.
+
+``exp_of_negative`` is exp, faster, of numbers that are not positive only: of what softmax takes it of, for instance.
+"""
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "exp": (1.2, 1.2),
+    "exp_of_negative": (1.2, 1.2),
     "exp2": (1.6, 1.6),
     "expm1": (2.5, 2.5),
     "log": (1.2, 1.2),

@@ -72,7 +72,7 @@ def erfinv(x: Lanes) -> Lanes:
 def gelu(x: Lanes) -> Lanes:
     """X Φ(x), Φ the normal distribution's function; NaN of -inf.
 
-    Φ(x) is ½ and an odd polynomial below 1, where the other form, exp(-x²/2) times a quotient, is less accurate.
+    Φ(x) is ½ and an odd polynomial below 0.9, where the other form, exp(-x²/2) times a quotient, is less accurate.
     """
     form = format_of(x)
     size = magnitude(x)
@@ -83,7 +83,7 @@ def gelu(x: Lanes) -> Lanes:
     above = horner(bounded, [c * 2.0 ** (-form.half_range - 1) for c in _of_root(coefficients("erfcx", x))])
     below = horner(bounded, _of_root(coefficients("erfcx_below", x)))
     tail = above.fma(less_one, above) * power_of_two(exponent, x, form.half_range) / below
-    return x * select(size < 1.0, small, select(x < 0.0, tail, 1 - tail))
+    return x * select(size < 0.9, small, select(x < 0.0, tail, 1 - tail))
 
 
 def _of_root(factors: Sequence[float]) -> list[float]:

@@ -73,7 +73,7 @@ def exp2(x: Lanes) -> Lanes:
 
 
 def exp2_of_negative(x: Lanes) -> Lanes:
-    """2^x of x that is at most 0, or so; NaN of NaN."""
+    """2^x of x that is at most 0, or little more; NaN of NaN."""
     form = format_of(x)
     less_one, exponent = reduced2(at_least(x, -form.bias - form.mantissa - 0.5))
     return (less_one + 1) * power_of_two(exponent, x, form.half_range) * 2.0**-form.half_range
@@ -111,20 +111,20 @@ def _half_exp(x: Lanes) -> Lanes:
 
 
 def exp_of_negative(x: Lanes) -> Lanes:
-    """exp(x) of x that is at most 0, or so; NaN of NaN."""
+    """exp(x) of x that is at most 0, or little more; NaN of NaN."""
     form = format_of(x)
     less_one, exponent = reduced(at_least(x, form.exp_low))
     return (less_one + 1) * power_of_two(exponent, x, form.half_range) * 2.0**-form.half_range
 
 
 def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> Lanes:
-    """``numerator / (1 + exp(x))``, or 1 over that: its numerator is scaled so that results may be denormal."""
+    """``numerator / (1 + exp(-x))``, or 1 over that: its numerator is scaled so that results may be denormal."""
     form = format_of(x)
-    # Above, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN.
-    limit = (form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
-    x = at_least(at_most(x, limit), -(form.bias - 1) * math.log(2))
-    less_one, exponent = reduced(x, rest_of_x)
-    scale = select(x > form.half_range * math.log(2), x.constant(2.0**-form.half_range), x.constant(1.0))
+    # Below, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN.
+    limit = -(form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
+    x = at_least(at_most(x, (form.bias - 1) * math.log(2)), limit)
+    less_one, exponent = reduced(-x, rest_of_x)
+    scale = select(x < -form.half_range * math.log(2), x.constant(2.0**-form.half_range), x.constant(1.0))
     power = (exponent + scale.bits_as_integers()).bitcast(x.dtype)
     divisor = (less_one + 1).fma(power, scale)
     return (scale if numerator is None else numerator * scale) / divisor
@@ -132,16 +132,16 @@ def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> 
 
 def sigmoid(x: Lanes) -> Lanes:
     """1 / (1 + exp(-x))."""
-    return _gate(None, -x)
+    return _gate(None, x)
 
 
 def silu(x: Lanes) -> Lanes:
     """X sigmoid(x); NaN of -inf."""
-    return _gate(x, -x)
+    return _gate(x, x)
 
 
 # √(8/π) and its product with 0.044715, the second as a sum of two numbers, the first of which is one of float32.
-_LINEAR, _CUBIC = -math.sqrt(8 / math.pi), (-0.07135481387376785, -2.3988323959931355e-09)
+_LINEAR, _CUBIC = math.sqrt(8 / math.pi), (0.07135481387376785, 2.3988323959931355e-09)
 
 
 def gelu_tanh(x: Lanes) -> Lanes:
@@ -159,7 +159,7 @@ def gelu_tanh(x: Lanes) -> Lanes:
     rest = (_LINEAR - (slope - product)) + square.fma(_CUBIC[1], product_rest)
     rest = square_rest.fma(_CUBIC[0], rest)
     angle, angle_rest = exact_product(slope, bounded)
-    return _gate(x, angle, rest.fma(bounded, angle_rest))
+    return _gate(x, angle, -rest.fma(bounded, angle_rest))
 
 
 def softplus(x: Lanes) -> Lanes:
