@@ -30,6 +30,12 @@ MOST_TAPS = 64
 MOST_STRIDE = 8
 """Along rows: a vector is picked from so many."""
 
+_MOST_ROWS = 7
+"""Of results that are made at once."""
+
+_MOST_PRODUCTS = 200
+"""For those, tap by tap."""
+
 MOST_POSITIONS = 1 << 28
 """Along an axis with its padding: code counts columns in 32 bits."""
 
@@ -134,6 +140,17 @@ def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> b
     return is_small and max(spans) < MOST_POSITIONS
 
 
+def _rows_at_once(height: Axis, taps: int) -> int:
+    """How many rows of results to make at once, so that rows of the input are read seldom; code has them one by one."""
+
+    def reads(rows: int) -> int:
+        of_several, of_one = (rows - 1) * height.stride + height.kernel, height.kernel
+        return height.out // rows * of_several + height.out % rows * of_one
+
+    most = max(1, min(_MOST_ROWS, _MOST_PRODUCTS // taps, height.out))
+    return min(range(most, most // 2, -1), key=reads)
+
+
 def _form(work: str, dtypes: tuple[AnyDType, ...], height: Axis, width: Axis, sharing: int) -> Form:
     most = current().vector_bytes // computed(dtypes[0]).itemsize
     lanes = min(most, max(2, 1 << (width.out - 1).bit_length()))
@@ -144,7 +161,7 @@ def _form(work: str, dtypes: tuple[AnyDType, ...], height: Axis, width: Axis, sh
         (height.stride, width.stride),
         (height.dilation, width.dilation),
         lanes,
-        next((rows for rows in (4, 7) if height.out % rows == 0), 4) if height.out > 1 else 1,
+        _rows_at_once(height, height.kernel * width.kernel),
         width.out <= lanes,
         sharing,
     )
