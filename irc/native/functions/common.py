@@ -12,7 +12,7 @@ Invariants of all functions of this package:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -190,8 +190,8 @@ class Pair:
     low: Lanes
 
     def __add__(self, other: Pair) -> Pair:
-        """The sum; of the two the first is the larger, or they have one sign."""
-        high, low = exact_sum(self.high, other.high)
+        """The sum; of the two the first is the larger."""
+        high, low = ordered_sum(self.high, other.high)
         return renormalized(high, low + (self.low + other.low))
 
     def __mul__(self, other: Pair) -> Pair:
@@ -206,10 +206,15 @@ def exact_sum(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
     return total, (x - (total - part)) + (y - part)
 
 
+def ordered_sum(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """The same where y is not the larger one, or x is 0."""
+    total = x + y
+    return total, y - (total - x)
+
+
 def renormalized(high: Lanes, low: Lanes) -> Pair:
     """The sum of a number and one that is not larger."""
-    total = high + low
-    return Pair(total, low - (total - high))
+    return Pair(*ordered_sum(high, low))
 
 
 def constant_pair(x: Lanes, value: tuple[float, float]) -> Pair:
@@ -219,6 +224,24 @@ def constant_pair(x: Lanes, value: tuple[float, float]) -> Pair:
         rounded_high = float(np.float32(high))
         high, low = rounded_high, high - rounded_high
     return Pair(x.constant(high), x.constant(low))
+
+
+def where_any(condition: Lanes, value: Lanes, changed: Callable[[], Lanes]) -> Lanes:
+    """``changed()`` if ``condition`` holds in any lane, else ``value``: what is rare costs a branch."""
+    emitter = value.emitter
+    builder = emitter.builder
+    kind = condition.value.type
+    reduce = emitter.declare(f"llvm.vector.reduce.or.v{emitter.count}i1", kind.element, [kind])
+    before, rare, after = builder.block, builder.append_basic_block("rare"), builder.append_basic_block("after")
+    builder.cbranch(builder.call(reduce, [condition.value]), rare, after)
+    builder.position_at_end(rare)
+    found, rare = changed(), builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    result = builder.phi(value.value.type)
+    result.add_incoming(value.value, before)
+    result.add_incoming(found.value, rare)
+    return value.made(result)
 
 
 LOG2_E = 1 / math.log(2)
