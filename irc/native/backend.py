@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
@@ -213,4 +215,16 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
         use = kernel if out is not None and not out.flags.c_contiguous else chosen(operands)
         return use(*operands, out=out)
 
-    return run_into if takes_out(kernel) else run
+    def run_or_copy(*operands: Any, out: Array | None = None) -> Any:
+        use = chosen(operands)
+        if use is not kernel and (out is None or out.flags.c_contiguous):
+            return use(*operands, out=out)
+        found = use(*operands)
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    if takes_out(kernel):
+        return run_into
+    return run_or_copy if node.kind in ROW_KINDS and len(node.outputs) == 1 else run

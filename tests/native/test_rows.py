@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import helper
 
 pytest.importorskip("llvmlite")
 
@@ -16,7 +17,19 @@ from irc.ir.ops.row_axes import ROW_KINDS
 from irc.native.backend import Native
 from irc.native.groups import Unsupported
 from irc.native.row_operators import ROW_OPERATORS
-from tests.native.rows import CASES, CHANNELS, REDUCTIONS, Case, compiled, log_softmax, reduction, softmax
+from irc.runtime.binding import bind
+from tests.native.rows import (
+    CASES,
+    CHANNELS,
+    REDUCTIONS,
+    Case,
+    compiled,
+    log_softmax,
+    model,
+    reduction,
+    softmax,
+    standardized,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -175,3 +188,24 @@ def test_empty_rows_and_computed_axes_are_left_to_numpy() -> None:
             compiled(case.proto(shape), [x])
         found = irc.compile(case.proto(shape), "", backend=Native()).run({"x": x})["y0"]
         assert found.shape == shape
+
+
+def test_results_are_made_in_planned_memory() -> None:
+    """Also those of operators whose NumPy kernels cannot be given an array, and where they have to do."""
+    node = helper.make_node("LayerNormalization", ["x", "p"], ["h"])
+    behind = helper.make_node("MatMul", ["h", "w"], ["y"])
+    w = np.eye(40, dtype=np.float32)
+    for p in (np.ones(40, np.float32), np.ones((3, 5, 40), np.float32)):
+        proto = model([node, behind], ["x", "p"], ["y"], w=w)
+        x = np.random.default_rng(0).standard_normal((3, 5, 40)).astype(np.float32)
+        native = irc.compile(proto, "", backend=Native())
+        for _ in range(3):
+            found = native.run({"x": x, "p": p})["y"]
+        assert native.counters.planned
+        np.testing.assert_allclose(found, standardized(x, (-1,))[0], rtol=1e-4, atol=1e-5)
+    (layer,) = (n for n in native.graph.nodes if n.kind == "onnx::LayerNormalization")
+    kernel = Native().bind(layer, bind(layer))
+    for strange in (np.zeros((3, 0, 40), np.float32), x):
+        out = np.full(strange.shape, 7, np.float32)
+        assert kernel(strange, w[0] * 0 + 1, out=out) is out
+        np.testing.assert_allclose(out, standardized(strange, (-1,))[0], rtol=1e-4, atol=1e-5)
