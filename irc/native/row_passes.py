@@ -150,14 +150,15 @@ def is_light(program: RowProgram) -> bool:
 def listing(program: RowProgram) -> str:
     """The program as a text, the same for programs that are the same."""
     numbers: dict[int, int] = {}
-    lines: list[str] = [repr(program.domain.groups > 0)]
+    lines: list[str] = []
+    vary = varying(program)
     for node in ordered([x.expression for x in program.results], lambda _: False):
         if isinstance(node, Apply):
             small = node.small.name if isinstance(node, Rounded) else ""
             arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
             lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
         elif isinstance(node, Operand):
-            lines.append(f"x{node.index} {node.dtype}")
+            lines.append(f"x{node.index} {node.dtype}{' varies' * (id(node) in vary)}")
         else:
             lines.append(f"{node!r} {node.dtype}")
         numbers[id(node)] = len(numbers)

@@ -140,3 +140,22 @@ def test_operands_of_a_group_lie_in_any_way() -> None:
     other = model.run({key: np.asfortranarray(value) if value.ndim == 2 else value for key, value in given.items()})
     assert model.counters.compiled == 1
     np.testing.assert_allclose(other["y"], plain["y"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [40, 4])
+def test_code_tells_apart_what_varies_along_rows(rows: int) -> None:
+    """Also where lanes lie across rows, and operands that do and do not vary are read alike."""
+    x = np.random.default_rng(0).standard_normal((rows, 5)).astype(np.float32)
+    for shape in ((), (5,), (rows, 1), (rows, 5), (1, 1), (1, 5)):
+        text = f"""
+graph(%x : Float({rows}, 5), %m : Float({str(shape).strip("(),")})):
+  %a : Float({rows}, 5) = onnx::Mul(%x, %m)
+  %y : Float({rows}, 5) = onnx::Softmax(%a)
+  return (%y)
+"""
+        m = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        model = irc.compile(parse_graph(text), backend=Native())
+        found = model.run({"x": x, "m": m})["y"]
+        assert model.counters.compiled == 1
+        wanted = irc.compile(parse_graph(text), "", backend="numpy").run({"x": x, "m": m})["y"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
