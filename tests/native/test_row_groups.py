@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("llvmlite")
 
@@ -159,3 +161,58 @@ graph(%x : Float({rows}, 5), %m : Float({str(shape).strip("(),")})):
         assert model.counters.compiled == 1
         wanted = irc.compile(parse_graph(text), "", backend="numpy").run({"x": x, "m": m})["y"]
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+UNARY, BINARY = ("Neg", "Abs", "Tanh", "Exp", "Relu", "Sigmoid"), ("Add", "Sub", "Mul", "Max", "Min")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_groups(data: st.DataObject) -> None:
+    """Pointwise operators of operands of any shape that broadcasts, around operators that reduce the same rows."""
+    draw = data.draw
+    shape = [draw(st.sampled_from([1, 2, 5, 33, 70])) for _ in range(draw(st.integers(2, 3)))]
+    axis = draw(st.integers(0, len(shape) - 1))
+    kept = [1 if i == axis else n for i, n in enumerate(shape)]
+    inputs: dict[str, list[int]] = {"x": shape}
+    lines = [f"%axes : Long(1) = prim::Constant[value=tensor([{axis}])]()"]
+    made = [("x", shape)]
+
+    def add(kind: str, operands: list[str], size: list[int], attributes: str = "") -> None:
+        name = f"v{len(lines)}"
+        taken = ", ".join(f"%{x}" for x in operands)
+        lines.append(f"%{name} : {_type(size)} = onnx::{kind}{attributes}({taken})")
+        made.append((name, size))
+
+    for _ in range(draw(st.integers(2, 8))):
+        name, size = draw(st.sampled_from(made[-3:]))
+        choice = draw(st.integers(0, 5))
+        if choice == 0:
+            add(draw(st.sampled_from(UNARY)), [name], size)
+        elif choice == 1 and size == shape:
+            add(draw(st.sampled_from(["Softmax", "LogSoftmax"])), [name], shape, f"[axis={axis}]")
+        elif choice == 2 and size == shape:
+            add(f"Reduce{draw(st.sampled_from(['Sum', 'Mean', 'Max', 'Min', 'SumSquare']))}", [name, "axes"], kept)
+        elif choice == 3:
+            other = draw(st.sampled_from(made))
+            size = [max(n) for n in zip(size, other[1])]
+            add(draw(st.sampled_from(BINARY)), [name, other[0]], size)
+        else:
+            other = f"i{len(inputs)}"
+            inputs[other] = [draw(st.sampled_from([n, 1])) for n in size][draw(st.integers(0, len(size))) :]
+            add(draw(st.sampled_from(BINARY)), draw(st.permutations([name, other])), size)
+    given_types = ", ".join(f"%{name} : {_type(size)}" for name, size in inputs.items())
+    results = {made[-1][0], draw(st.sampled_from(made[1:]))[0]}
+    body = "\n  ".join(lines)
+    text = f"graph({given_types}):\n  {body}\n  return ({', '.join(f'%{name}' for name in sorted(results))})"
+    rng = np.random.default_rng(0)
+    feed = {name: rng.uniform(-1, 1, size).astype(np.float32) for name, size in inputs.items()}
+    found = irc.compile(parse_graph(text), "fuse", backend=Native()).run(feed)
+    wanted = irc.compile(parse_graph(text), "", backend="numpy").run(feed)
+    for key, value in wanted.items():
+        scale = np.max(np.abs(value), where=np.isfinite(value), initial=1)
+        np.testing.assert_allclose(found[key], value, rtol=1e-4, atol=1e-4 * scale, err_msg=text)
+
+
+def _type(size: list[int]) -> str:
+    return f"Float({', '.join(map(str, size))})"
