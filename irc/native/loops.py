@@ -127,6 +127,29 @@ def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[A
     return made, ir.IRBuilder(made.append_basic_block())
 
 
+def loop_function(name: str, arrays: int, numbers: int) -> tuple[Any, Any, list[Any], list[Any], Any, Any]:
+    """A new module's loop function (`irc.native.calls`), and a builder in it.
+
+    Also where its arrays begin, the numbers of its layout, and the range.
+    """
+    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    table, layout, begin, end = made.args
+    starts = [builder.load(offset(builder, table, number(8 * i)), typ=POINTER, align=8) for i in range(arrays)]
+    known = [builder.load(offset(builder, layout, number(8 * i)), typ=INT, align=8) for i in range(numbers)]
+    return made, builder, starts, known, begin, end
+
+
+def least(builder: Any, x: Any, y: Any) -> Any:
+    """The smaller one of two numbers."""
+    return builder.select(builder.icmp_signed("<", x, y), x, y)
+
+
+def indices(numbers: Sequence[int]) -> Any:
+    """A constant vector of numbers of 32 bits, such as names the lanes that `shuffle_vector` takes."""
+    kind = ir.IntType(32)
+    return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, n) for n in numbers])
+
+
 def gather(size: int) -> tuple[str, Mapping[str, Any]]:
     """The module of ``irc.gather{size}(ptr to, ptr from, i64 stride, i64 count)``, which copies elements together."""
     made, builder = function(f"irc.gather{size}", [POINTER, POINTER, INT, INT])

@@ -18,7 +18,7 @@ import numpy as np
 from irc.native.jit import Code, Make, process_jit
 from irc.native.kernels import Call
 from irc.native.llvm import ir
-from irc.native.loops import INT, POINTER, function, loop, number, offset, space_of
+from irc.native.loops import indices, least, loop, loop_function, number, offset, space_of
 from irc.native.target import current
 
 Array = np.ndarray[Any, Any]
@@ -96,10 +96,8 @@ def _code(itemsize: int) -> Code:
 
 def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, which copies elements of ``itemsize`` bytes by tiles of ``side``, and what it needs."""
-    made, builder = function(name, [POINTER, POINTER, INT, INT])
-    arrays, table, begin, end = made.args
-    source, target = [builder.load(offset(builder, arrays, number(8 * i)), typ=POINTER) for i in range(2)]
-    layout = Layout(*[builder.load(offset(builder, table, number(8 * i)), typ=INT) for i in range(len(Layout._fields))])
+    made, builder, (source, target), numbers, begin, end = loop_function(name, 2, len(Layout._fields))
+    layout = Layout(*numbers)
     kind, size = ir.IntType(8 * itemsize), number(itemsize)
     row = ir.VectorType(kind, side)
     is_tiled = builder.and_(
@@ -117,12 +115,12 @@ def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[st
             to = offset(builder, to, builder.mul(index, step_to))
         with builder.if_else(is_tiled) as (tiled, single):
             with tiled:
-                line = _least(builder, builder.mul(band, number(side)), builder.sub(layout.lines, number(side)))
+                line = least(builder, builder.mul(band, number(side)), builder.sub(layout.lines, number(side)))
                 at_line = offset(builder, at, builder.mul(line, layout.line_from))
                 to_line = offset(builder, to, builder.mul(line, size))
                 last = builder.sub(layout.elements, number(side))
                 with loop(builder, number(0), layout.elements, side) as j:
-                    element = _least(builder, j, last)
+                    element = least(builder, j, last)
                     place = offset(builder, at_line, builder.mul(element, size))
                     rows: list[Any] = []
                     for _ in range(side):
@@ -153,15 +151,6 @@ def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
         for i in range(side):
             if not i & step:
                 pair = found[i], found[i + step]
-                found[i], found[i + step] = (builder.shuffle_vector(*pair, _lanes(which)) for which in (low, high))
+                found[i], found[i + step] = (builder.shuffle_vector(*pair, indices(which)) for which in (low, high))
         step *= 2
     return found
-
-
-def _lanes(which: Sequence[int]) -> Any:
-    kind = ir.IntType(32)
-    return ir.Constant(ir.VectorType(kind, len(which)), [ir.Constant(kind, lane) for lane in which])
-
-
-def _least(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", x, y), x, y)

@@ -18,7 +18,7 @@ import numpy as np
 from irc.native.jit import Code, Make, process_jit
 from irc.native.kernels import Call
 from irc.native.llvm import ir
-from irc.native.loops import INT, POINTER, function, loop, number, offset
+from irc.native.loops import INT, indices, least, loop, loop_function, number, offset
 from irc.native.target import current
 
 Array = np.ndarray[Any, Any]
@@ -87,12 +87,8 @@ def _code(itemsize: int) -> Code:
 
 def emit_padding(name: str, itemsize: int, vector_bytes: int) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, which pads rows of elements of ``itemsize`` bytes, and what it needs."""
-    made, builder = function(name, [POINTER, POINTER, INT, INT])
-    arrays, table, begin, end = made.args
-    source, places, ends, constant, result = [
-        builder.load(offset(builder, arrays, number(8 * i)), typ=POINTER) for i in range(5)
-    ]
-    layout = Layout(*[builder.load(offset(builder, table, number(8 * i)), typ=INT) for i in range(len(Layout._fields))])
+    made, builder, arrays, numbers, begin, end = loop_function(name, 5, len(Layout._fields))
+    (source, places, ends, constant, result), layout = arrays, Layout(*numbers)
     rows = _Rows(builder, itemsize, vector_bytes // itemsize, builder.load(constant, typ=ir.IntType(8 * itemsize)))
     whole = builder.add(layout.before, builder.add(layout.kept, layout.after))
     with loop(builder, begin, end) as i:
@@ -126,8 +122,7 @@ class _Rows:
         self._vector = ir.VectorType(self._kind, lanes)
         undefined = ir.Constant(self._vector, ir.Undefined)
         one = builder.insert_element(undefined, constant, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-        self._constants = builder.shuffle_vector(one, undefined, zeros)
+        self._constants = builder.shuffle_vector(one, undefined, indices([0] * lanes))
 
     def at(self, pointer: Any, index: Any) -> Any:
         """Where so many elements behind ``pointer`` are."""
@@ -141,7 +136,7 @@ class _Rows:
             with long:
                 last = builder.sub(count, number(self._lanes))
                 with loop(builder, number(0), count, self._lanes) as i:
-                    make(builder.select(builder.icmp_signed("<", i, last), i, last), self._vector)
+                    make(least(builder, i, last), self._vector)
             with short, loop(builder, number(0), count) as i:
                 make(i, self._kind)
 

@@ -25,7 +25,7 @@ from irc.native.elements import computed, load, load_one, memory_type, narrowed,
 from irc.native.jit import Make
 from irc.native.lanes import BOOL, INT32, AnyDType, Emitter, Lanes
 from irc.native.llvm import ir
-from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
+from irc.native.loops import INT, POINTER, VOID, indices, least, loop, loop_function, number, offset
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import Target
 
@@ -103,9 +103,9 @@ class Layout(NamedTuple):
 
 def emit_windows(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, whose range is of rows of results, and what it needs."""
-    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    made, builder, arrays, numbers, begin, end = loop_function(name, len(form.dtypes), len(Layout._fields))
     emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
-    _Windows(form, emitter).emit(*made.args)
+    _Windows(form, emitter).emit(arrays, Layout(*numbers), begin, end)
     return str(made.module), emitter.needs
 
 
@@ -118,18 +118,12 @@ class _Windows:
         self.columns = [tap * form.dilations[1] for tap in range(width)]
         self.lines = [tap * form.dilations[0] for tap in range(height)]
 
-    def emit(self, arrays: Any, table: Any, begin: Any, end: Any) -> None:
+    def emit(self, arrays: Sequence[Any], layout: Layout, begin: Any, end: Any) -> None:
         builder, form = self.builder, self.form
         channel_at, image_at = builder.alloca(INT), builder.alloca(POINTER)
         self.hidden = builder.alloca(INT)
-        count = len(form.dtypes)
-        source, *others, result = [
-            builder.load(offset(builder, arrays, number(8 * i)), typ=POINTER) for i in range(count)
-        ]
-        self.others = others
-        self.layout = layout = Layout(
-            *[builder.load(offset(builder, table, number(8 * i)), typ=INT) for i in range(len(Layout._fields))]
-        )
+        source, *self.others, result = arrays
+        self.layout = layout
         self.pitch = builder.mul(layout.result_width, number(form.dtypes[-1].itemsize))
         self.stop = offset(builder, result, builder.mul(end, self.pitch))
         if form.work != COLUMNS:
@@ -148,7 +142,7 @@ class _Windows:
             self.source = offset(builder, image, builder.mul(shared, layout.channel))
             before = builder.mul(plane, height)
             self.result = offset(builder, result, builder.mul(before, self.pitch))
-            rows = _least(builder, builder.sub(end, before), height)
+            rows = least(builder, builder.sub(end, before), height)
             self._plane(channel, _most(builder, builder.sub(begin, before), number(0)), rows)
             after = builder.add(channel, number(1))
             is_last = builder.icmp_signed("==", after, layout.channels)
@@ -209,7 +203,7 @@ class _Windows:
         vectors = builder.sdiv(builder.add(layout.result_width, number(form.lanes - 1)), number(form.lanes))
         last = builder.sub(layout.result_width, number(form.lanes))
         with loop(builder, number(0), vectors) as i:
-            column = _least(builder, builder.mul(i, number(form.lanes)), last)  # the last one overlaps the one before
+            column = least(builder, builder.mul(i, number(form.lanes)), last)  # the last one overlaps the one before
             column = self._hidden(column)
             is_after = builder.icmp_signed(">=", column, self.first)
             is_inside = builder.and_(is_after, builder.icmp_signed("<=", column, self.last))
@@ -233,7 +227,7 @@ class _Windows:
         builder, emitter, form = self.builder, self.emitter, self.form
         width = _narrow(builder, self.layout.width)
         edge = emitter.splat(width, INT32)
-        lanes = Lanes(emitter, _indices(range(form.lanes)), INT32)
+        lanes = Lanes(emitter, indices(range(form.lanes)), INT32)
         masks: dict[int, Lanes] = {}
         for at in sorted({each for tap in self.columns for each in self._loads(tap)}):
             begin = emitter.splat(_narrow(builder, builder.add(column, number(at))), INT32)
@@ -323,19 +317,23 @@ class _Windows:
         for k, more in enumerate(rest, 1):
             kept = places if k == 1 else range(lanes)  # after that, what is found stays where it is
             which = [lanes + p % lanes if p // lanes == k else at % lanes for p, at in zip(places, kept)]
-            found = builder.shuffle_vector(found, more, _indices(which))
+            found = builder.shuffle_vector(found, more, indices(which))
         return widened(self.emitter, found, self.dtype)
 
     def _load(self, at: Any, kind: Any, mask: Lanes | None) -> Any:
         builder = self.builder
         if mask is None:
             return builder.load(at, typ=kind, align=self.dtype.itemsize)
-        name = f"llvm.masked.load.v{kind.count}{'f' if self.dtype.kind == 'f' and self.dtype.itemsize > 2 else 'i'}"
-        arguments = [POINTER, ir.IntType(32), mask.value.type, kind]
-        masked = self.emitter.declare(f"{name}{8 * self.dtype.itemsize}.p0", kind, arguments)
         filled = narrowed(self.emitter.constant(self.fill, computed(self.dtype)), self.dtype)
         align = ir.Constant(ir.IntType(32), self.dtype.itemsize)
-        return builder.call(masked, [at, align, mask.value, filled])
+        return self._masked("load", self.dtype, kind, [at, align, mask.value, filled])
+
+    def _masked(self, name: str, dtype: AnyDType, result: Any, operands: Sequence[Any]) -> Any:
+        """LLVM's ``llvm.masked.NAME`` of elements of ``dtype``."""
+        suffix = f"v{self.form.lanes}{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'i'}{8 * dtype.itemsize}"
+        kinds = [operand.type for operand in operands]
+        function = self.emitter.declare(f"llvm.masked.{name}.{suffix}.p0", result, kinds)
+        return self.builder.call(function, operands)
 
     def _finished(self, value: Lanes, row: Any, column: Any) -> Lanes:
         builder, form = self.builder, self.form
@@ -362,13 +360,10 @@ class _Windows:
                 store(value, at, dtype)
             with part:
                 raw = narrowed(value, dtype)
-                lanes = _indices(range(self.form.lanes))
                 edge = self.emitter.splat(_narrow(builder, self.layout.result_width), INT32)
-                mask = builder.icmp_signed("<", lanes, edge.value)
-                name = f"llvm.masked.store.v{raw.type.count}{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'i'}"
-                arguments = [raw.type, POINTER, ir.IntType(32), mask.type]
-                masked = self.emitter.declare(f"{name}{8 * dtype.itemsize}.p0", VOID, arguments)
-                builder.call(masked, [raw, at, ir.Constant(ir.IntType(32), dtype.itemsize), mask])
+                mask = builder.icmp_signed("<", indices(range(self.form.lanes)), edge.value)
+                align = ir.Constant(ir.IntType(32), dtype.itemsize)
+                self._masked("store", dtype, VOID, [raw, at, align, mask])
 
 
 def _identity(work: str, dtype: AnyDType) -> Any:
@@ -377,18 +372,8 @@ def _identity(work: str, dtype: AnyDType) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def _indices(numbers: Sequence[int]) -> Any:
-    """A vector of numbers of 32 bits."""
-    kind = ir.IntType(32)
-    return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, i) for i in numbers])
-
-
 def _narrow(builder: Any, value: Any) -> Any:
     return builder.trunc(value, ir.IntType(32))
-
-
-def _least(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", x, y), x, y)
 
 
 def _most(builder: Any, x: Any, y: Any) -> Any:
