@@ -46,6 +46,19 @@ COMPOUNDS: dict[Any, str] = {
 """Semantics that the library has whole, which is faster than their primitives one by one."""
 
 
+ROUND = Primitive("round_to_small", 1, "float32 rounded to the small float type that a `Rounded` names.")
+
+
+class Rounded(Apply):
+    """A value rounded to a small float type, as float32."""
+
+    __slots__ = ("small",)
+
+    def __init__(self, x: Expression, small: AnyDType) -> None:
+        super().__init__(ROUND, (x,), x.dtype)
+        self.small = small
+
+
 class Operation(NamedTuple):
     """An operator of a group.
 
@@ -58,6 +71,7 @@ class Operation(NamedTuple):
         is_shaped_like_first: whether the other operands have one element, whatever their rank.
         is_of_one_shape: whether attributes say how operands of several shapes are aligned.
         key: a text that tells apart what is computed.
+        keeps_layout: whether the result lies as torch lays it out: in C order if all operands do.
     """
 
     result: Value
@@ -68,6 +82,7 @@ class Operation(NamedTuple):
     is_shaped_like_first: bool
     is_of_one_shape: bool
     key: str
+    keeps_layout: bool
 
 
 class Program(NamedTuple):
@@ -80,6 +95,7 @@ class Program(NamedTuple):
         constants: the arrays of the latter.
         numbers: constants of one element.
         dtypes: the element type of each value.
+        single: the values without axes.
     """
 
     operations: list[Operation]
@@ -87,6 +103,7 @@ class Program(NamedTuple):
     constants: list[np.ndarray[Any, Any]]
     numbers: dict[Value, complex]
     dtypes: dict[Value, AnyDType]
+    single: set[Value]
 
     def shapes(self, given: Sequence[Shape]) -> dict[Value, Shape]:
         """The shape of each value, for those of the group's inputs."""
@@ -119,13 +136,23 @@ class Program(NamedTuple):
         return found[::-1]
 
 
-def read(nodes: Sequence[Node], inputs: Iterable[tuple[Value, AnyDType]]) -> Program:
-    """The program of ``nodes``, of operands of these types, some of which may be equal. Raises `Unsupported`."""
-    program = Program([], [], [], {}, {})
-    for value, dtype in inputs:
+def read(nodes: Sequence[Node], inputs: Iterable[tuple[Value, AnyDType, bool]]) -> Program:
+    """The program of ``nodes``, of operands of these types, of which some may be equal.
+
+    Args:
+        nodes: in order.
+        inputs: with their element types, and whether they have axes.
+
+    Raises:
+        Unsupported: there is no code for them.
+    """
+    program = Program([], [], [], {}, {}, set())
+    for value, dtype, has_axes in inputs:
         check_dtype(dtype)
         program.inputs.append(value)
         program.dtypes[value] = dtype
+        if not has_axes:
+            program.single.add(value)
     for node in nodes:
         if node.kind == CONSTANT:
             if not is_none(node.output):
@@ -152,6 +179,7 @@ def add_constant(program: Program, node: Node) -> None:
     program.dtypes[value] = array.dtype
     if not array.ndim:
         program.numbers[value] = array.astype(computed(array.dtype)).item()
+        program.single.add(value)
     else:
         program.inputs.append(value)
         program.constants.append(np.ascontiguousarray(array))
@@ -163,20 +191,48 @@ _SCALAR_OPERANDS = {"onnx::Clip"}
 
 def add_operation(program: Program, node: Node) -> None:
     """Add a pointwise operator. Raises `Unsupported`."""
-    if len(node.outputs) != 1 or not node.kind.startswith("onnx::"):
+    if len(node.outputs) != 1:
         raise Unsupported(f"there is no code for {node.kind}")
-    record = ops.find(node.kind, node.version)
+    if node.kind.startswith("aten::"):
+        from irc.native.torch_operators import torch_operation
+
+        made = torch_operation(program, node)
+    else:
+        made = _operation(program, node)
+    program.operations.append(made)
+    program.dtypes[made.result] = made.dtype
+    if program.single.issuperset(x for x in made.operands if x is not None):
+        program.single.add(made.result)
+
+
+def _operation(program: Program, node: Node) -> Operation:
+    record = ops.find(node.kind, node.version) if node.kind.startswith("onnx::") else None
     if record is None:
         raise Unsupported(f"there is no code for {node.kind}")
     operands = tuple(None if is_none(value) else value for value in node.inputs)
+    if not all(x is None or x in program.dtypes for x in operands):
+        raise Unsupported("an operand is no array")
     dtypes = [None if x is None else program.dtypes[x] for x in operands]
     expressions, compound, dtype = _semantics(program, record, node, operands, dtypes)
+    made = finished_operation(node.output, operands, expressions, compound, dtype)
+    return made._replace(is_shaped_like_first=node.kind in _SCALAR_OPERANDS, is_of_one_shape=not record.broadcasts)
+
+
+def finished_operation(
+    result: Value,
+    operands: tuple[Value | None, ...],
+    expressions: tuple[Expression, ...],
+    compound: str,
+    dtype: AnyDType,
+    keeps_layout: bool = False,
+) -> Operation:
+    """The operation with these properties: see `Operation`. Raises `Unsupported`."""
     check_dtype(dtype)
-    like_first = node.kind in _SCALAR_OPERANDS
+    if not compound:
+        for expression in expressions:
+            check_expression(expression)
     key = f"{compound or ' '.join(map(_key, expressions))}:{dtype.name}"
-    made = Operation(node.output, operands, expressions, compound, dtype, like_first, not record.broadcasts, key)
-    program.operations.append(made)
-    program.dtypes[node.output] = dtype
+    return Operation(result, operands, expressions, compound, dtype, False, False, key, keeps_layout)
 
 
 def _semantics(
@@ -200,14 +256,11 @@ def _semantics(
         expressions = (trace(semantics, wide, record.floats),)
     result = None if record.result is None else dtypes[record.result]
     dtype = result or expressions[0].dtype
-    compound = _compound(semantics) if all(each is not None and each.kind == "f" for each in wide) else ""
-    if not compound:
-        for expression in expressions:
-            check_expression(expression)
+    compound = compound_of(semantics) if all(each is not None and each.kind == "f" for each in wide) else ""
     return expressions, compound, dtype
 
 
-def _compound(semantics: Any) -> str:
+def compound_of(semantics: Any) -> str:
     """What of the library computes ``semantics`` whole; empty if nothing does."""
     if isinstance(semantics, partial):
         is_silu = semantics.func is swish and semantics.keywords == {"alpha": 1.0}
@@ -225,10 +278,10 @@ def _power(program: Program, semantics: Any, operands: Sequence[Value | None], w
         raise Unsupported("there is no code for powers of integers")
     exponent = operands[1]
     value = program.numbers.get(exponent) if exponent is not None else None
-    return _SIMPLE_POWERS.get(value, semantics) if value is not None else semantics
+    return SIMPLE_POWERS.get(value, semantics) if value is not None else semantics
 
 
-_SIMPLE_POWERS: dict[Any, Callable[[Expression, Expression], Expression]] = {
+SIMPLE_POWERS: dict[Any, Callable[[Expression, Expression], Expression]] = {
     1.0: lambda x, y: multiply(x, 1),
     2.0: lambda x, y: x * x,
     3.0: lambda x, y: x * x * x,
@@ -243,9 +296,9 @@ def _key(expression: Expression) -> str:
     for node in walk(expression):
         numbers[id(node)] = len(numbers)
         if isinstance(node, Apply):
-            parts.append(
-                f"{node.primitive.name}({','.join(str(numbers[id(x)]) for x in node.arguments)}){node.dtype.str}"
-            )
+            small = node.small.name if isinstance(node, Rounded) else ""
+            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
+            parts.append(f"{node.primitive.name}{small}({arguments}){node.dtype.str}")
         else:
             parts.append(f"{node!r}{node.dtype.str}")
     return ";".join(parts)
@@ -256,7 +309,7 @@ def check_expression(expression: Expression, known: Collection[Primitive] = ()) 
     for node in walk(expression):
         if not is_supported(node.dtype):
             raise Unsupported(f"there is no code for elements of type {node.dtype.name}")
-        if isinstance(node, Apply) and node.primitive is not CAST and node.primitive not in known:
+        if isinstance(node, Apply) and node.primitive not in (CAST, ROUND, *known):
             name = node.primitive.name
             if name not in PRIMITIVES and not (name in FUNCTIONS and node.dtype.kind == "f"):
                 raise Unsupported(f"there is no code for {name} of {node.dtype.name}")
@@ -357,6 +410,8 @@ def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
     name = node.primitive.name
     if node.primitive is CAST:
         return cast(arguments[0], node.dtype)
+    if isinstance(node, Rounded):
+        return rounded(arguments[0], node.small)
     return PRIMITIVES[name](*arguments) if name in PRIMITIVES else call(emitter, name, arguments)
 
 

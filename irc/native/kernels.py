@@ -61,7 +61,7 @@ class Pointwise:
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         self._nodes, self._inputs, self._outputs = nodes, inputs, outputs
-        self._programs: dict[tuple[np.dtype[Any], ...], Program] = {}
+        self._programs: dict[tuple[tuple[np.dtype[Any], bool], ...], Program] = {}
         self._codes: dict[Any, Code] = {}
         self._lock = Lock()
 
@@ -70,11 +70,7 @@ class Pointwise:
         given = [operand for operand in operands if operand is not None]
         if len(given) != len(self._inputs):
             raise Unsupported("an operand is absent")
-        dtypes = tuple(operand.dtype for operand in given)
-        with self._lock:
-            program = self._programs.get(dtypes)
-            if program is None:
-                program = self._programs[dtypes] = read(self._nodes, zip(self._inputs, dtypes))
+        program = self.program(given)
         shapes = program.shapes([operand.shape for operand in given])
         outputs = self._outputs
         if not all(value in shapes for value in outputs):
@@ -87,20 +83,26 @@ class Pointwise:
             for shape, where in by_shape.items()
         ]
         if len(outputs) == 1:
-            return parts[0][0].kernel(program.constants)
-        return _several(parts, program.constants, [ArrayType(program.dtypes[v], shapes[v]) for v in outputs])
+            made = parts[0][0].kernel(program.constants)
+        else:
+            made = _several(parts, program.constants, [ArrayType(program.dtypes[v], shapes[v]) for v in outputs])
+        if not any(operation.keeps_layout for operation in program.operations):
+            return made
+        from irc.native.torch_operators import laid_out
 
-    def program(self, dtypes: Sequence[np.dtype[Any]]) -> Program:
+        return laid_out(program, outputs, shapes, made)
+
+    def program(self, operands: Sequence[ArrayType]) -> Program:
         """The program for operands of these element types. Raises `irc.native.groups.Unsupported`."""
-        key = tuple(dtypes)
+        key = tuple([(operand.dtype, bool(operand.shape)) for operand in operands])
         with self._lock:
             if key not in self._programs:
-                self._programs[key] = read(self._nodes, zip(self._inputs, key))
+                self._programs[key] = read(self._nodes, [(value, *kind) for value, kind in zip(self._inputs, key)])
             return self._programs[key]
 
     def results(self, operands: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of the results for operands of these types."""
-        program = self.program([operand.dtype for operand in operands])
+        program = self.program(operands)
         shapes = program.shapes([operand.shape for operand in operands])
         return [ArrayType(program.dtypes[value], shapes[value]) for value in self._outputs]
 
@@ -166,7 +168,7 @@ class Anchored:
         places = {value: i for i, value in enumerate(self._inputs)}
         first = self._anchor.inputs[0]
         dtype = types[places[first]].dtype if first in places else self._constants[first].dtype
-        program = self._rest.program([*(each.dtype for each in types), dtype])  # or it raises
+        program = self._rest.program([*types, ArrayType(dtype, (1,))])  # or it raises
         if any(operation.is_of_one_shape for operation in program.operations):
             raise Unsupported("attributes align operands with a result whose shape is not known before")
         taken = [self._constants.get(value, places.get(value)) for value in self._anchor.inputs]

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from irc.native.functions import FUNCTIONS
+from irc.native.groups import ROUND, Rounded
 from irc.native.row_operators import EXP_OF_NEGATIVE
-from irc.native.rows import ROUND, Rounded, RowProgram, is_reduction, ordered
+from irc.native.rows import RowProgram, is_reduction, ordered
 from irc.ops.algebra import Apply, Expression, Operand
 
 

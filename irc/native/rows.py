@@ -24,6 +24,7 @@ from irc.native.elements import computed, is_small
 from irc.native.groups import (
     Operation,
     Program,
+    Rounded,
     Unsupported,
     add_constant,
     add_operation,
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
     from irc.ir import Node, Value
 
 Shape = tuple[int, ...]
-
-ROUND = Primitive("round_to_small", 1, "float32 rounded to the small float type that a `Rounded` names.")
-
-
-class Rounded(Apply):
-    """A value rounded to a small float type, as float32."""
-
-    __slots__ = ("small",)
-
-    def __init__(self, x: Expression, small: AnyDType) -> None:
-        super().__init__(ROUND, (x,), x.dtype)
-        self.small = small
 
 
 class Leaf(NamedTuple):
@@ -132,13 +121,15 @@ def read(
 class _Reader:
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], kinds: Sequence[tuple[AnyDType, Shape]]) -> None:
         self._nodes = nodes
-        self._program = Program([], [], [], {}, {})
+        self._program = Program([], [], [], {}, {}, set())
         self._shapes: dict[Value, Shape] = {}
         for value, (dtype, shape) in zip(inputs, kinds, strict=True):
             check_dtype(dtype)
             self._program.inputs.append(value)
             self._program.dtypes[value] = dtype
             self._shapes[value] = shape
+            if not shape:
+                self._program.single.add(value)
         self._made: dict[Value, _Value] = {}
         self._leaves: dict[Leaf, Operand] = {}
         self._domain: Domain | None = None
@@ -156,7 +147,10 @@ class _Reader:
                 self._reduce(node)
             else:
                 add_operation(program, node)
-                self._apply(program.operations.pop())
+                operation = program.operations.pop()
+                if operation.keeps_layout:
+                    raise Unsupported("results of torch's operators lie in other orders than C's")
+                self._apply(operation)
         if self._domain is None:
             raise Unsupported("nothing is reduced")
         if not all(value in self._made for value in outputs):
@@ -286,10 +280,12 @@ class _Reader:
                 size = tuple(n for n, place in zip(shape, places) if place)
                 places = tuple(place for place in places if place)
             expression = found.expression
-            check_expression(expression, REDUCERS | {COUNT, EXP_OF_NEGATIVE, ROUND})
+            check_expression(expression, REDUCERS | {COUNT, EXP_OF_NEGATIVE})
             if is_small(found.dtype):
                 expression = Rounded(expression, found.dtype)
             self._program.dtypes[value] = found.dtype
+            if not size:
+                self._program.single.add(value)
             self._made[value] = _Value(expression, found.dtype, size, places)
 
 

@@ -34,6 +34,9 @@ _EXACT = frozenset(
 """Primitives that choose or compare: for them, small floats need not be converted."""
 
 Semantics = Callable[..., Any]
+SEMANTICS = "semantics"
+"""An attribute of the kernels that `of_expression` makes: what it was given."""
+
 _Key = tuple[Any, ...]
 """For each operand its element type, in a tuple if it has no dimensions where the first one has; None: absent."""
 
@@ -59,6 +62,7 @@ def of_expression(semantics: Semantics, arity: int, floats: bool = False, result
                 compute = known[x.dtype] = _computing(semantics, floats, result, (x.dtype,))
             return compute(x, out)
 
+        setattr(of_one, SEMANTICS, semantics)
         return of_one
 
     def of_many(*operands: Array | None, out: Array | None = None) -> Array:
@@ -77,7 +81,9 @@ def of_expression(semantics: Semantics, arity: int, floats: bool = False, result
             compute = known[key] = _computing(semantics, floats, result, key)
         return compute(x, y, out)
 
-    return of_two if arity == 2 else of_many
+    found = of_two if arity == 2 else of_many
+    setattr(found, SEMANTICS, semantics)
+    return found
 
 
 def _computing(semantics: Semantics, floats: bool, result: int | None, key: _Key) -> _Compute:

@@ -101,6 +101,9 @@ def run(computation: Computation, into: Array | None = None) -> Array:
 _PLAIN = "plain"
 """An attribute of setups: how many operands they have, and what they compute of float tensors of one type."""
 
+SETUPS: dict[str, Setup] = {}
+"""What operators that `register` has registered compute of their arguments, by names without ``aten::``."""
+
 ELEMENTWISE: set[str] = set()
 """Names without ``aten::`` of the operators that `register` has registered."""
 
@@ -133,6 +136,11 @@ def register(
     setup = recorded(name) if setup is None else setup
     plain: tuple[int, Compute] | None = getattr(setup, _PLAIN, None) if compute is None else (2, compute)
     told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
+
+    def computation(*arguments: Any) -> Computation:
+        return told(setup(*arguments))
+
+    SETUPS[name] = computation
 
     def functional(*arguments: Any, out: Array | None = None) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):

@@ -1,0 +1,220 @@
+"""TorchScript's pointwise operators in groups: what their kernels would compute of which operands, in which types.
+
+The rules are those of `irc.runtime.kernels.aten.pointwise`: an operator's kernel and its setup are called on operands
+of one element that stand for the real ones. As they may look at elements, that is done twice, with zeros and with ones:
+if the setup says something else then, or one of both is refused, there is no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.ir.kinds import CONSTANT
+from irc.ir.tensor import Tensor
+from irc.native.elements import computed
+from irc.native.groups import (
+    SIMPLE_POWERS,
+    Operation,
+    Program,
+    Rounded,
+    Unsupported,
+    compound_of,
+    finished_operation,
+)
+from irc.ops.algebra import POWER, Constant, Expression, Operand, cast, divide
+from irc.runtime.binding import bind
+from irc.runtime.kernels import elementwise
+from irc.runtime.kernels.aten import layout
+from irc.runtime.kernels.aten.element_types import tensor, wide
+from irc.runtime.kernels.aten.pointwise import SETUPS, Computation
+from irc.runtime.kernels.expressions import SEMANTICS
+from irc.runtime.kernels.primitives import IMPLEMENTATIONS, UNCHECKED
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Node, Value
+    from irc.runtime.kernels.registry import Kernel
+
+Array = np.ndarray[Any, Any]
+Semantics = Callable[..., Expression]
+
+
+def torch_operation(program: Program, node: Node) -> Operation:
+    """The operation of ``node``. Raises `Unsupported`."""
+    setup = SETUPS.get(node.kind.partition("::")[2])
+    if setup is None:
+        raise Unsupported(f"there is no code for {node.kind}")
+    kernel = bind(node)
+    found, other = [_Reading(program, node, kernel, setup, make) for make in (np.zeros, np.ones)]
+    if found.says != other.says:
+        raise Unsupported(f"{node.kind} depends on the elements of an operand")
+    expression, compound = found.expression(program)
+    dtype = found.computation.result or found.computation.dtype
+    return finished_operation(node.output, tuple(found.operands), (expression,), compound, dtype, keeps_layout=True)
+
+
+class _Reading:
+    """What a setup says of operands with elements that ``make`` makes.
+
+    Attributes:
+        computation: as it was given.
+        operands: the arrays among its operands that are the node's.
+        says: what has to be the same for all elements.
+    """
+
+    def __init__(self, program: Program, node: Node, kernel: Kernel, setup: Any, make: Callable[..., Array]) -> None:
+        given = [_standing_for(program, value, make) for value in node.inputs]
+        arrays = {id(x): value for x, value in zip(given, node.inputs) if value in program.dtypes}
+        try:
+            with np.errstate(all="ignore"):
+                kernel(*given)
+                self.computation: Computation = setup(*given)
+        except Exception as error:  # zeros may be what it does not take; it says so itself if a run has them
+            raise Unsupported(f"{node.kind} refuses some operands: {error}") from None
+        self.operands: list[Value] = []
+        self._arguments: list[Any] = []
+        for x in self.computation.operands:
+            value = arrays.pop(id(x), None)
+            if value is not None:
+                self.operands.append(value)
+            elif np.ndim(x):
+                raise Unsupported(f"{node.kind} computes on what it makes of an operand before")
+            self._arguments.append(x if value is None else _Place(len(self.operands) - 1))
+        if arrays:
+            raise Unsupported(f"{node.kind} reads an operand before it computes")
+        compute, _, dtype, result, exact = self.computation
+        numbers = [_text(x) for x in self._arguments]
+        self.says = compute, dtype, result, exact, tuple(self.operands), tuple(numbers)
+
+    def expression(self, program: Program) -> tuple[Expression, str]:
+        """What is computed of the operands, and what of the library does that whole."""
+        compute, _, dtype, result, exact = self.computation
+        within = wide(dtype)
+        rounds = within != dtype and not exact
+        arguments: list[Expression] = []
+        for x in self._arguments:
+            if isinstance(x, _Place):
+                own = program.dtypes[self.operands[x.index]]
+                found = cast(Operand(x.index, computed(own)), within)
+                arguments.append(Rounded(found, dtype) if rounds and own != dtype else found)
+            else:
+                number = tensor(tensor(x, dtype) if rounds else x, within)
+                arguments.append(Constant(number.item(), within))
+        semantics = _semantics_of(compute)
+        if semantics is POWER:
+            semantics = _power(arguments)
+        made = semantics(*arguments)
+        if made.dtype != (within if result is None else result):
+            raise Unsupported(f"there is no code for what is computed in {within.name}")
+        is_plain = within.kind == "f" and all(isinstance(x, Operand) for x in arguments)
+        return made, compound_of(semantics) if is_plain else ""
+
+
+class _Place:
+    """An operand of the operation."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        return f"x{self.index}"
+
+
+def _text(x: Any) -> str:
+    """What tells an operand apart, if its elements are known."""
+    return repr(x.item()) if is_array(x) else x.name if isinstance(x, _Place) else repr(x)
+
+
+def _standing_for(program: Program, value: Value, make: Callable[..., Array]) -> Any:
+    """An array of the type of ``value``, or the constant that it is."""
+    if value in program.dtypes:
+        return make(() if value in program.single else (1,), program.dtypes[value])
+    node = value.node
+    constant = None if node is None or node.kind != CONSTANT else node.attributes.get("value")
+    if node is None or isinstance(constant, Tensor):
+        raise Unsupported("an operand is no array")
+    return constant
+
+
+Layouts = dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]]
+
+
+def laid_out(
+    program: Program, outputs: Sequence[Value], shapes: Mapping[Value, tuple[int, ...]], kernel: Kernel
+) -> Kernel:
+    """``kernel``, which makes results in C order, with results that lie as torch lays them out."""
+    known: Layouts = {}
+
+    def run(*operands: Array, out: Array | None = None) -> Any:
+        if out is not None:
+            return kernel(*operands, out=out)
+        made = kernel(*operands)
+        if all(x.flags.c_contiguous for x in operands):
+            return made
+        key = tuple([x.strides for x in operands])
+        strides = known.get(key)
+        if strides is None:
+            if len(known) >= _MOST_LAYOUTS:
+                known.clear()
+            strides = known[key] = _strides(program, outputs, shapes, operands)
+        if len(outputs) == 1:
+            return _moved(made, strides[0])
+        return tuple(map(_moved, made, strides))
+
+    return run
+
+
+_MOST_LAYOUTS = 64
+
+
+def _strides(
+    program: Program, outputs: Sequence[Value], shapes: Mapping[Value, tuple[int, ...]], operands: Sequence[Array]
+) -> list[tuple[int, ...]]:
+    """The strides of results, in elements, if ``operands`` lie as they do."""
+    found = dict(zip(program.inputs, [*operands, *program.constants]))
+    found.update((value, np.empty(())) for value in program.numbers)
+    for operation in program.operations:
+        taken = [found[value] for value in operation.operands if value is not None]
+        if not operation.keeps_layout:
+            taken = []
+        found[operation.result] = layout.empty(shapes[operation.result], _BYTE, taken)
+    return [found[value].strides for value in outputs]
+
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _moved(x: Array, strides: tuple[int, ...]) -> Array:
+    """``x``, in C order, with these strides of so many elements."""
+    steps = tuple([step * x.itemsize for step in strides])
+    if steps == x.strides:
+        return x
+    made = np.ndarray(x.shape, x.dtype, np.empty(x.size, x.dtype), 0, steps)
+    np.copyto(made, x)
+    return made
+
+
+@cache
+def _known() -> dict[Any, Semantics]:
+    found: dict[Any, Semantics] = {compute: primitive for primitive, compute in IMPLEMENTATIONS.items()}
+    found.update((ufunc, primitive) for primitive, ufunc in UNCHECKED.items())
+    return {**found, np.divide: divide, elementwise.power: POWER}  # ufuncs that divide only divide floats
+
+
+def _semantics_of(compute: Any) -> Semantics:
+    found = getattr(compute, SEMANTICS, None) or _known().get(compute)
+    if found is None:
+        raise Unsupported("there is no code for what an operator computes")
+    return found
+
+
+def _power(arguments: list[Expression]) -> Semantics:
+    exponent = arguments[1]
+    if not all(x.is_float for x in arguments):
+        raise Unsupported("there is no code for powers of integers")
+    return SIMPLE_POWERS.get(exponent.value, POWER) if isinstance(exponent, Constant) else POWER
