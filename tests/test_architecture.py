@@ -20,7 +20,8 @@ LAYERS: dict[str, set[str]] = {
     "passes": set(),
     "fuser": set(),
     "runtime": {"passes", "fuser"},
-    "frontend": {"fuser", "runtime"},
+    "native": {"passes"},
+    "frontend": {"fuser", "runtime", "native"},
 }
 EVERYWHERE = ["errors", "wording", "pass_records", "files", "lazy", "offers"]  # each may import those before it
 RUNTIME = (

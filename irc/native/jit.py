@@ -22,7 +22,6 @@ from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
-import irc
 from irc.native.cache import ObjectCache, default_folder
 from irc.native.llvm import VERSION
 from irc.native.llvm import binding as llvm
@@ -130,7 +129,7 @@ def _absent() -> tuple[str, Mapping[str, Any]]:
 
 def _sources() -> str:
     """A hash of the sources that decide what is emitted."""
-    folder = Path(irc.__file__).parent
+    folder = Path(__file__).parent.parent
     files = sorted(path for part in ("native", "ops") for path in (folder / part).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
