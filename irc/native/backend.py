@@ -17,6 +17,7 @@ from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.row_axes import ROW_KINDS
+from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Primitive, walk
@@ -185,6 +186,8 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
     """Runs ``node`` natively for operands that there is code for, else by ``kernel``."""
     kernels: dict[Any, Kernel | None] = {}
     compiler: Compiler | None = None
+    is_reducing = node.kind in ROW_KINDS  # numbers and lists of it are known when it is compiled, or it is not
+    numbers = {i for i, v in enumerate(node.inputs) if is_reducing and not isinstance(v.type, TensorType)}
 
     def compiled(kind: Any) -> Kernel | None:
         nonlocal compiler, kernels
@@ -203,6 +206,8 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
 
     def chosen(operands: Sequence[Any]) -> Kernel:
         kind = tuple([(x.dtype, x.shape) if is_array(x) else x is None and None for x in operands])
+        if numbers:
+            kind = tuple([None if i in numbers else each for i, each in enumerate(kind)])
         try:
             return kernels[kind] or kernel
         except KeyError:
@@ -227,4 +232,4 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
 
     if takes_out(kernel):
         return run_into
-    return run_or_copy if node.kind in ROW_KINDS and len(node.outputs) == 1 else run
+    return run_or_copy if is_reducing and len(node.outputs) == 1 else run

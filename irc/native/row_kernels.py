@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.ir.constants import is_none
 from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call
 from irc.native.loops import Space, Step, c_strides, space_of
 from irc.native.row_loops import BLOCK, Array, Shape, emit
 from irc.native.row_passes import is_light, listing, schedule
-from irc.native.rows import Domain, Leaf, Result, RowProgram, read
+from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import check_size
@@ -89,7 +88,7 @@ class RowOperator:
     """Compiles ``node`` alone, an operator that reduces rows."""
 
     def __init__(self, node: Node) -> None:
-        self._places = [i for i, value in enumerate(node.inputs) if not is_none(value)]
+        self._places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
         self._has_all = len(self._places) == len(node.inputs)
         self._rows = Rows([node], [node.inputs[i] for i in self._places], list(node.outputs))
 

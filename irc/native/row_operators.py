@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.ir.ops.row_axes import static
 from irc.native.elements import computed
 from irc.native.groups import Unsupported
 from irc.ops.algebra import (
@@ -180,11 +181,11 @@ def _epsilon(call: Call) -> float:
     return float(call.attribute("epsilon", 1e-5))
 
 
-def _standardized(call: Call, x: Expression) -> tuple[Expression, Expression, Expression]:
+def _standardized(call: Call, x: Expression, epsilon: float | None = None) -> tuple[Expression, Expression, Expression]:
     """``x`` less its mean, over its standard deviation; the mean, and the inverse deviation. In two passes."""
     mean = call.mean(x)
     less = x - mean
-    inverse = 1 / sqrt(call.mean(less * less) + _epsilon(call))
+    inverse = 1 / sqrt(call.mean(less * less) + (_epsilon(call) if epsilon is None else epsilon))
     return less * inverse, mean, inverse
 
 
@@ -197,6 +198,22 @@ def _layer_normalization(call: Call) -> list[Made]:
     stash = numpy_dtype(int(call.attribute("stash_type", 1)))
     statistics = [Made(cast(x, computed(stash)), stash, Form.KEPT) for x in (mean, inverse)]
     return [Made(y, call.dtype), *statistics][: len(call.node.outputs)]
+
+
+def _torch_layer(call: Call) -> list[Made]:
+    """``(x, shape, weight, bias, eps)``; of ``native_layer_norm``, the mean and the inverse deviation, too."""
+    try:
+        shape, epsilon = static(call.node, 1), static(call.node, 4)
+    except LookupError as error:
+        raise Unsupported(str(error)) from None
+    if any(call.has(i) and call.shapes[i] != tuple(shape) for i in (2, 3)):
+        raise Unsupported("parameters do not have the shape of a row")
+    y, mean, inverse = _standardized(call, call.operand(0, call.wide), 1e-5 if epsilon is None else float(epsilon))
+    if call.has(2):
+        y = y * call.operand(2, call.wide)
+    if call.has(3):
+        y = y + call.operand(3, call.wide)
+    return [Made(y, call.dtype), *(Made(x, call.dtype, Form.KEPT) for x in (mean, inverse))][: len(call.node.outputs)]
 
 
 @_enter("onnx::RMSNormalization")
@@ -283,3 +300,10 @@ def _global_max_pool(call: Call) -> list[Made]:
 
 for _name in _REDUCTIONS:
     ROW_OPERATORS[f"onnx::{_name}"] = _reduction(_name)
+
+for _name in ("softmax", "_softmax"):
+    ROW_OPERATORS[f"aten::{_name}"] = _softmax
+for _name in ("log_softmax", "_log_softmax"):
+    ROW_OPERATORS[f"aten::{_name}"] = _log_softmax
+for _name in ("layer_norm", "native_layer_norm"):
+    ROW_OPERATORS[f"aten::{_name}"] = _torch_layer

@@ -20,6 +20,7 @@ import numpy as np
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.ops.row_axes import row_axes
+from irc.ir.types import TensorType
 from irc.native.elements import computed, is_small
 from irc.native.groups import (
     Operation,
@@ -109,6 +110,11 @@ class _Value(NamedTuple):
     dtype: AnyDType
     shape: Shape
     places: tuple[int, ...]
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether an operand is an array, neither absent nor a number or list, which TorchScript's operators have."""
+    return isinstance(value.type, TensorType) and not is_none(value)
 
 
 def read(
@@ -232,7 +238,7 @@ class _Reader:
         self._made[operation.result] = _Value(made, operation.dtype, shape, places)
 
     def _reduce(self, node: Node) -> None:
-        operands = [None if is_none(value) else value for value in node.inputs]
+        operands = [value if is_tensor(value) else None for value in node.inputs]
         first = operands[0]
         assert first is not None
         shape = self._shape_of(first)

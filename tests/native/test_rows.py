@@ -13,9 +13,11 @@ from onnx import helper
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.ir import parse_graph
 from irc.ir.ops.row_axes import ROW_KINDS
 from irc.native.backend import Native
 from irc.native.groups import Unsupported
+from irc.native.row_kernels import RowOperator
 from irc.native.row_operators import ROW_OPERATORS
 from irc.runtime.binding import bind
 from tests.native.rows import (
@@ -209,3 +211,34 @@ def test_results_are_made_in_planned_memory() -> None:
         out = np.full(strange.shape, 7, np.float32)
         assert kernel(strange, w[0] * 0 + 1, out=out) is out
         np.testing.assert_allclose(out, standardized(strange, (-1,))[0], rtol=1e-4, atol=1e-5)
+
+
+TORCH = """
+graph(%x : Tensor, %w : Tensor):
+  %axis : int = prim::Constant[value=-1]()
+  %first : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %shape : int[] = prim::Constant[value=[40]]()
+  %e : float = prim::Constant[value=0.001]()
+  %no : bool = prim::Constant[value=False]()
+  %a : Tensor = aten::softmax(%x, %axis, %none)
+  %b : Tensor = aten::_log_softmax(%x, %first, %no)
+  %c : Tensor = aten::layer_norm(%x, %shape, %w, %none, %e, %no)
+  %d : Tensor, %m : Tensor, %r : Tensor = aten::native_layer_norm(%x, %shape, %w, %w, %e)
+  return (%a, %b, %c, %d, %m, %r)
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)
+def test_operators_of_torch(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    kernel = RowOperator.kernel
+    monkeypatch.setattr(RowOperator, "kernel", lambda self, kinds: made.append(kernel(self, kinds)) or made[-1])
+    x = np.random.default_rng(0).standard_normal((3, 5, 40)).astype(dtype)
+    given = {"x": x, "w": np.linspace(0, 2, 40).astype(dtype)}
+    found, wanted = (irc.compile(parse_graph(TORCH), "", backend=backend).run(given) for backend in (Native(), "numpy"))
+    assert len(made) == 4
+    tolerance = 3e-3 if dtype == np.float16 else 1e-5
+    for key, value in wanted.items():
+        assert found[key].dtype == value.dtype
+        np.testing.assert_allclose(found[key], value, rtol=tolerance, atol=tolerance, err_msg=key)

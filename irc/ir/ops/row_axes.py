@@ -7,7 +7,7 @@ before and behind it can be computed with it while a row is in the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -89,6 +89,39 @@ def _reduced(node: Node, rank: int) -> Sequence[int] | None:
     return axes or range(rank)
 
 
+def static(node: Node, index: int) -> Any:
+    """The operand at ``index``, a number, list or None that is known when the model is compiled.
+
+    Raises:
+        LookupError: it is computed.
+    """
+    if index >= len(node.inputs) or is_none(node.inputs[index]):
+        return None
+    source = node.inputs[index].made_by(CONSTANT)
+    if source is None:
+        raise LookupError(f"operand {index} of {node.kind} is computed")
+    return source.attributes.get("value")
+
+
+def _torch_softmax(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        axis, dtype = static(node, 1), static(node, 2)
+    except LookupError:
+        return None
+    return (axis,) if isinstance(axis, int) and not dtype else None
+
+
+def _torch_layer(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        shape = static(node, 1)
+    except LookupError:
+        return None
+    if not isinstance(shape, list | tuple):
+        return None
+    size = len(cast("Sequence[int]", shape))
+    return range(rank - size, rank) if 0 < size <= rank else None
+
+
 REDUCTIONS = (
     *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"),
     *("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
@@ -107,6 +140,8 @@ _KINDS: dict[str, _Find] = {
     "onnx::GlobalAveragePool": _images,
     "onnx::GlobalMaxPool": _images,
     **{f"onnx::{name}": _reduced for name in REDUCTIONS},
+    **{f"aten::{name}": _torch_softmax for name in ("softmax", "_softmax", "log_softmax", "_log_softmax")},
+    **{f"aten::{name}": _torch_layer for name in ("layer_norm", "native_layer_norm")},
 }
 
 ROW_KINDS = frozenset(_KINDS)
