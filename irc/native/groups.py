@@ -119,7 +119,10 @@ class Program(NamedTuple):
             shape = taken[0]
             for other in taken[1:]:
                 if other != shape:
-                    shape = broadcast_shape(shape, other)
+                    try:
+                        shape = broadcast_shape(shape, other)
+                    except ValueError as error:  # which the interpreter's kernels say better
+                        raise Unsupported(str(error)) from None
             if operation.is_of_one_shape and any(other != shape for other in taken):
                 raise Unsupported("attributes align operands of different shapes")
             found[operation.result] = shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,7 +18,10 @@ from onnx import TensorProto, helper
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.ir import parse_graph
+from irc.native import kernels
 from irc.native.backend import Native
+from irc.runtime.guards.limits import LimitGuard
 from tests.native.test_primitives import bits
 from tests.ops.test_semantics import special
 
@@ -254,3 +258,137 @@ def test_random_groups(model: Model) -> None:
     for name, x in kept.items():
         assert x.tobytes() == np.ascontiguousarray(model.feeds[name]).tobytes()
     assert native.counters.kernels <= plain.counters.kernels
+
+
+# -- runs of large groups -------------------------------------------------------
+
+LARGE = """
+graph(%x : Float(*, *), %y : Float(*)):
+  %a = onnx::Mul(%x, %y)
+  %b = onnx::Exp(%a)
+  %c = onnx::Tanh(%b)
+  %d = onnx::Add(%c, %x)
+  %e = onnx::Neg(%y)
+  return (%d, %c, %e)
+"""
+X, Y = np.linspace(-2, 2, 1 << 20, dtype=np.float32).reshape(1024, 1024), np.linspace(-1, 1, 1024, dtype=np.float32)
+FEEDS = {"x": X, "y": Y}
+
+
+def large() -> irc.CompiledModel:
+    return irc.compile(parse_graph(LARGE), backend="native")
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    model = large()
+    wanted = model.run(FEEDS, threads=1)
+    assert model.counters.compiled
+    for threads in (2, 3, 5):
+        for name, x in model.run(FEEDS, threads=threads).items():
+            assert x.tobytes() == wanted[name].tobytes()
+
+
+def test_several_threads_at_once() -> None:
+    """They run one model, on arrays of various shapes, which are compiled meanwhile."""
+    model = large()
+    plain = irc.compile(parse_graph(LARGE), backend="numpy")
+    feeds = [{"x": X[:rows, :columns], "y": Y[:columns]} for rows in (1, 7, 100) for columns in (1, 33, 1024)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(model.run, feeds * 6))
+    for each, found in zip(feeds * 6, results):
+        for name, x in plain.run(each).items():
+            np.testing.assert_allclose(found[name], x, rtol=1e-5)
+
+
+def test_limits_are_looked_at_between_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = large()
+    model.run(FEEDS)
+    calls = 0
+
+    def pace(guard: LimitGuard) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > limit:
+            raise irc.Error("IRC443", "the time is over")
+
+    monkeypatch.setattr(LimitGuard, "pace", pace)
+    limit = 1 << 30
+    model.run(FEEDS, limits=irc.Limits(seconds=100))
+    ranges = calls
+    assert ranges > 5
+    for limit in (1, 3, ranges - 1):
+        calls = 0
+        with pytest.raises(irc.Error, match="the time is over"):
+            model.run(FEEDS, limits=irc.Limits(seconds=100))
+        assert calls == limit + 1
+    monkeypatch.undo()
+    wanted = model.run(FEEDS)
+    for name, x in model.run(FEEDS, limits=irc.Limits(seconds=100)).items():
+        assert x.tobytes() == wanted[name].tobytes()
+
+
+def test_results_that_are_too_large_are_refused_before() -> None:
+    model = large()
+    for _ in range(2):
+        with pytest.raises(irc.Error) as caught:
+            model.run(FEEDS, limits=irc.Limits(bytes=X.nbytes))
+        assert caught.value.code == "IRC442"
+    model.run(FEEDS, limits=irc.Limits(bytes=4 * X.nbytes))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_interrupts(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = large()
+    wanted = model.run(FEEDS)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "pace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.run(FEEDS, threads=threads)
+    for name, x in model.run(FEEDS, threads=threads).items():
+        assert x.tobytes() == wanted[name].tobytes()
+
+
+def test_operands_of_other_shapes_are_refused_as_on_numpy() -> None:
+    feeds = {"x": X, "y": Y[:5]}
+    messages = []
+    for backend in ("native", "numpy"):
+        model = irc.compile(parse_graph(LARGE), backend=backend)
+        with pytest.raises(irc.Error) as caught:
+            model.run(feeds)
+        messages.append((caught.value.code, caught.value.message))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("final", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_casts(dtype: AnyDType, final: AnyDType) -> None:
+    """Of numbers that are in the type's range, and of float64 next to where float16 is rounded."""
+    x = special(dtype)
+    if dtype == np.float64 and final == np.float16:
+        halves = np.arange(0x7BFF, dtype=np.uint16).view(np.float16).astype(np.float64)
+        middle = (halves[1:] + halves[:-1]) / 2
+        near = [middle, np.nextafter(middle, np.inf), np.nextafter(middle, 0), middle * (1 + 2.0**-30)]
+        x = np.concatenate([*near, *(-y for y in near)])
+    if dtype not in (BOOL, *SIGNED, *UNSIGNED) and final.kind in "iu":
+        limits = np.iinfo(final)
+        with np.errstate(invalid="ignore"):
+            wide = x.astype(np.float64)
+            x = x[(wide > limits.min) & (wide < limits.max) & (np.abs(wide) < 2.0**31)]
+    node = helper.make_node("Cast", ["x"], ["v"], to=onnx_type(final))
+    twice = [helper.make_node("Identity", ["v"], ["y"])] if final == BOOL else [helper.make_node("Max", ["v"], ["y"])]
+    graph = helper.make_graph(
+        [helper.make_node("Where", ["c", "x0", "x0"], ["x"]), node, *twice],
+        "casts",
+        [helper.make_tensor_value_info("x0", onnx_type(dtype), x.shape)],
+        [helper.make_tensor_value_info("y", onnx_type(final), x.shape)],
+        [helper.make_tensor("c", TensorProto.BOOL, [], [True])],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11)
+    native, plain = both(Model(proto, {}), "fuse")
+    found, wanted = native.run({"x0": x})["y"], plain.run({"x0": x})["y"]
+    check_same(found, wanted)
+    assert native.counters.compiled == 1
