@@ -20,6 +20,7 @@ from irc.native.groups import GroupBody, Program, Unsupported, read
 from irc.native.inner_loops import straightened
 from irc.native.jit import Code, process_jit
 from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
+from irc.native.memory import new_array
 from irc.native.target import current
 from irc.runtime.backends import ArrayType
 from irc.runtime.bounds import CURRENT, pace
@@ -289,13 +290,12 @@ class _Part:
         call, compute = self._ordered.call, self.compute
         size = int(np.prod(shape, dtype=np.float64))
         is_simple = self._is_all and not constants and self._ordered.pieces == 1 and size
-        empty = np.empty
 
         def run(*operands: Array, out: Array | None = None) -> Array:
             if out is None:
                 if size > SURELY_SMALL or CURRENT.scope.guard is not None:
                     check_size(shape, dtype)
-                out = empty(shape, dtype)
+                out = new_array(shape, dtype)
             if is_simple and call(*operands, out):
                 return out
             compute((*operands, *constants), (out,))
@@ -312,7 +312,7 @@ def _several(
     def run(*operands: Array) -> tuple[Array, ...]:
         for dtype, shape in types:
             check_size(shape, dtype)
-        made = tuple([np.empty(shape, dtype) for dtype, shape in types])
+        made = tuple([new_array(shape, dtype) for dtype, shape in types])
         arrays = (*operands, *constants)
         for part, where in parts:
             part.compute(arrays, [made[i] for i in where])

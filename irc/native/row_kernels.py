@@ -13,6 +13,7 @@ from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call
 from irc.native.loops import Space, Step, c_strides, space_of
+from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Array, Shape, emit
 from irc.native.row_passes import is_light, listing, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
@@ -191,7 +192,7 @@ class _RowKernel:
         """Of one result, with ``out``; of several, a tuple."""
         constants, compute, kinds = self._program.constants, self.compute, self.results
         is_small = all(math.prod(shape) <= SURELY_SMALL for shape, _ in kinds)
-        ordered, empty = self._ordered, np.empty
+        ordered = self._ordered
         call, scratch = ordered.call, ordered.scratch
         is_simple = self._is_all and ordered.pieces == 1 and scratch <= SURELY_SMALL
 
@@ -202,7 +203,7 @@ class _RowKernel:
         def several(*operands: Any) -> tuple[Any, ...]:
             if not is_small or CURRENT.scope.guard is not None:
                 check()
-            results = tuple([empty(shape, dtype) for shape, dtype in kinds])
+            results = tuple([new_array(shape, dtype) for shape, dtype in kinds])
             compute((*operands, *constants), results)
             return results
 
@@ -212,9 +213,9 @@ class _RowKernel:
             if out is None:
                 if not is_small or CURRENT.scope.guard is not None:
                     check()
-                out = empty(shape, dtype)
+                out = new_array(shape, dtype)
             if is_simple:
-                own = (empty(scratch, BYTE),) if scratch else ()
+                own = (np.empty(scratch, BYTE),) if scratch else ()
                 if call(*operands, *constants, out, *own):
                     return out
             compute((*operands, *constants), (out,))
