@@ -15,7 +15,9 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -113,6 +115,10 @@ class Jit:
 
     def _compile(self, text: str, is_optimised: bool) -> bytes:
         self.compiled += 1
+        with _shown(f"irc compiles native code ({self.compiled}), which is kept for later"):
+            return self._object_code(text, is_optimised)
+
+    def _object_code(self, text: str, is_optimised: bool) -> bytes:
         module = llvm.parse_assembly(text)
         module.verify()
         machine = self._target.machine(2)
@@ -121,6 +127,22 @@ class Jit:
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
         return machine.emit_object(module)
+
+
+@contextmanager
+def _shown(line: str) -> Generator[None]:
+    """Show ``line`` meanwhile, if errors go to a terminal."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():  # type: ignore[reportUnnecessaryComparison]  # None without a console
+        yield
+        return
+    stream.write(line)
+    stream.flush()
+    try:
+        yield
+    finally:
+        stream.write("\r\x1b[K")
+        stream.flush()
 
 
 def _absent() -> tuple[str, Mapping[str, Any]]:

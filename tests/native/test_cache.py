@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -260,3 +261,23 @@ for size in range(1, 101, 10):
             _, errors = process.communicate()
             assert process.returncode == 0, errors
     assert not [path for path in (folder / "native").iterdir() if path.name.startswith(".")]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_that_code_is_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, plain = _Terminal(), io.StringIO()
+    jit = Jit(ObjectCache(None), named(""))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    kept = jit.load("f", "a key", lambda: (identity(7), {}))
+    shown, _, rest = terminal.getvalue().partition("\r")
+    assert "compiles native code (1)" in shown
+    assert rest == "\x1b[K", "the line is taken back"
+    assert jit.load("f", "a key", lambda: (identity(7), {})) is kept
+    assert terminal.getvalue() == shown + "\r" + rest
+    monkeypatch.setattr(sys, "stderr", plain)
+    jit.load("f", "another key", lambda: (identity(8), {}))
+    assert plain.getvalue() == ""
