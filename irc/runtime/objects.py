@@ -16,10 +16,11 @@ from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object, Strided
 from irc.ir.tensor import Tensor
 from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
-from irc.runtime.typed_containers import asks_for_types, attribute_types, typed
 from irc.runtime.values import (
     Array,
     Instance,
+    TypedDict,
+    TypedList,
     arrays_once,
     holders,
     is_mapping,
@@ -53,7 +54,6 @@ class State:
         self.changes = writes is not None
         self._changing, written = writes or (frozenset[str](), frozenset[str]())
         self._storages: dict[str, Array] = {}
-        self._types = attribute_types(graph) if known and asks_for_types(graph) else {}
         self._views: dict[int, Array] = {}
         """By the identity of a `Strided`."""
         self.objects = {name: self._instance(value, written) for name, value in known.items()}
@@ -129,9 +129,7 @@ class State:
 
     def _instance(self, value: Any, written: Collection[str]) -> Any:
         if isinstance(value, Object):
-            found = {name: self._instance(v, written) for name, v in value.attributes.items()}
-            types = self._types
-            return Instance(value.type, {k: typed(v, types[k]) if k in types else v for k, v in found.items()})
+            return Instance(value.type, {name: self._instance(v, written) for name, v in value.attributes.items()})
         if isinstance(value, Tensor | Strided):
             if isinstance(value, Tensor):
                 return self._storage(value, value.numpy(), written)
@@ -141,9 +139,9 @@ class State:
             return self._views[id(value)]
         if is_sequence(value):
             items = [self._instance(v, written) for v in value]
-            return tuple(items) if is_tuple(value) else items
+            return tuple(items) if is_tuple(value) else TypedList(None, items)  # who gets it declares its type
         if is_mapping(value):
-            return {k: self._instance(v, written) for k, v in value.items()}
+            return TypedDict(None, [(k, self._instance(v, written)) for k, v in value.items()])
         return value
 
     def _storage(self, tensor: Tensor, array: Array, written: Collection[str]) -> Array:

@@ -33,7 +33,7 @@ def _objects(instances: Mapping[str, Instance], change: Callable[[str, Array], A
             return change(path, value)
         if is_mapping(value) or isinstance(value, Instance) or (is_sequence(value) and not is_tuple(value)):
             if id(value) in seen:
-                what = f"object {value}" if isinstance(value, Instance) else type(value).__name__
+                what = f"object {value}" if isinstance(value, Instance) else "dict" if is_mapping(value) else "list"
                 raise Error("IRC142", f"the {what} is an attribute more than once", f"attribute {path!r}")
             seen.add(id(value))
         if isinstance(value, Instance):

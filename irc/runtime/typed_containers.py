@@ -2,39 +2,26 @@
 
 In TorchScript a list is of exactly one type: a list of tensors is no list of optional tensors, and an empty list of
 numbers is no list of tensors. `irc.alias.memory_types` relies on that. What a list holds does not tell its type. So in
-modules where it matters (`asks_for_types`) the nodes, inputs, constants and attributes that make lists and
-dictionaries make `TypedList` and `TypedDict`; ``prim::isinstance`` answers by these, and a value that is declared as
-another type than it has ends the run. Other modules have plain lists.
+modules where it matters (`asks_for_types`) all lists and dictionaries are `TypedList`, `TypedDict` and `ConstantList`
+with a type: that of the first input, attribute, constant or result that declares one for them. ``prim::isinstance``
+answers by these, and a value that is declared as another type than it has ends the run. What is declared as Any alone
+has no type yet; it is of the type that its contents tell, as in PyTorch. Other modules have plain lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.enumerations import EnumMember
 from irc.ir.functions import with_subgraphs
-from irc.ir.ops.registry import schemas
-from irc.ir.ops.resolution import resolve
-from irc.ir.type_parts import is_definite, parts
-from irc.ir.types import (
-    ClassType,
-    DictType,
-    EnumType,
-    ListType,
-    OptionalType,
-    PrimType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-)
+from irc.ir.type_parts import is_definite, parts, union_of
+from irc.ir.types import DictType, ListType, OptionalType, PrimType, TupleType, Type, UnionType
 from irc.runtime.values import (
     ConstantList,
     Instance,
-    TypedConstantList,
     TypedDict,
     TypedList,
     is_array,
@@ -45,11 +32,7 @@ from irc.runtime.values import (
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
-    from irc.ir.schema import Schema
     from irc.runtime.kernels.registry import Kernel
-
-
-TYPED = (TypedList, TypedDict, TypedConstantList)
 
 
 def asks_for_types(graph: Graph) -> bool:
@@ -58,38 +41,27 @@ def asks_for_types(graph: Graph) -> bool:
     So it is where operators ask, and where one list could otherwise be taken for one of two types.
     """
     graphs = [graph] if graph.module is None else [graph, *graph.module.graphs.values()]
-    seen: set[Type] = set()
-    for node in with_subgraphs(*graphs):
-        if node.kind == "prim::isinstance":
-            return True
-        for value in (*node.outputs, *(p for block in node.blocks for p in block.params)):
-            seen.add(value.type)
-    seen.update(value.type for each in graphs for value in each.inputs)
-    return any(map(_is_ambiguous, seen))
+    nodes = list(with_subgraphs(*graphs))
+    values = [value for each in graphs for value in each.inputs]
+    for node in nodes:
+        values += [*node.outputs, *(param for block in node.blocks for param in block.params)]
+    return any(node.kind == "prim::isinstance" for node in nodes) or any(map(_is_ambiguous, {v.type for v in values}))
 
 
 def _is_ambiguous(type: Type) -> bool:
     """Whether there is a list or dictionary in ``type`` whose elements may be one of several things, as it says."""
-    pending = [type]
-    while pending:
-        t = pending.pop()
-        if isinstance(t, ListType | DictType) and any(_has_choice(part) for part in t.inner):
-            return True
-        pending += t.inner
-    return False
+    is_container = isinstance(type, ListType | DictType)
+    return (is_container and any(map(_has_choice, type.inner))) or any(map(_is_ambiguous, type.inner))
 
 
 def _has_choice(type: Type) -> bool:
     return len(parts(type)) > 1 or (isinstance(type, TupleType) and any(map(_has_choice, type.inner)))
 
 
-# -- giving types ----------------------------------------------------------------
-
-
 def typed(value: Any, type: Type) -> Any:
-    """``value``, of declared type ``type``, with all lists and dictionaries in it typed; what is one of them stays one.
+    """``value``, declared as ``type``, with the lists and dictionaries in it typed; those that have a type keep it.
 
-    What is declared as Any has the type that its contents tell, as in PyTorch.
+    Those of the classes that can know their types stay the same objects, others are replaced.
 
     Raises:
         Error: IRC402 lists hold themselves or are nested too deeply.
@@ -100,56 +72,77 @@ def typed(value: Any, type: Type) -> Any:
         raise Error("IRC402", "lists are nested too deeply, or hold themselves") from None
 
 
-def _typed(value: Any, type: Type, made: dict[tuple[int, Type], Any]) -> Any:
-    if isinstance(value, TYPED) or not (is_sequence(value) or is_mapping(value)):
+def _typed(value: Any, type: Type, made: dict[tuple[int, Type | None], Any]) -> Any:
+    if not (is_sequence(value) or is_mapping(value)):
         return value
-    own = _type_of(value, type)
-    if isinstance(own, TupleType):
-        elems = own.elems if len(own.elems) == len(value) else (types.ANY,) * len(value)
+    knows = isinstance(value, TypedList | TypedDict | ConstantList)
+    if knows and value.type is not None:
+        return value
+    own = _part_for(value, type)
+    if is_tuple(value):
+        elems = own.inner if own is not None and len(own.inner) == len(value) else (types.ANY,) * len(value)
         return tuple([_typed(v, t, made) for v, t in zip(value, elems)])
-    if own is None:
+    if knows and own is None:
         return value
     found = made.get((id(value), own))
     if found is None:
-        if is_mapping(value):
-            items = {k: _typed(v, own.inner[1], made) for k, v in value.items()}
+        held = types.ANY if own is None else own.inner[-1]
+        keys, items = (list(value), value.values()) if is_mapping(value) else ((), value)
+        if may_be_container(held):
+            items = [_typed(v, held, made) for v in items]
+        if knows:
+            found, value.type = value, own
         else:
-            items = [_typed(v, own.inner[0], made) for v in value]
-        found = made[id(value), own] = container(value, own, items)
+            found = TypedDict(own, zip(keys, items)) if is_mapping(value) else TypedList(own, items)
+        made[id(value), own] = found
     return found
 
 
-def container(value: Any, type: Type, items: Any) -> Any:
-    """A list or dictionary like ``value``, of ``type``, of ``items``."""
-    if isinstance(value, ConstantList):
-        constant = TypedConstantList(items)
-        constant.type = type
-        return constant
-    return TypedDict(type, items) if is_mapping(value) else TypedList(type, items)
+def may_be_container(type: Type) -> bool:
+    """Whether a value of ``type`` may be, or hold, a list or a dictionary."""
+    return any(part.is_any or isinstance(part, ListType | DictType | TupleType) for part in parts(type))
 
 
-def _type_of(value: Any, type: Type) -> Type | None:
-    """The part of ``type`` that a list, tuple or dictionary is; of Any, what its contents tell, None if nothing."""
+def _part_for(value: Any, type: Type) -> Type | None:
+    """The part of ``type`` that ``value``, a list, tuple or dictionary, is declared as; None if that is Any."""
     wanted = TupleType if is_tuple(value) else ListType if is_sequence(value) else DictType
-    candidates = [part for part in parts(type) if isinstance(part, wanted)]
-    if len(candidates) == 1:
-        return candidates[0]
-    fitting = [part for part in candidates if is_of(value, part)]
-    if fitting:
-        return fitting[0]
-    found = inferred(value)
-    return None if found is None else parts(found)[0]
+    found = [part for part in parts(type) if isinstance(part, wanted)]
+    if len(found) > 1:
+        found = [part for part in found if is_of(value, part)]
+    return found[0] if found else None
 
 
-def inferred(value: Any) -> Type | None:
-    """The type that PyTorch finds for ``value``; None if it finds none, as for an empty list."""
+_ANY_LIST, _ANY_TUPLE = PrimType("list"), PrimType("tuple")
+
+
+def is_of(value: Any, type: Type) -> bool:
+    """Whether a run-time value is of a type. Of what is empty and has no type of its own, each that it could have."""
+    if isinstance(type, OptionalType):
+        return value is None or is_of(value, type.elem)
+    if isinstance(type, UnionType):
+        return any(is_of(value, member) for member in type.members)
+    if isinstance(type, TupleType):
+        return is_tuple(value) and len(value) == len(type.elems) and all(map(is_of, value, type.elems))
+    if type in (_ANY_LIST, _ANY_TUPLE):
+        return is_sequence(value) and is_tuple(value) == (type == _ANY_TUPLE)
+    own = type_of(value)
+    if own is None and isinstance(type, ListType):
+        return is_sequence(value) and all(is_of(v, type.elem) for v in value)
+    if own is None and isinstance(type, DictType):
+        return is_mapping(value) and all(is_of(v, type.value) for v in value.values())
+    if type in (types.SCALAR, types.DEVICE):  # a truth value is no number, and the name of a device a string
+        return own in ((types.STR,) if type == types.DEVICE else (types.INT, types.FLOAT, types.COMPLEX))
+    return type == types.ANY or own in parts(type)
+
+
+def type_of(value: Any) -> Type | None:
+    """The type of ``value``: its own, or what its contents tell, as PyTorch finds it; None if they tell none."""
     if is_array(value):
         return types.TENSOR
-    if isinstance(value, (*TYPED, Instance, EnumMember)):
+    if isinstance(value, TypedList | TypedDict | ConstantList | Instance | EnumMember) and value.type is not None:
         return value.type
     if is_tuple(value):
-        elems = [inferred(v) for v in value]
-        return TupleType(tuple([types.ANY if t is None else t for t in elems]))
+        return TupleType(tuple([type_of(v) or types.ANY for v in value]))
     if is_sequence(value):
         elem = _common(value)
         return None if elem is None else ListType(elem)
@@ -170,120 +163,26 @@ _OF_PYTHON: dict[type, Type] = {
 
 
 def _common(values: Iterable[Any]) -> Type | None:
-    found = dict.fromkeys(map(inferred, values))
-    is_optional = found.pop(types.NONE, types) is None
-    if not found:
-        return types.NONE if is_optional else None
-    if None in found:
-        return None
-    members = [t for t in found if t is not None]
-    elem = members[0] if len(members) == 1 else UnionType(tuple(sorted(members, key=str)))
-    return OptionalType(elem) if is_optional else elem
-
-
-# -- asking ----------------------------------------------------------------------
-
-PYTHON_CLASSES: dict[Type, type | tuple[type, ...]] = {
-    types.INT: int,
-    types.FLOAT: float,
-    types.BOOL: bool,
-    types.STR: str,
-    types.COMPLEX: complex,
-    types.DEVICE: str,
-    types.SCALAR: (int, float, complex),
-    types.NONE: type(None),
-}
-"""The types without memory whose values are of a class of Python's."""
-
-_ANY_LIST, _ANY_TUPLE = PrimType("list"), PrimType("tuple")
-
-
-def is_of(value: Any, type: Type) -> bool:
-    """Whether a run-time value is of a type. A list without a type of its own is of each that its elements fit."""
-    if isinstance(type, TensorType):
-        return is_array(value)
-    if isinstance(type, OptionalType):
-        return value is None or is_of(value, type.elem)
-    if isinstance(type, UnionType):
-        return any(is_of(value, member) for member in type.members)
-    if isinstance(type, ListType | DictType) and isinstance(value, TYPED):
-        return value.type in parts(type)
-    if isinstance(type, ListType):
-        return is_sequence(value) and not is_tuple(value) and all(is_of(v, type.elem) for v in value)
-    if isinstance(type, TupleType):
-        return is_tuple(value) and len(value) == len(type.elems) and all(map(is_of, value, type.elems))
-    if isinstance(type, DictType):
-        return is_mapping(value) and all(is_of(k, type.key) and is_of(v, type.value) for k, v in value.items())
-    if isinstance(type, EnumType):
-        return isinstance(value, EnumMember) and value.type == type
-    if isinstance(type, ClassType):
-        return isinstance(value, Instance) and value.type == type
-    if type in (_ANY_LIST, _ANY_TUPLE):
-        return is_sequence(value) and is_tuple(value) == (type == _ANY_TUPLE)
-    python = PYTHON_CLASSES.get(type)
-    if python is None:
-        return type == types.ANY
-    return isinstance(value, python) and not (isinstance(value, bool) and type in (types.INT, types.SCALAR))
-
-
-# -- what nodes make ---------------------------------------------------------------
-
-_MAKING = frozenset({"prim::ListConstruct", "prim::DictConstruct", "prim::tolist"})
+    """The type of elements that ``values`` can be; None if some have no type, or there are none."""
+    found = set(map(type_of, values))
+    known = [t for t in found if t is not None]
+    return union_of(tuple(sorted(known, key=str))) if known and None not in found else None
 
 
 def with_types(node: Node, kernel: Kernel) -> Kernel:
-    """``kernel``, its results typed as ``node`` declares them if it makes them, else checked."""
-    if not any(_may_be_container(output.type) for output in node.outputs):
-        return kernel
-    chosen = resolve(node)
-    rows = schemas(node.kind) if chosen is None else [chosen]
-    makes = [node.kind in _MAKING or _is_new(rows, i) for i in range(len(node.outputs))]
+    """``kernel``, its results typed as ``node`` declares them; Error IRC424 for those that have another type."""
     declared = [output.type for output in node.outputs]
-    where = f"{node.kind} %{', %'.join(output.name for output in node.outputs)}"
+    if not any(map(may_be_container, declared)):
+        return kernel
 
-    def settled(value: Any, type: Type, is_made: bool, inputs: Sequence[Any]) -> Any:
-        if isinstance(value, TYPED):
-            if is_definite(type) and not is_of(value, type):
-                raise Error("IRC424", f"a value of type {value.type} is declared as {type}", where)
-            return value
-        if not is_made or is_tuple(value) or not (is_sequence(value) or is_mapping(value)):
-            return value
-        own = _type_of(value, type)
-        if own is not None and type.is_any:
-            own = next((x.type for x in inputs if isinstance(x, TYPED)), own)
-        return value if own is None else container(value, own, value)
+    def settled(value: Any, type: Type) -> Any:
+        found = typed(value, type)
+        own = getattr(found, "type", None)
+        if own is not None and is_definite(type) and not is_of(found, type):
+            where = f"{node.kind} %{', %'.join(output.name for output in node.outputs)}"
+            raise Error("IRC424", f"a value of type {own} is declared as {type}", where)
+        return found
 
     if len(declared) == 1:
-        (type,), (is_made,) = declared, makes
-        return lambda *inputs: settled(kernel(*inputs), type, is_made, inputs)
-
-    def run(*inputs: Any) -> Any:
-        return tuple([settled(v, t, made, inputs) for v, t, made in zip(kernel(*inputs), declared, makes)])
-
-    return run
-
-
-def _is_new(rows: Sequence[Schema], output: int) -> bool:
-    """Whether a list or dictionary that is this result is a new one; what it holds need not be."""
-    results = [row.result(output) for row in rows]
-    return bool(rows) and not any(r is None or (r.alias is not None and r.alias.before) for r in results)
-
-
-def _may_be_container(type: Type) -> bool:
-    return any(part.is_any or isinstance(part, ListType | DictType) for part in parts(type))
-
-
-# -- attributes of objects -----------------------------------------------------------
-
-
-def attribute_types(graph: Graph) -> dict[str, Type]:
-    """The types of attributes, by name, as far as the operators that get and set them agree."""
-    graphs = [graph] if graph.module is None else [graph, *graph.module.graphs.values()]
-    found: dict[str, Type | None] = {}
-    for node in with_subgraphs(*graphs):
-        if node.kind in ("prim::GetAttr", "prim::SetAttr"):
-            name = str(node.attributes.get("name", ""))
-            type = (node.outputs[0] if node.kind == "prim::GetAttr" else node.inputs[1]).type
-            if found.setdefault(name, type) != type:
-                found[name] = None
-    return {name: type for name, type in found.items() if type is not None}
+        return lambda *inputs: settled(kernel(*inputs), declared[0])
+    return lambda *inputs: tuple(map(settled, kernel(*inputs), declared))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ConstantList(tuple[Any, ...]):
     """A list that nothing can change, inside a run. Callers get it as a list."""
 
-    __slots__ = ()
+    type: Type | None = None
 
 
 class TypedList(list[Any]):
@@ -34,7 +34,7 @@ class TypedList(list[Any]):
 
     __slots__ = ("type",)
 
-    def __init__(self, type: Type, items: Iterable[Any] = ()) -> None:
+    def __init__(self, type: Type | None, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
         self.type = type
 
@@ -44,15 +44,9 @@ class TypedDict(dict[Any, Any]):
 
     __slots__ = ("type",)
 
-    def __init__(self, type: Type, items: Mapping[Any, Any] | None = None) -> None:
-        super().__init__(items or {})
+    def __init__(self, type: Type | None, items: Iterable[tuple[Any, Any]] = ()) -> None:
+        super().__init__(items)
         self.type = type
-
-
-class TypedConstantList(ConstantList):
-    """A list that nothing can change and that knows its type."""
-
-    type: Type
 
 
 class Instance:
@@ -202,8 +196,10 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         if is_tuple(holder):
             found = made[id(holder)] = tuple(new(holder))  # it can only be made of what is there
             return found
-        if typed and isinstance(holder, TypedList | TypedDict):
-            found = holder.__class__(holder.type)
+        if typed and isinstance(holder, TypedDict):
+            found = TypedDict(holder.type)
+        elif typed and isinstance(holder, TypedList | ConstantList):
+            found = TypedList(holder.type)
         elif is_mapping(holder) and _PLAIN.issuperset(map(type, holder.values())):
             found = made[id(holder)] = dict(holder)  # scores of a row: there may be very many
             return found

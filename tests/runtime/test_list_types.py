@@ -114,6 +114,49 @@ def test_a_list_that_is_declared_as_of_another_type_ends_the_run(type: str) -> N
         assert caught.value.code == "IRC424"
 
 
+@pytest.mark.parametrize("given", [[], [X]], ids=["empty", "tensors"])
+@pytest.mark.parametrize(("first", "second"), [("Tensor[]", "Tensor?[]"), ("Tensor?[]", "Tensor[]")])
+def test_a_list_that_is_given_as_any_is_of_the_first_type_that_is_declared_for_it(
+    given: list[Any], first: str, second: str
+) -> None:
+    def text(then: str) -> str:
+        return f"""graph(%x : Tensor, %u : Any):{CONSTANTS}
+      %c : {first} = prim::unchecked_cast(%u)
+      %a : {first} = aten::append(%c, %x)
+      %v : Any = prim::unchecked_cast(%c)
+      %d : {then} = prim::unchecked_cast(%v)
+      %b : bool = prim::isinstance[types=[{second}]](%u)
+      %k : int = aten::len(%d)
+      return (%k, %b)
+    """
+
+    feeds = {"x": X, "u": given}
+    assert [[*found.values()] for found in results(text(first), feeds)] == [[len(given) + 1, False]] * 2
+    for pipeline in ("none", "default"):
+        with pytest.raises(Error, match="is declared as") as caught:
+            irc.compile(parse_module(text(second)), pipeline).run(feeds)
+        assert caught.value.code == "IRC424"
+
+
+def test_a_constant_list_in_an_attribute_stays_one_list() -> None:
+    from irc.ir.objects import Object
+    from irc.ir.types import ClassType
+
+    module = parse_module(f"""graph(%self : __torch__.M, %x : Tensor, %p : int?[]):{CONSTANTS}
+      %a : int[] = prim::GetAttr[name="l"](%self)
+      %b : int[] = prim::GetAttr[name="l"](%self)
+      %r : int[] = aten::append(%a, %o)
+      %k : int = aten::len(%b)
+      %c : int[] = prim::Constant[value=[1, 2]]()
+      prim::SetAttr[name="l"](%self, %c)
+      return (%k)
+    """)
+    module.objects["self"] = Object(ClassType("__torch__.M"), {"l": []})
+    for pipeline in ("none", "default"):
+        model = irc.compile(module, pipeline)
+        assert [model.run({"x": X, "p": []})["k"] for _ in range(3)] == [1, 3, 3]
+
+
 REFUSED = [
     "%r : Tensor?[] = prim::If(%c)\n    block0():\n      -> (%l)\n    block1():\n      -> (%m)",
     "%r : Tensor[][] = prim::ListConstruct(%l, %m)",

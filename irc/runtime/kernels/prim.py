@@ -15,7 +15,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.enumerations import EnumMember
-from irc.ir.types import ClassType, Type
+from irc.ir.type_parts import parts
+from irc.ir.types import ClassType, PrimType, Type
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
@@ -26,7 +27,7 @@ from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
-from irc.runtime.typed_containers import PYTHON_CLASSES, is_of, typed
+from irc.runtime.typed_containers import is_of, typed
 from irc.runtime.values import Instance, describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def cast(node: Node) -> Kernel:
             raise Error("IRC424", f"{describe(value)} is no {type}")
         return value
 
-    return run if type in PYTHON_CLASSES else one(lambda value: value)
+    has_no_memory = all(isinstance(part, PrimType) and not part.is_any for part in parts(type))
+    return run if has_no_memory else one(lambda value: value)
 
 
 # -- values --------------------------------------------------------------------
