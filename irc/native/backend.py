@@ -82,6 +82,10 @@ class Native(Backend):
         reason = unavailable()
         if reason:
             return Declined(reason)
+        if len(set(group.outputs)) < len(group.outputs):
+            return Declined("two results are one array")
+        if any(value.node is None or value.node.kind == CONSTANT for value in group.outputs):
+            return Declined("a result is an operand or a constant")
         for node in group.nodes:
             if node.kind == CONSTANT or node.kind in ANCHORS or node.kind in ROW_KINDS:
                 continue

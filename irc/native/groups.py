@@ -119,10 +119,7 @@ class Program(NamedTuple):
             shape = taken[0]
             for other in taken[1:]:
                 if other != shape:
-                    try:
-                        shape = broadcast_shape(shape, other)
-                    except ValueError as error:  # which the interpreter's kernels say better
-                        raise Unsupported(str(error)) from None
+                    shape = broadcast(shape, other)
             if operation.is_of_one_shape and any(other != shape for other in taken):
                 raise Unsupported("attributes align operands of different shapes")
             found[operation.result] = shape
@@ -163,6 +160,14 @@ def read(nodes: Sequence[Node], inputs: Iterable[tuple[Value, AnyDType, bool]]) 
         else:
             add_operation(program, node)
     return program
+
+
+def broadcast(first: Shape, second: Shape) -> Shape:
+    """The shape that both broadcast to. Raises `Unsupported` if there is none, which the interpreter's kernels say."""
+    try:
+        return broadcast_shape(first, second)
+    except ValueError as error:
+        raise Unsupported(str(error)) from None
 
 
 def check_dtype(dtype: AnyDType) -> None:

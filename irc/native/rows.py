@@ -29,13 +29,13 @@ from irc.native.groups import (
     Unsupported,
     add_constant,
     add_operation,
+    broadcast,
     check_dtype,
     check_expression,
 )
 from irc.native.lanes import AnyDType
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
 from irc.ops.algebra import Apply, Constant, Expression, Operand, Primitive, cast, walk
-from irc.runtime.kernels.support import broadcast_shape
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -222,7 +222,7 @@ class _Reader:
         counted = present[:1] if operation.is_shaped_like_first else present
         shape: Shape = ()
         for value in counted:
-            shape = broadcast_shape(shape, self._shape_of(value))
+            shape = broadcast(shape, self._shape_of(value))
         if operation.is_of_one_shape and any(self._shape_of(value) != shape for value in present):
             raise Unsupported("attributes align operands of different shapes")
         places = self._aligned(counted, shape)
@@ -259,7 +259,7 @@ class _Reader:
                 return self._leaf(value, (1 - rank,))
             if own is not None and own.places != tuple(range(-len(own.shape), 0)):
                 raise Unsupported("operands lie along different axes")
-            if broadcast_shape(own_shape, shape) != shape:
+            if broadcast(own_shape, shape) != shape:
                 raise Unsupported("an operand does not broadcast to the first")
             return self._leaf(value, usual[rank - len(own_shape) :]) if own is None else own.expression
 

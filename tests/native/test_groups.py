@@ -392,3 +392,28 @@ def test_casts(dtype: AnyDType, final: AnyDType) -> None:
     found, wanted = native.run({"x0": x})["y"], plain.run({"x0": x})["y"]
     check_same(found, wanted)
     assert native.counters.compiled == 1
+
+
+@pytest.mark.parametrize("outputs", ["%a, %a", "%x, %a", "%a, %c", "%a, %x, %c, %a"])
+def test_results_that_are_no_arrays_of_their_own(outputs: str) -> None:
+    """Who writes to one of two equal results writes to both: they are one array, or an operand."""
+    count = outputs.count("%")
+    made = [f"%r{i}" for i in range(count)]
+    text = f"""
+    graph(%y : Float(3)):
+      %x : Float(3) = aten::clone(%y)
+      {", ".join(f"{name} : Float(3)" for name in made)} = prim::FusionGroup_0(%x)
+      %n : Float(3) = aten::neg_(%r0)
+      return ({", ".join(made)}, %n, %x)
+    with prim::FusionGroup_0 = graph(%x : Float(3)):
+      %c : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
+      %b : Float(3) = onnx::Mul(%x, %c)
+      %a : Float(3) = onnx::Abs(%b)
+      return ({outputs})
+    """
+    y = np.array([1, -2, 4], np.float32)
+    results = []
+    for backend in ("native", "numpy"):
+        model = irc.compile(parse_graph(text), passes="none", backend=backend)
+        results.append([[x.tolist() for x in model.run({"y": y}).values()] for _ in range(3)])
+    assert results[0] == results[1]

@@ -25,8 +25,9 @@ CHAIN = [
 ]
 
 
-def chain(passes: str = "default") -> Any:
-    return model(CHAIN, {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}, {"z": FLOAT}, passes=passes)
+def chain(passes: str = "default", backend: str = "auto") -> Any:
+    feeds = {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}
+    return model(CHAIN, feeds, {"z": FLOAT}, passes=passes, backend=backend)
 
 
 PASSES = ["default", "none", "default,in-place", "none,in-place"]
@@ -158,8 +159,8 @@ def cached() -> Any:
 
 
 MODELS: dict[str, tuple[Any, dict[str, np.ndarray], list[str]]] = {
-    "chain": (chain, {"x": f32(4) * 3, "y": f32(4) * -2}, ["x"]),
-    "in place": (lambda: chain("default,in-place"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["y"]),
+    "chain": (lambda: chain(backend="numpy"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["x"]),
+    "in place": (lambda: chain("default,in-place", "numpy"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["y"]),
     "loop": (looped, {"x": f32(4), "m": np.array(3)}, ["x"]),
     "cache": (cached, {"past": f32(3), "x": f32(2)}, ["past"]),
 }

@@ -79,6 +79,7 @@ graph(%x : Float(50, 50)):
   return (%y)
 """),
         passes,
+        backend="numpy",
     )
     for number in range(4):
         model.run({"x": np.ones((50, 50), np.float32)})
