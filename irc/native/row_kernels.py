@@ -15,7 +15,7 @@ from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call
 from irc.native.loops import Space, Step, c_strides, space_of
 from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Array, Shape, emit
-from irc.native.row_passes import is_light, listing, schedule
+from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
@@ -37,6 +37,9 @@ class _Compiled(NamedTuple):
     unit: int
     cost: int
 
+
+_LEAST_ALONG = 8
+"""Elements of a short row from which on it is reduced by itself, in a vector that is read in part."""
 
 _NANOSECONDS = 0.03
 """About what an instruction takes for one element."""
@@ -148,6 +151,13 @@ class _RowKernel:
         count = target.lanes(max(dtype.itemsize for dtype in dtypes))
         elements, rows = math.prod(inner.sizes), math.prod(outer.sizes)
         is_across = _is_across(outer, inner, dtypes, count)
+        if is_across and elements < count and inner.strides[0][-1] == dtypes[0].itemsize:
+            # Rows are short, and their elements neighbours.
+            if elements < _LEAST_ALONG:
+                if is_in_order and is_plain_sum(program):
+                    raise Unsupported("NumPy adds short rows faster")
+            elif is_scalar(program) and target.has_fma and dtypes[0].itemsize >= 4:
+                is_across, count = False, max(8, 1 << (elements - 1).bit_length())
         if is_across and self._is_light:
             wider = count * target.vector_bytes // 16  # columns lie apart: more of each row is read at once
             count = wider if outer.sizes[-1] >= wider else count

@@ -103,6 +103,9 @@ def _neutral(reducer: Any, dtype: AnyDType) -> complex:
     return int(np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min)
 
 
+_MASKABLE = {ir.FloatType(): "f32", ir.DoubleType(): "f64", ir.IntType(32): "i32", ir.IntType(64): "i64"}
+"""The elements of which a vector can be read in part, by their names in LLVM."""
+
 Accumulators = list[Lanes]
 Step_ = Callable[[Any, Accumulators], Accumulators]
 
@@ -396,9 +399,22 @@ class _RowLoops:
             return load_one(emitter, pointer, array.dtype)
         if array.step is Step.DENSE and left is None:
             return load(emitter, pointer, array.dtype)
+        if array.step is Step.DENSE and self._emitter.has_fma and memory_type(array.dtype) in _MASKABLE:
+            return self._masked(pointer, array.dtype, left)
         stride = self._lane_strides[index] if array.step is Step.APART else number(array.dtype.itemsize)
         self._copy("gather", array.dtype, self._buffers[index], pointer, stride, left)
         return load(emitter, self._buffers[index], array.dtype)
+
+    def _masked(self, pointer: Any, dtype: AnyDType, left: Any) -> Lanes:
+        """Read so many elements, and zeros. Processors with FMA do not touch what the mask leaves out."""
+        emitter = self._emitter
+        kind = ir.VectorType(memory_type(dtype), emitter.count)
+        mask, zeros = self._mask(left), ir.Constant(kind, None)
+        name = f"llvm.masked.load.v{emitter.count}{_MASKABLE[kind.element]}.p0"
+        align = ir.IntType(32)
+        masked = emitter.declare(name, kind, [POINTER, align, mask.value.type, kind])
+        found = emitter.builder.call(masked, [pointer, ir.Constant(align, dtype.itemsize), mask.value, zeros])
+        return Lanes(emitter, found, dtype)
 
     def _write(self, index: int, pointer: Any, x: Lanes, emitter: Emitter, left: Any = None) -> None:
         array = self._shape.arrays[index]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from irc.native.functions import FUNCTIONS
 from irc.native.groups import ROUND, Rounded
-from irc.native.row_operators import EXP_OF_NEGATIVE
+from irc.native.row_operators import EXP_OF_NEGATIVE, SUM
 from irc.native.rows import RowProgram, is_reduction, ordered
 from irc.ops.algebra import Apply, Expression, Operand
 
@@ -146,6 +146,19 @@ def is_light(program: RowProgram) -> bool:
     nodes = ordered([x.expression for x in program.results], lambda _: False)
     names = [x.primitive.name for x in nodes if isinstance(x, Apply)]
     return sum(map(is_reduction, nodes)) == 1 and len(names) <= 4 and FUNCTIONS.keys().isdisjoint(names)
+
+
+def is_scalar(program: RowProgram) -> bool:
+    """Whether there is but one element of each result for a row."""
+    vary = varying(program)
+    return all(id(x.expression) not in vary for x in program.results)
+
+
+def is_plain_sum(program: RowProgram) -> bool:
+    """Whether what takes time is one sum of an operand as it is."""
+    nodes = ordered([x.expression for x in program.results], lambda _: False)
+    reduced = [x for x in nodes if isinstance(x, Apply) and is_reduction(x)]
+    return len(reduced) == 1 and reduced[0].primitive is SUM and isinstance(reduced[0].arguments[0], Operand)
 
 
 def listing(program: RowProgram) -> str:
