@@ -7,7 +7,7 @@ changes likewise, one run at a time; the module that was compiled does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,10 +15,10 @@ from irc.errors import Error
 from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object, Strided
 from irc.ir.tensor import Tensor
-from irc.ir.types import ANY, ClassType, DictType, ListType, OptionalType, PrimType, TensorType, Type
+from irc.ir.type_parts import parts
+from irc.ir.types import ClassType, Type
 from irc.runtime.values import (
     Array,
-    Instance,
     TypedDict,
     TypedList,
     arrays_once,
@@ -56,12 +56,12 @@ class State:
         self._storages: dict[str, Array] = {}
         self._views: dict[int, Array] = {}
         """By the identity of a `Strided`."""
-        self.objects = {name: self._instance(value, written) for name, value in known.items()}
+        self.objects = {name: mapped(v, lambda v, _: self._array(v, written), name) for name, v in known.items()}
         arrays = (*self._storages.values(), *self._views.values())
         self._weights = {id(array) for array in arrays if not array.flags.writeable}
         self._lock = RLock()
         self._is_running = False
-        self._owners: list[Instance] = []
+        self._owners: list[Object] = []
         self._arrays: list[Array] = []  # in attributes that do not change
         if self.changes:
             instances = _instances(self.objects.values())
@@ -127,22 +127,16 @@ class State:
             copies[id(value)] = found
         return found
 
-    def _instance(self, value: Any, written: Collection[str]) -> Any:
-        if isinstance(value, Object):
-            return Instance(value.type, {name: self._instance(v, written) for name, v in value.attributes.items()})
-        if isinstance(value, Tensor | Strided):
-            if isinstance(value, Tensor):
-                return self._storage(value, value.numpy(), written)
-            if id(value) not in self._views:
-                storage = value.storage
-                self._views[id(value)] = value.of(self._storage(storage, storage.written_out(), written))
-            return self._views[id(value)]
-        if is_sequence(value):
-            items = [self._instance(v, written) for v in value]
-            return tuple(items) if is_tuple(value) else TypedList(None, items)  # who gets it declares its type
-        if is_mapping(value):
-            return TypedDict(None, [(k, self._instance(v, written)) for k, v in value.items()])
-        return value
+    def _array(self, value: Any, written: Collection[str]) -> Any:
+        """What a run sees of ``value``: of a tensor, its array."""
+        if isinstance(value, Tensor):
+            return self._storage(value, value.numpy(), written)
+        if not isinstance(value, Strided):
+            return value
+        if id(value) not in self._views:
+            storage = value.storage
+            self._views[id(value)] = value.of(self._storage(storage, storage.written_out(), written))
+        return self._views[id(value)]
 
     def _storage(self, tensor: Tensor, array: Array, written: Collection[str]) -> Array:
         found = self._storages.get(tensor.name)
@@ -153,7 +147,7 @@ class State:
 
 T = TypeVar("T")
 
-_Contents = tuple[Instance, dict[str, Any]]
+_Contents = tuple[Object, dict[str, Any]]
 """An object, and the values for those of its attributes that may change."""
 
 
@@ -199,32 +193,40 @@ def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str
     }
     writers = [node for node in db.writers(objects) if node.kind != "prim::SetAttr"]
     if any(_may_hold_objects(value.type) for node in writers for value in node.inputs):
-        names.update(_attribute_names(list(module.objects.values())))
+        names.update(name for each in _instances(module.objects.values()) for name in each.attributes)
     return frozenset(names), db.written_weights()
 
 
 def _may_hold_objects(type: Type) -> bool:
-    while isinstance(type, ListType | OptionalType | DictType):
-        type = type.value if isinstance(type, DictType) else type.elem
-    return not isinstance(type, TensorType | PrimType) or type == ANY
+    return any(p.is_any or isinstance(p, ClassType) or any(map(_may_hold_objects, p.inner)) for p in parts(type))
 
 
-def _attribute_names(value: Any) -> Iterator[str]:
-    """The names of the attributes of all objects in ``value``."""
+def mapped(value: Any, change: Callable[[Any, str], Any], path: str) -> Any:
+    """``value``, a tree that is at ``path``, with ``change`` of all in it, from outside in; holders are new.
+
+    Args:
+        value: an object, list, tuple, dict or leaf. What is in it twice becomes two.
+        change: gives what stands for a value and its path; of a holder, what is in that is then mapped.
+        path: of ``value``.
+    """
+    value = change(value, path)
     if isinstance(value, Object):
-        yield from value.attributes
-        value = value.attributes
-    for item in value.values() if is_mapping(value) else value if is_sequence(value) else ():
-        yield from _attribute_names(item)
+        return Object(value.type, {name: mapped(v, change, f"{path}.{name}") for name, v in value.attributes.items()})
+    if is_mapping(value):
+        return TypedDict(None, [(k, mapped(v, change, f"{path}.{k!r}")) for k, v in value.items()])
+    if not is_sequence(value) or isinstance(value, Strided):
+        return value
+    items = [mapped(v, change, f"{path}.{i}") for i, v in enumerate(value)]
+    return tuple(items) if is_tuple(value) else TypedList(None, items)  # what gets it declares its type
 
 
-def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> list[Instance]:
+def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> list[Object]:
     """All objects in ``values`` and in their attributes, those of ``names`` or all."""
 
-    def inside(instance: Instance) -> list[Any]:
+    def inside(instance: Object) -> list[Any]:
         return [v for name, v in instance.attributes.items() if names is None or name in names]
 
-    return [holder for holder, _ in holders(list(values), inside) if isinstance(holder, Instance)]
+    return [holder for holder, _ in holders(list(values), inside) if isinstance(holder, Object)]
 
 
 def _writable(values: Iterable[Any]) -> list[Array]:

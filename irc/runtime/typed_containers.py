@@ -17,11 +17,11 @@ from irc.errors import Error
 from irc.ir import types
 from irc.ir.enumerations import EnumMember
 from irc.ir.functions import with_subgraphs
+from irc.ir.objects import Object
 from irc.ir.type_parts import is_definite, parts, union_of
 from irc.ir.types import DictType, ListType, OptionalType, PrimType, TupleType, Type, UnionType
 from irc.runtime.values import (
     ConstantList,
-    Instance,
     TypedDict,
     TypedList,
     is_array,
@@ -139,7 +139,7 @@ def type_of(value: Any) -> Type | None:
     """The type of ``value``: its own, or what its contents tell, as PyTorch finds it; None if they tell none."""
     if is_array(value):
         return types.TENSOR
-    if isinstance(value, TypedList | TypedDict | ConstantList | Instance | EnumMember) and value.type is not None:
+    if isinstance(value, TypedList | TypedDict | ConstantList | Object | EnumMember) and value.type is not None:
         return value.type
     if is_tuple(value):
         return TupleType(tuple([type_of(v) or types.ANY for v in value]))

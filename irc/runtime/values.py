@@ -2,7 +2,7 @@
 
 Tensors are NumPy arrays, sequences and lists are lists (constant ones
 `ConstantList`, which nothing can change), optionals the value or None, maps
-dicts, TorchScript's numbers and strings Python's, and its objects `Instance`.
+dicts, TorchScript's numbers and strings Python's, and its objects `Object`.
 Lists, maps and objects have identities: what is at several places is one thing.
 """
 
@@ -17,10 +17,11 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.enumerations import EnumMember
+from irc.ir.objects import Object
 from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
-    from irc.ir.types import ClassType, Type
+    from irc.ir.types import Type
 
 
 class ConstantList(tuple[Any, ...]):
@@ -47,19 +48,6 @@ class TypedDict(dict[Any, Any]):
     def __init__(self, type: Type | None, items: Iterable[tuple[Any, Any]] = ()) -> None:
         super().__init__(items)
         self.type = type
-
-
-class Instance:
-    """An object: its attributes by name."""
-
-    __slots__ = ("attributes", "type")
-
-    def __init__(self, type: ClassType, attributes: dict[str, Any] | None = None) -> None:
-        self.type = type
-        self.attributes: dict[str, Any] = {} if attributes is None else attributes
-
-    def __repr__(self) -> str:
-        return f"<{self.type}>"
 
 
 def integer(value: Any) -> int | None:
@@ -120,17 +108,17 @@ def describe(value: Any, levels: int = 3) -> str:
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
-def attributes(instance: Instance) -> Iterable[Any]:
+def attributes(object: Object) -> Iterable[Any]:
     """The attributes of an object."""
-    return instance.attributes.values()
+    return object.attributes.values()
 
 
-def nothing(instance: Instance) -> Iterable[Any]:
+def nothing(object: Object) -> Iterable[Any]:
     """No attributes: for callers that do not look into objects."""
     return ()
 
 
-def holders(value: Any, inside: Callable[[Instance], Iterable[Any]] = nothing) -> Iterator[tuple[Any, Iterable[Any]]]:
+def holders(value: Any, inside: Callable[[Object], Iterable[Any]] = nothing) -> Iterator[tuple[Any, Iterable[Any]]]:
     """All lists, tuples, maps and objects in ``value``, itself included, and what they hold.
 
     Each comes once, an outer one before what is only in it: lists may hold each other many times, and themselves.
@@ -148,7 +136,7 @@ def holders(value: Any, inside: Callable[[Instance], Iterable[Any]] = nothing) -
             items: Iterable[Any] = holder
         elif is_mapping(holder):
             items = holder.values()
-        elif isinstance(holder, Instance):
+        elif isinstance(holder, Object):
             items = inside(holder)
         else:
             continue
@@ -163,7 +151,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EnumMember}
 _LEAVES = _PLAIN | {np.ndarray}
 
 
-def arrays_once(values: Iterable[Any], inside: Callable[[Instance], Iterable[Any]] = nothing) -> Iterator[Array]:
+def arrays_once(values: Iterable[Any], inside: Callable[[Object], Iterable[Any]] = nothing) -> Iterator[Array]:
     """All arrays in ``values``, each container looked at once."""
     for _, items in holders(list(values), inside):
         if not _PLAIN.issuperset(map(type, items)):
@@ -179,7 +167,7 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         value: any value.
         change: gives an array for an array.
         objects: whether objects are new, too; else they stay what they are.
-        typed: whether lists and dictionaries that know their types do so afterwards.
+        typed: whether new lists and dictionaries can know their types; those of callers do not.
     """
     if type(value) is np.ndarray:  # most are
         return change(value)
@@ -193,24 +181,19 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         found: Any = made.get(id(holder))
         if found is not None:
             return found
+        if is_array(holder):
+            return change(holder)
         if is_tuple(holder):
             found = made[id(holder)] = tuple(new(holder))  # it can only be made of what is there
             return found
-        if typed and isinstance(holder, TypedDict):
-            found = TypedDict(holder.type)
-        elif typed and isinstance(holder, TypedList | ConstantList):
-            found = TypedList(holder.type)
-        elif is_mapping(holder) and _PLAIN.issuperset(map(type, holder.values())):
-            found = made[id(holder)] = dict(holder)  # scores of a row: there may be very many
-            return found
+        if is_mapping(holder):
+            found = TypedDict(getattr(holder, "type", None)) if typed else {}
         elif is_sequence(holder):
-            found = []
-        elif is_mapping(holder):
-            found = {}
-        elif objects and isinstance(holder, Instance):
-            found = Instance(holder.type)
+            found = TypedList(getattr(holder, "type", None)) if typed else []
+        elif objects and isinstance(holder, Object):
+            found = Object(holder.type)
         else:
-            return change(holder) if is_array(holder) else holder
+            return holder
         made[id(holder)] = found
         empty.append(holder)
         return found
@@ -219,10 +202,11 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
         result = begun(value)
         for holder in empty:  # and what is in them, which is added meanwhile
             found = made[id(holder)]
-            if isinstance(holder, Instance):
-                found.attributes.update(zip(holder.attributes, new(attributes(holder))))
-            elif is_mapping(holder):
-                found.update(zip(holder, new(holder.values())))
+            if isinstance(holder, Object):
+                found.attributes.update(zip(holder.attributes, new(holder.attributes.values())))
+            elif is_mapping(holder):  # scores of a row: there may be very many
+                is_plain = _PLAIN.issuperset(map(type, holder.values()))
+                found.update(holder if is_plain else zip(holder, new(holder.values())))
             else:
                 found.extend(holder if _PLAIN.issuperset(map(type, holder)) else new(holder))
     except RecursionError:

@@ -15,6 +15,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.enumerations import EnumMember
+from irc.ir.objects import Object
 from irc.ir.type_parts import parts
 from irc.ir.types import ClassType, PrimType, Type
 from irc.runtime.kernels.aten.arithmetic import wrapped
@@ -28,7 +29,7 @@ from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
 from irc.runtime.typed_containers import is_of, typed
-from irc.runtime.values import Instance, describe, is_array, is_mapping, is_sequence
+from irc.runtime.values import describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -101,14 +102,14 @@ def constant_chunk(node: Node) -> Kernel:
 @kernel("prim::CreateObject")
 def create_object(node: Node) -> Kernel:
     type = node.outputs[0].type
-    return lambda: Instance(type if isinstance(type, ClassType) else ClassType(str(type)))
+    return lambda: Object(type if isinstance(type, ClassType) else ClassType(str(type)))
 
 
 @kernel("prim::GetAttr")
 def get_attr(node: Node) -> Kernel:
     name: str = node.attributes.get("name", "")
 
-    def run(object: Instance) -> Any:
+    def run(object: Object) -> Any:
         try:
             return object.attributes[name]
         except KeyError:
@@ -121,7 +122,7 @@ def get_attr(node: Node) -> Kernel:
 def set_attr(node: Node) -> Kernel:
     name: str = node.attributes.get("name", "")
 
-    def run(object: Instance, value: Any) -> tuple[()]:
+    def run(object: Object, value: Any) -> tuple[()]:
         object.attributes[name] = value
         return ()
 
