@@ -22,7 +22,7 @@ class Object:
         attributes: name -> `Object`, ``Tensor`` or `Strided` (both named: equal names are one memory), a Python
             number, string or None, or a list, tuple or dict of these. Tensors of one name are one tensor, whose shape
             and strides change for all that hold it; so is one `Strided`, while another of the same storage is a tensor
-            of its own.
+            of its own. In a run there are arrays instead of tensors.
     """
 
     __slots__ = ("attributes", "type")
@@ -32,7 +32,7 @@ class Object:
         self.attributes: dict[str, Any] = {} if attributes is None else attributes
 
     def __repr__(self) -> str:
-        return f"<object {self.type}: {', '.join(self.attributes)}>"
+        return f"<{self.type}>"
 
 
 class Strided(NamedTuple):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.kinds import IF
 from irc.ir.ops.joins import APPEND, joined
 from irc.runtime.arguments import accept
 from irc.runtime.kernels.support import check_size
@@ -18,7 +17,7 @@ from irc.runtime.results import results_of, value_at
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
-    from irc.ir import Value
+    from irc.ir import Node, Value
     from irc.ir.types import Dim, Shape
     from irc.runtime.arguments import Argument
     from irc.runtime.execution import Counters
@@ -124,22 +123,27 @@ def _grown_axis(output: Value, cache: Argument) -> int | None:
     A Concat counts only if it appends to the input itself. `irc::append_` may extend something made from the input
     but not a part of it; a part is a sliding window.
     """
-    pending = [output]
-    seen: set[Value] = set()
-    while pending:
-        value = pending.pop()
-        node = value.node
-        if node is None or value in seen:
-            continue
-        seen.add(value)
+    for value, node in _sources(output):
         join = joined(node)
         if join is not None:
             first = _first(value)
             if first.name == cache.name or (node.kind == APPEND and not _is_part(first, cache, join.axis)):
                 return join.axis
-        place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop's body returns its condition first
-        pending += [block.returns[place] for block in node.blocks]
     return None
+
+
+def _sources(value: Value) -> Iterator[tuple[Value, Node]]:
+    """``value``, and the results in branches and loops that it may be, each with the node that it is a result of."""
+    pending = [value]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if node is not None and value not in seen:
+            seen.add(value)
+            yield value, node
+            place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop returns its condition first
+            pending += [block.returns[place] for block in node.blocks]
 
 
 def _first(value: Value) -> Value:
@@ -154,20 +158,10 @@ def _is_part(value: Value, cache: Argument, axis: int) -> bool:
     size = _size(cache.shape, axis)
     if isinstance(size, int):
         return True  # it does not grow: what is put behind it takes the place of something
-    pending = [value]
-    seen: set[Value] = set()
-    while pending:
-        found = pending.pop()
-        node = found.node
-        if node is None or found in seen or (size is not None and _size(found.type.shape, axis) == size):
-            continue
-        seen.add(found)
-        if node.kind in _TAKING_PARTS:
-            return True
-        if node.kind == IF:
-            place = node.outputs.index(found)
-            pending += [block.returns[place] for block in node.blocks]
-    return False
+    if size is not None and _size(value.type.shape, axis) == size:
+        return False
+    taken = (found for found, node in _sources(value) if node.kind in _TAKING_PARTS)
+    return any(size is None or _size(found.type.shape, axis) != size for found in taken)
 
 
 def _size(shape: Shape | None, axis: int) -> Dim:

@@ -27,9 +27,7 @@ def snapshot(instances: Mapping[str, Object]) -> dict[str, Object]:
             arrays[path] = value
         elif isinstance(value, Object) or is_mapping(value) or (is_sequence(value) and not is_tuple(value)):
             if id(value) in seen:
-                what = (
-                    f"object of {value.type}" if isinstance(value, Object) else "dict" if is_mapping(value) else "list"
-                )
+                what = f"object {value}" if isinstance(value, Object) else "dict" if is_mapping(value) else "list"
                 raise Error("IRC142", f"the {what} is an attribute more than once", f"attribute {path!r}")
             seen.add(id(value))
         return value
