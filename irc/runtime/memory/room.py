@@ -26,7 +26,8 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import Frame, Slots, Step, label
-from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, c_order, check_size
+from irc.runtime.kernels.pieces import concatenate
+from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
 from irc.runtime.memory.raw import address_of, aligned_bytes
 from irc.runtime.memory.references import is_shown_alone
 
@@ -251,38 +252,25 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     """
     if old.dtype != new.dtype or len(old.shape) != len(new.shape):
         raise mismatch(old, new, axis)
-    size = old.shape[axis]
-    length = size + new.shape[axis]
-    room, is_ours = room_of(old), old.flags.writeable
-    in_room = room is not None and room.axis == axis and (room.append_only or is_ours)
-    if not in_room and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
-        return _joined(old, new, axis)
     parts: Sequence[Array] = old, new
     if (old.shape[:axis], old.shape[axis + 1 :]) != (new.shape[:axis], new.shape[axis + 1 :]):
         parts = adding(parts, axis)
         if len(parts) == 2:
             raise mismatch(old, new, axis)
+    size = old.shape[axis]
+    length = size + new.shape[axis]
+    room, is_ours = room_of(old), old.flags.writeable
+    in_room = room is not None and room.axis == axis and (room.append_only or is_ours)
+    if not in_room and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
+        if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
+            check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
+        return concatenate(parts, axis)
     row = old.itemsize * prod(parts[0].shape[:axis]) * prod(parts[0].shape[axis + 1 :])
     capacity = min(2 * size, MAX_BYTES // row if row else length)
     if length < capacity:
         with suppress(Error):  # memory, or what a run may use of it, may do for what is needed
             return filled(parts, axis, capacity)
     return filled(parts, axis, length)
-
-
-def _joined(old: Array, new: Array, axis: int) -> Array:
-    """As `moved`, without reserve, for arrays of one element type and rank."""
-    if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
-        check_size((*old.shape[:axis], old.shape[axis] + new.shape[axis], *old.shape[axis + 1 :]), old.dtype)
-    try:
-        return c_order(np.concatenate((old, new), axis))
-    except MemoryError as error:
-        raise Error("IRC403", f"out of memory: {error}") from None
-    except ValueError:
-        parts = adding((old, new), axis)
-        if len(parts) == 2:
-            raise mismatch(old, new, axis) from None
-        return parts[0].copy("C")
 
 
 def filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
