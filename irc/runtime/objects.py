@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object, Strided
+from irc.ir.objects import Object, Strided, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.type_parts import parts
 from irc.ir.types import ClassType, Type
@@ -53,12 +53,10 @@ class State:
         writes = _writes(module, graph) if known else None
         self.changes = writes is not None
         self._changing, written = writes or (frozenset[str](), frozenset[str]())
-        self._storages: dict[str, Array] = {}
-        self._views: dict[int, Array] = {}
-        """By the identity of a `Strided`."""
+        self._tensors: dict[str | int, Array] = {}
+        """By the name of a storage, or the identity of a `Strided`."""
         self.objects = {name: mapped(v, lambda v, _: self._array(v, written), name) for name, v in known.items()}
-        arrays = (*self._storages.values(), *self._views.values())
-        self._weights = {id(array) for array in arrays if not array.flags.writeable}
+        self._weights = {id(array) for array in self._tensors.values() if not array.flags.writeable}
         self._lock = RLock()
         self._is_running = False
         self._owners: list[Object] = []
@@ -68,7 +66,7 @@ class State:
             self._owners = [i for i in instances if not self._changing.isdisjoint(i.attributes)]
             rest = [v for i in instances for name, v in i.attributes.items() if name not in self._changing]
             self._arrays = _writable(rest)
-        self._kept = self._contents(_same)
+        self._kept = self._contents(lambda array: array)
 
     def turn(self, action: Callable[[], T]) -> T:
         """The result of ``action``, a run. Runs that change the objects take turns.
@@ -90,7 +88,7 @@ class State:
 
     def _begin(self) -> None:
         """Set the objects to what the last run left. (`turn` has no loop: see `irc.runtime.threads.workers`.)"""
-        for instance, kept in _changed(self._kept, _same):
+        for instance, kept in _changed(self._kept, lambda array: array):
             others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
             instance.attributes = {**others, **kept}
 
@@ -129,20 +127,14 @@ class State:
 
     def _array(self, value: Any, written: Collection[str]) -> Any:
         """What a run sees of ``value``: of a tensor, its array."""
-        if isinstance(value, Tensor):
-            return self._storage(value, value.numpy(), written)
-        if not isinstance(value, Strided):
+        if not isinstance(value, Tensor | Strided):
             return value
-        if id(value) not in self._views:
-            storage = value.storage
-            self._views[id(value)] = value.of(self._storage(storage, storage.written_out(), written))
-        return self._views[id(value)]
-
-    def _storage(self, tensor: Tensor, array: Array, written: Collection[str]) -> Array:
-        found = self._storages.get(tensor.name)
-        if found is None:
-            found = self._storages[tensor.name] = array.copy(order="K") if tensor.name in written else array
-        return found
+        storage = storage_of(value)
+        if storage.name not in self._tensors:
+            array = storage.written_out() if isinstance(value, Strided) else storage.numpy()
+            self._tensors[storage.name] = array.copy(order="K") if storage.name in written else array
+        array = self._tensors[storage.name]
+        return self._tensors.setdefault(id(value), value.of(array)) if isinstance(value, Strided) else array
 
 
 T = TypeVar("T")
@@ -155,10 +147,6 @@ def _changed(contents: list[_Contents], change: Callable[[Array], Array]) -> lis
     """``contents`` with new lists and the like but the same objects; all at once, so that shared ones stay shared."""
     values = rebuild([attributes for _, attributes in contents], change, objects=False)
     return [(instance, attributes) for (instance, _), attributes in zip(contents, values)]
-
-
-def _same(array: Array) -> Array:
-    return array
 
 
 def check_known(module: Module, graph: Graph) -> None:

@@ -48,14 +48,12 @@ def asks_for_types(graph: Graph) -> bool:
     return any(node.kind == "prim::isinstance" for node in nodes) or any(map(_is_ambiguous, {v.type for v in values}))
 
 
-def _is_ambiguous(type: Type) -> bool:
+def _is_ambiguous(type: Type, is_inside: bool = False) -> bool:
     """Whether there is a list or dictionary in ``type`` whose elements may be one of several things, as it says."""
-    is_container = isinstance(type, ListType | DictType)
-    return (is_container and any(map(_has_choice, type.inner))) or any(map(_is_ambiguous, type.inner))
-
-
-def _has_choice(type: Type) -> bool:
-    return len(parts(type)) > 1 or (isinstance(type, TupleType) and any(map(_has_choice, type.inner)))
+    if is_inside and len(parts(type)) > 1:
+        return True
+    is_inside = is_inside or isinstance(type, ListType | DictType)
+    return any(_is_ambiguous(t, is_inside) for t in type.inner)
 
 
 def typed(value: Any, type: Type) -> Any:
