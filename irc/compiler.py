@@ -99,7 +99,7 @@ def compile(
         clock.lap("passes")
         tell("lowering")
         try:
-            compiled = CompiledModel.of_verified(module, report, options, backend)
+            compiled = CompiledModel(module, report, options, backend, is_verified=True)
         except Error as error:
             from irc.check.locate import since_pass
 

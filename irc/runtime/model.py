@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fsdecode
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn
 
 from numpy import ndarray
 
@@ -78,6 +78,7 @@ class CompiledModel:
         options: how it runs.
         backend: what computes fusion groups: ``"auto"``, ``"numpy"``, the name of another installed one, or the
             backend itself.
+        is_verified: whether the graph, or module, has just been verified; irc's own.
 
     Attributes:
         graph: the (optimised) graph.
@@ -103,19 +104,11 @@ class CompiledModel:
         report: Any = None,
         options: Options = DEFAULTS,
         backend: str | Backend = AUTO,
+        *,
+        is_verified: bool = False,
     ) -> None:
-        verify_given(graph, operators=find_spec("onnx") is not None)  # schemas need it
-        self._lower(graph, report, options, backend)
-
-    @classmethod
-    def of_verified(cls, module: Module, report: Any, options: Options, backend: str | Backend) -> Self:
-        """The model of a module that has just been verified; irc's own. The arguments are those of the class."""
-        model = cls.__new__(cls)
-        model._lower(module, report, options, backend)
-        return model
-
-    def _lower(self, graph: Graph | Module, report: Any, options: Options, backend: str | Backend) -> None:
-        """Make ready to run what keeps the rules of the IR."""
+        if not is_verified:
+            verify_given(graph, operators=find_spec("onnx") is not None)  # schemas need it
         self.module = graph if isinstance(graph, Module) else graph.module or Module(graph)
         self.graph = graph.main if isinstance(graph, Module) else graph
         self.report = report
@@ -286,10 +279,7 @@ class CompiledModel:
             wanted = [(name, path[0]) for name, path in signature.wanted.items()]
             self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, wanted)
         task = self._compute, signature, values, kind, run, held
-        if self.state.changes:
-            results, kept = self.state.turn(lambda: in_own_scope(guard, share, *task))
-        else:
-            results, kept = in_own_scope(guard, share, *task)
+        results, kept = self.state.turn(lambda: in_own_scope(guard, share, *task))
         run.watch = None  # which refers to the values that the run was given
         self.counters = run
         return results, kept, run
@@ -304,11 +294,11 @@ class CompiledModel:
         results = signature.compute(values, run, kind)
         for i in signature.runs.lowerer.known:
             results[i] = read_only_view(results[i])
-        contents = state.settled() if state.changes else []
-        of_model = state.arrays(contents) if state.changes else ()
-        found = detach(results, signature.wanted, run, held, signature.donated_at, of_model)
-        if state.changes:
-            state.keep(contents)
+        if not state.changes:
+            return detach(results, signature.wanted, run, held, signature.donated_at)
+        contents = state.settled()
+        found = detach(results, signature.wanted, run, held, signature.donated_at, state.arrays(contents))
+        state.keep(contents)
         return found
 
     def _signature(
@@ -411,7 +401,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
 
     module, report = read(path)
     try:
-        return CompiledModel.of_verified(module, report, options, backend)
+        return CompiledModel(module, report, options, backend, is_verified=True)
     except Error as error:
         raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error
 
