@@ -619,18 +619,23 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
 
 @pytest.mark.parametrize("more", [[], ["--profile"]])
 def test_threads_are_those_asked_for(irc: Command, monkeypatch: pytest.MonkeyPatch, more: list[str]) -> None:
+    from irc.runtime import options
     from irc.runtime.arena import PlannedRuns
+    from irc.runtime.bounds import CURRENT
 
-    asked: list[int | None] = []
+    asked: list[int] = []
     plain = PlannedRuns.run
 
-    def noted(self: PlannedRuns, inputs: Any, run: Any, *rest: Any, **others: Any) -> Any:
-        asked.append(run.threads)
-        return plain(self, inputs, run, *rest, **others)
+    def noted(self: PlannedRuns, *arguments: Any, **others: Any) -> Any:
+        share: Any = CURRENT.scope.share
+        assert share.func is options.workers.share
+        asked.append(share.keywords["threads"])
+        return plain(self, *arguments, **others)
 
     monkeypatch.setattr(PlannedRuns, "run", noted)
+    monkeypatch.setattr(options, "usable_processors", lambda: 7)
     irc.write("m.onnx", small_model())
-    for threads, wanted in (([], None), (["--threads", "3"], 3)):
+    for threads, wanted in (([], 7), (["--threads", "3"], 3)):
         assert irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *threads, *more).status == 0
         assert set(asked) == {wanted}
         asked.clear()

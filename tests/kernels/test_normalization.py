@@ -212,6 +212,7 @@ BAD = {
         "no mean",
     ),
     "not spatial": ("BatchNormalization", [values(1, 3, 2), *[values(3, 1)] * 4], {"spatial": 0}, 7, "scale"),
+    "of channels": ("BatchNormalization", [values(1, 3, 2), *[values(3)] * 4], {"spatial": 0}, 7, "scale"),
     "instance": ("InstanceNormalization", [values(1, 3, 2), values(2), values(2)], {}, 6, "scale"),
     "instance rank": ("InstanceNormalization", [values(3), values(3), values(3)], {}, 6, "channels"),
     "groups": ("GroupNormalization", [values(1, 3, 2), values(3), values(3)], {"num_groups": 2}, 21, "num_groups"),

@@ -13,7 +13,7 @@ from irc.passes.shapes.requirements import REQUIREMENTS
 
 INPUTS = (
     "%x : Float(2, 6, 4, 4), %m : Float(4, 6), %v : Float(6), %f : Float(), %l : Float(*, *)[], %q : Float(2, 4, 6), "
-    "%i : Long(2, 4, 4), %s : Long(1), %n : Long(), %j : Long(2, 6, 4, 4)"
+    "%p : Float(6, 4, 4), %h : Float(2, 4, 4), %i : Long(2, 4, 4), %s : Long(1), %n : Long(), %j : Long(2, 6, 4, 4)"
 )
 
 WRONG: list[tuple[str, str, str]] = [
@@ -26,6 +26,27 @@ WRONG: list[tuple[str, str, str]] = [
     ("BatchNormalization[training_mode=2](%x, %v, %v, %v, %v)", "", "training_mode must be 0 or 1, not 2"),
     ("BatchNormalization(%x, %v, %v, %v, %m)", "", "the variance must have 1 dimensions, not 2"),
     ("BatchNormalization(%q, %v, %v, %v, %v)", "", "scale has 6 elements for 4 channels"),
+    ("BatchNormalization[since_version=6](%x, %p, %v, %v, %v)", "", "scale must have 1 dimensions, not 3"),
+    (
+        "BatchNormalization[since_version=6, spatial=0](%x, %m, %v, %v, %v)",
+        "",
+        "scale must have 1 or 3 dimensions, not 2",
+    ),
+    (
+        "BatchNormalization[since_version=6, spatial=0](%q, %v, %m, %m, %m)",
+        "",
+        "scale has 6 elements along an axis for 4 of",
+    ),
+    (
+        "BatchNormalization[since_version=7, spatial=0](%x, %p, %p, %p, %v)",
+        "",
+        "the variance must have 3 dimensions, not 1",
+    ),
+    (
+        "BatchNormalization[since_version=7, spatial=0](%x, %p, %h, %p, %p)",
+        "",
+        "B has 2 elements along an axis for 6 of the input",
+    ),
     ("BlackmanWindow(%k)", "0", "size must be 1 or more, not 0"),
     ("HammingWindow(%s)", "", "size must have 0 dimensions, not 1"),
     ("HannWindow(%k)", "-3", "size must be 1 or more, not -3"),
@@ -33,7 +54,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("CenterCropPad[axes=[1, -3]](%x, %k)", "[4, 4]", "axis 1 is given twice"),
     ("CenterCropPad[axes=[2, 3]](%x, %k)", "[4]", "shape has 1 elements for 2 axes"),
     ("Col2Im[strides=[0, 1]](%q, %k, %k)", "[2, 2]", "strides must be positive"),
-    ("Col2Im[dilations=[1]](%q, %k, %k)", "[2, 2]", "dilations has 1 numbers, but must have 2"),
+    ("Col2Im[dilations=[1]](%q, %k, %k)", "[2, 2]", "dilations must have 2 entries, has 1"),
     ("Col2Im(%q, %k, %k)", "[0, 2]", "block_shape must be 1 or more, not 0"),
     ("ConcatFromSequence[axis=2](%l)", "", "axis 2 is out of range for rank 2"),
     ("ConcatFromSequence[axis=-4, new_axis=1](%l)", "", "axis -4 is out of range for rank 3"),
@@ -53,7 +74,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("LabelEncoder", "", "exactly one of keys_tensor, keys_strings, keys_int64s, keys_floats must be given"),
     ("LinearAttention[q_num_heads=-1, kv_num_heads=1](%q, %q, %q)", "", "q_num_heads must be positive, not -1"),
     ("MaxPool[kernel_shape=[2, 2], storage_order=2](%x)", "", "storage_order must be 0 or 1, not 2"),
-    ("MaxUnpool[kernel_shape=[2, 2], strides=[2]](%x, %j)", "", "strides has 1 numbers, but must have 2"),
+    ("MaxUnpool[kernel_shape=[2, 2], strides=[2]](%x, %j)", "", "strides must have 2 entries, has 1"),
     ("MaxUnpool[kernel_shape=[2, 2]](%x, %j, %k)", "[2, 6, 8]", "output_shape has 3 elements for 4 dimensions"),
     ("NegativeLogLikelihoodLoss(%x, %s)", "", "the classes must have 3 dimensions, not 1"),
     ("NegativeLogLikelihoodLoss(%q, %i)", "", "the classes must have 2 dimensions, not 3"),

@@ -155,6 +155,26 @@ def _center_crop_pad(c: NodeTypes) -> None:
     _size(c, "shape", 1, count, f"{count} axes")
 
 
+def _batch_normalization(c: NodeTypes) -> None:
+    """Scale, bias and statistics are of each channel or, where ``spatial`` is 0, of each element of an example.
+
+    Version 7 is the first to say that they have the shape of an example then. What versions before it say of them, one
+    dimension, contradicts what they say of ``spatial``; either is let pass.
+    """
+    operands = ("scale", 1), ("B", 2), ("the mean", 3), ("the variance", 4)
+    x = c.shape(0)
+    if c.attr("spatial", 1):
+        _by_channel(*operands)(c)
+    elif x:
+        wanted = x[1:]
+        ranks = sorted({len(wanted), 1} if c.version < 7 else {len(wanted)})
+        for name, at in operands:
+            _rank(name, at, *ranks)(c)
+            for found, size in zip(c.shape(at) or (), wanted, strict=False):
+                if isinstance(found, int) and isinstance(size, int) and found != size:
+                    c.fail(f"{name} has {found} elements along an axis for {size} of the input")
+
+
 def _col2im(c: NodeTypes) -> None:
     image = c.shape(1)
     if image is None or len(image) != 1 or not isinstance(image[0], int):
@@ -169,7 +189,7 @@ def _lengths(c: NodeTypes, count: int, *names: str) -> None:
     for name, wanted in (*((name, count) for name in names), ("pads", 2 * count)):
         value = c.attr(name)
         if value is not None and len(value) != wanted:
-            c.fail(f"{name} has {len(value)} numbers, but must have {wanted}")
+            c.fail(f"{name} must have {wanted} entries, has {len(value)}")
 
 
 def _conv_transpose(c: NodeTypes) -> None:
@@ -319,7 +339,7 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
     ),
     "BatchNormalization": (
         _flags("training_mode"),
-        _by_channel(("scale", 1), ("B", 2), ("the mean", 3), ("the variance", 4)),
+        _batch_normalization,
     ),
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), _WINDOW),
     "CausalConvWithState": (_rank("bias", 2, 1),),

@@ -33,7 +33,7 @@ def _register(since: int, at_inference: Callable[[Node], bool]) -> None:
 
     @kernel("onnx::BatchNormalization", since=since)
     def bind(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  # registered
-        return _infer(node) if at_inference(node) else _train(node)
+        return _infer(node, since) if at_inference(node) else _train(node)
 
 
 _register(1, _is_test)
@@ -41,12 +41,14 @@ _register(7, _one_output)
 _register(14, _not_training)
 
 
-def _infer(node: Node) -> Kernel:
+def _infer(node: Node, since: int) -> Kernel:
+    spatial = bool(node.attributes.get("spatial", 1))
     epsilon = float(node.attributes.get("epsilon", 1e-5))
     outputs = len(node.outputs)
 
     def run(x: Array, scale: Array, b: Array, mean: Array, var: Array, out: Array | None = None) -> Any:
-        _check(x, scale, b, mean, var, spatial=scale.ndim == 1)
+        # Versions before 7 contradict themselves on what has one dimension where nothing is spatial.
+        _check(x, scale, b, mean, var, spatial=spatial or (since < 7 and scale.ndim == 1))
         y = _affine(x, *_coefficients(scale, b, mean, var, epsilon), out)
         # Further outputs are for training; where they are declared all the same, the statistics are as they were.
         return (y, *(v.copy() for v in (mean, var, mean, var)[: outputs - 1])) if outputs > 1 else y
