@@ -125,6 +125,8 @@ class Native(Backend):
             return _choosing(kernel)
         if node.kind in COMPILERS:
             return _bound(node, kernel, lambda: _compiler(node))
+        if node.kind.startswith("aten::") and _is_slow_in_torch(node):
+            return _torch_bound(node, kernel)
         if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
             return _bound(node, kernel, lambda: _pointwise(node))
         return kernel
@@ -184,6 +186,53 @@ def _is_slow_on_numpy(node: Node) -> bool:
         return semantics.ulp > 0.5 or len(node.inputs) > 2
     applied = [x for x in walk(trace(semantics, [SINGLE] * len(node.inputs))) if isinstance(x, Apply)]
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
+
+
+def _is_slow_in_torch(node: Node) -> bool:
+    """Whether ``node``, pointwise of TorchScript or the in-place twin of such, is more than one cheap ufunc."""
+    record = ops.find(node.kind.removesuffix("_"))
+    if record is None or record.name == "pow" or len(node.outputs) != 1:
+        return False
+    applied = [x for x in walk(trace(record.resolve(), [SINGLE] * record.arity)) if isinstance(x, Apply)]
+    return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
+
+
+def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
+    """As `_bound`, of an operator some of whose operands are constants, and may be no arrays."""
+    places = [i for i, value in enumerate(node.inputs) if value.node is None or value.node.kind != CONSTANT]
+
+    def make() -> Compiler:
+        from irc.native.kernels import Pointwise
+
+        constants = [value.node for value in node.inputs if value.node is not None and value.node.kind == CONSTANT]
+        return Pointwise([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
+
+    def declined(*_: Any) -> Any:
+        return None
+
+    native = _bound(node, declined, make)
+
+    def run(*operands: Any) -> Any:
+        made = native(*[operands[i] for i in places])
+        return kernel(*operands) if made is None else made
+
+    def run_into(*operands: Any, out: Array | None = None) -> Any:
+        made = native(*[operands[i] for i in places]) if out is None else None
+        return kernel(*operands, out=out) if made is None else made
+
+    def write(x: Any, *rest: Any) -> Any:
+        operands = (x, *rest)
+        made = native(*[operands[i] for i in places])
+        if made is None or made.dtype != x.dtype or made.shape != x.shape or not x.flags.writeable:
+            return kernel(x, *rest)
+        if any(stride == 0 and size > 1 for stride, size in zip(x.strides, x.shape)):
+            return kernel(x, *rest)  # which refuses
+        np.copyto(x, made)
+        return x
+
+    if node.kind.endswith("_"):
+        return write
+    return run_into if takes_out(kernel) else run
 
 
 def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:

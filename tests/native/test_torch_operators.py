@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+import irc
 from irc import ops
-from irc.ir import Builder, Graph, Node
+from irc.ir import Builder, Graph, Node, parse_graph
 from irc.ir.types import TENSOR
+from irc.native.backend import Native
 from irc.native.groups import Unsupported
 from irc.native.kernels import Pointwise
 from irc.ops.algebra import SINGLE, Apply, walk
@@ -25,7 +27,7 @@ from tests.native.test_groups import elements
 
 Array = np.ndarray[Any, Any]
 
-NAMES = sorted(pointwise.SETUPS)
+NAMES = sorted(pointwise.ELEMENTWISE)
 F, D, H, B, L, U, T = (np.dtype(t) for t in ("f4", "f8", "f2", ml_dtypes.bfloat16, "i8", "u1", "?"))
 DTYPES = [F, D, H, B, L, U, T]
 MIXED = [(F, D), (D, H), (H, F), (H, B), (L, F), (H, L), (U, L), (T, L), (F, T)]
@@ -131,3 +133,61 @@ def test_operators(name: str) -> None:
     record = ops.find(f"aten::{name}")
     seen = sum((outcomes(name, count) for count in (1, 2, 3) if record is None or count <= record.arity), Counter())
     assert (name in WITHOUT) == (not seen["compiled"])
+
+
+ALONE = """
+graph(%x : Tensor, %y : Tensor):
+  %n : str = prim::Constant[value="tanh"]()
+  %h : float = prim::Constant[value=0.5]()
+  %a : Tensor = aten::gelu(%x, %n)
+  %b : Tensor = aten::leaky_relu_(%a, %h)
+  %c : Tensor = aten::silu(%b)
+  %d : Tensor = aten::sigmoid_(%c)
+  %e : Tensor = aten::atan2(%d, %y)
+  return (%a, %d, %e)
+"""
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [F, D, H, B, L])
+def test_operators_outside_of_groups(dtype: np.dtype[Any], transposed: bool) -> None:
+    """In place, too, where that is possible: of integers, it is not."""
+    y = np.linspace(0.5, 2, 7, dtype=np.float32)
+    x = elements((7, 3), dtype, 0).T if transposed else elements((3, 7), dtype, 0)
+    outcomes: list[Any] = []
+    for backend in ("native", "numpy"):
+        model = irc.compile(parse_graph(ALONE), passes="none", backend=backend)
+        try:
+            outcomes.append([model.run({"x": x.copy("K"), "y": y}) for _ in range(3)][-1])
+        except irc.Error as error:
+            outcomes.append(error.code)
+    found, wanted = outcomes
+    if isinstance(wanted, str):
+        assert found == wanted
+        return
+    for key, each in wanted.items():
+        assert (found[key].dtype, found[key].strides) == (each.dtype, each.strides)
+        unit = {F: 2.0**-24, D: 2.0**-24, H: 2.0**-11, B: 2.0**-8}[each.dtype]
+        np.testing.assert_allclose(found[key].astype(float), each.astype(float), rtol=40 * unit, atol=40 * unit)
+
+
+def test_what_may_not_be_written_is_not() -> None:
+    graph = Graph()
+    x = graph.add_input(TENSOR)
+    node = Builder(graph).node("aten::sigmoid_", [x], [TENSOR])
+    binder = find_binder(node.kind, None)
+    assert binder is not None
+    kernel = Native().bind(node, binder(node))
+    fixed = np.ones(4, np.float32)
+    fixed.flags.writeable = False
+    for given in (
+        fixed,
+        np.broadcast_to(np.ones(1, np.float32), 4),
+        np.lib.stride_tricks.as_strided(np.ones(1), (4,), (0,)),
+    ):
+        with pytest.raises(irc.Error) as caught:
+            kernel(given)
+        assert caught.value.code == "IRC431"
+    own = np.ones(4, np.float32)
+    assert kernel(own) is own
+    np.testing.assert_allclose(own, 1 / (1 + np.exp(-1)), rtol=1e-6)

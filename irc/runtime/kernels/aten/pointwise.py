@@ -102,7 +102,8 @@ _PLAIN = "plain"
 """An attribute of setups: how many operands they have, and what they compute of float tensors of one type."""
 
 SETUPS: dict[str, Setup] = {}
-"""What operators that `register` has registered compute of their arguments, by names without ``aten::``."""
+"""What operators that `register` has registered, and their in-place twins, compute of their arguments, by names
+without ``aten::``."""
 
 ELEMENTWISE: set[str] = set()
 """Names without ``aten::`` of the operators that `register` has registered."""
@@ -140,7 +141,10 @@ def register(
     def computation(*arguments: Any) -> Computation:
         return told(setup(*arguments))
 
-    SETUPS[name] = computation
+    def computation_in_place(*arguments: Any) -> Computation:
+        return told((in_place or setup)(*arguments))
+
+    SETUPS[name], SETUPS[f"{name}_"] = computation, computation_in_place
 
     def functional(*arguments: Any, out: Array | None = None) -> Any:
         if python is not None and not any(map(is_array, arguments[:2])):
