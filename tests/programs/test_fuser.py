@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from irc.fuser.policy import ANCHORS, operators
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node
+from irc.ir.ops.row_axes import ROW_KINDS
 from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.passes import PassManager
 from tests.counting import analyses
@@ -51,7 +52,7 @@ def test_groups(program: Program, size: int) -> None:
     for group in groups:
         inside = list(operators(group))
         assert 2 <= len(inside) <= size
-        assert all(is_elementwise(op) or op.kind in ANCHORS for op in inside)
+        assert all(is_elementwise(op) or op.kind in ANCHORS or op.kind in ROW_KINDS for op in inside)
         assert sum(op.kind in ANCHORS for op in inside) <= 1
         assert len(set(group.inputs)) == len(group.inputs), "what goes in goes in once"
         assert all(param.has_uses for param in subgraph_of(group).inputs)
