@@ -176,7 +176,7 @@ class Anchored:
         compute, rest = self._kernel, self._rest
         epilogue: tuple[Kernel, bool] | None = None
 
-        def run(*given: Array, out: Array | None = None) -> Any:
+        def run(*given: Array, out: Any = None) -> Any:
             nonlocal epilogue
             arguments = [given[x] if isinstance(x, int) else x for x in taken]
             if epilogue is not None and epilogue[1] and out is not None:
@@ -187,11 +187,19 @@ class Anchored:
                 kind = ArrayType(made.dtype, made.shape)
                 kernel = rest.kernel([*types, kind])
                 epilogue = kernel, self._takes_out and rest.results([*types, kind]) == [kind]
-            if out is None and not epilogue[1]:
-                return epilogue[0](*given, made)  # it may have several results, and then takes no `out`
-            return epilogue[0](*given, made, out=made if out is None else out)
+            return epilogue[0](*given, made, out=made if out is None and epilogue[1] else out)
 
         return run
+
+
+def arrays_for(types: Sequence[ArrayType], out: Sequence[Array | None] | None) -> tuple[Array, ...]:
+    """Arrays for several results: those of ``out`` that are given, and new ones."""
+    if out is None:
+        out = [None] * len(types)
+    for (dtype, shape), given in zip(types, out):
+        if given is None:
+            check_size(shape, dtype)
+    return tuple([new_array(shape, dtype) if x is None else x for (dtype, shape), x in zip(types, out)])
 
 
 class Call(NamedTuple):
@@ -309,10 +317,8 @@ def _several(
 ) -> Kernel:
     """The kernel of several results; each part says which of them it makes."""
 
-    def run(*operands: Array) -> tuple[Array, ...]:
-        for dtype, shape in types:
-            check_size(shape, dtype)
-        made = tuple([new_array(shape, dtype) for dtype, shape in types])
+    def run(*operands: Array, out: Sequence[Array | None] | None = None) -> tuple[Array, ...]:
+        made = arrays_for(types, out)
         arrays = (*operands, *constants)
         for part, where in parts:
             part.compute(arrays, [made[i] for i in where])

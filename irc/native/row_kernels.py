@@ -11,19 +11,19 @@ import numpy as np
 
 from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call
+from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call, arrays_for
 from irc.native.loops import Space, Step, c_strides, space_of
 from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Array, Shape, emit
 from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
+from irc.runtime.backends import ArrayType
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import check_size
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.runtime.backends import ArrayType
     from irc.runtime.kernels.registry import Kernel
 
 Sizes = tuple[int, ...]
@@ -199,21 +199,17 @@ class _RowKernel:
             raise AssertionError("results are arrays in C order")
 
     def kernel(self) -> Kernel:
-        """Of one result, with ``out``; of several, a tuple."""
+        """Of one result, with ``out``; of several, a tuple, with several."""
         constants, compute, kinds = self._program.constants, self.compute, self.results
         is_small = all(math.prod(shape) <= SURELY_SMALL for shape, _ in kinds)
         ordered = self._ordered
         call, scratch = ordered.call, ordered.scratch
         is_simple = self._is_all and ordered.pieces == 1 and scratch <= SURELY_SMALL
 
-        def check() -> None:
-            for shape, dtype in kinds:
-                check_size(shape, dtype)
+        types = [ArrayType(dtype, shape) for shape, dtype in kinds]
 
-        def several(*operands: Any) -> tuple[Any, ...]:
-            if not is_small or CURRENT.scope.guard is not None:
-                check()
-            results = tuple([new_array(shape, dtype) for shape, dtype in kinds])
+        def several(*operands: Any, out: Any = None) -> tuple[Any, ...]:
+            results = arrays_for(types, out)
             compute((*operands, *constants), results)
             return results
 
@@ -222,7 +218,7 @@ class _RowKernel:
         def one(*operands: Any, out: Any = None) -> Any:
             if out is None:
                 if not is_small or CURRENT.scope.guard is not None:
-                    check()
+                    check_size(shape, dtype)
                 out = new_array(shape, dtype)
             if is_simple:
                 own = (np.empty(scratch, BYTE),) if scratch else ()

@@ -150,10 +150,10 @@ def laid_out(
     """``kernel``, which makes results in C order, with results that lie as torch lays them out."""
     known: Layouts = {}
 
-    def run(*operands: Array, out: Array | None = None) -> Any:
-        if out is not None:
-            return kernel(*operands, out=out)
-        made = kernel(*operands)
+    def run(*operands: Array, out: Any = None) -> Any:
+        made = kernel(*operands, out=out)
+        if out is not None and len(outputs) == 1:
+            return made
         if all(x.flags.c_contiguous for x in operands):
             return made
         key = tuple([x.strides for x in operands])
@@ -164,7 +164,8 @@ def laid_out(
             strides = known[key] = _strides(program, outputs, shapes, operands)
         if len(outputs) == 1:
             return _moved(made, strides[0])
-        return tuple(map(_moved, made, strides))
+        given = out or [None] * len(outputs)
+        return tuple([_moved(x, steps) if y is None else x for x, steps, y in zip(made, strides, given)])
 
     return run
 

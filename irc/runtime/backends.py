@@ -91,8 +91,8 @@ class Backend:
         """A kernel that computes ``group`` for operands of these types.
 
         Called in the first run in which the operands have these types. A kernel takes one array an input of the group.
-        It returns the result, or, of several results, a tuple. If there is one result, it takes ``out=``: None, or an
-        array of the result's type and shape, in C order, in which the result is made.
+        It returns the result, or, of several results, a tuple. It takes ``out=``: None, or an array of the result's
+        type and shape, in C order, in which the result is made; of several results, None or a list of such.
         """
         return Declined(f"the backend {self.name} compiles no groups")
 

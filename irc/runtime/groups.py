@@ -95,9 +95,8 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
     inside = lowering.groups[node] = Members(lowering, node, ins, outs)
     dead = lowering.emptied(ins)
     members = inside.step(dead)
-    if len(outs) == 1:
-        lowering.may_be_placed(node.output, outs[0])
-
+    for value, slot in zip(node.outputs, outs):
+        lowering.may_be_placed(value, slot)
     out = outs[0] if len(outs) == 1 else None
 
     def step(frame: Frame) -> None:
@@ -108,7 +107,8 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             members(frame)
             return
         if out is None:
-            put(frame, outs, kernel(*operands))
+            given = [frame[s] for s in outs]
+            put(frame, outs, kernel(*operands, out=None if all(x is None for x in given) else given))
         else:
             frame[out] = kernel(*operands, out=frame[out])
         run: Run = frame[0]

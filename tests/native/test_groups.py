@@ -417,3 +417,30 @@ def test_results_that_are_no_arrays_of_their_own(outputs: str) -> None:
         model = irc.compile(parse_graph(text), passes="none", backend=backend)
         results.append([[x.tolist() for x in model.run({"y": y}).values()] for _ in range(3)])
     assert results[0] == results[1]
+
+
+def test_several_results_lie_in_planned_memory() -> None:
+    text = """graph(%x : Float(8, 64), %w : Float(64, 64)):
+      %a : Float(8, 64), %b : Float(8, 1), %c : Float(8, 64) = prim::FusionGroup_0(%x)
+      %m : Float(8, 64) = onnx::MatMul(%a, %w)
+      %n : Float(8, 64) = onnx::Mul(%m, %b)
+      return (%n, %c)
+    with prim::FusionGroup_0 = graph(%x : Float(8, 64)):
+      %a : Float(8, 64) = onnx::Sigmoid(%x)
+      %s : Float(8, 1) = onnx::ReduceSum[axes=[1], since_version=11](%a)
+      %b : Float(8, 1) = onnx::Sqrt(%s)
+      %c : Float(8, 64) = onnx::Neg(%a)
+      return (%a, %b, %c)
+    """
+    x, w = np.random.default_rng(0).standard_normal((2, 64, 64), np.float32)
+    feeds = {"x": x[:8], "w": w}
+    wanted = irc.CompiledModel(parse_graph(text), backend="numpy").run(feeds)
+    model = irc.CompiledModel(parse_graph(text), backend="native")
+    first = model.run(feeds)
+    for _ in range(3):
+        found = model.run(feeds)
+        assert model.counters.compiled == 1
+        assert model.counters.planned == 3, "a, b and m; n and c leave the run"
+        for name, value in found.items():
+            np.testing.assert_array_equal(value, first[name])
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)

@@ -59,15 +59,14 @@ class Members(Backend):
         plan = lower(group)
 
         def kernel(*arrays: Any, out: Any = None) -> Any:
-            self.outs.append(out is not None)
-            assert out is None or not any(np.may_share_memory(out, x) for x in arrays)
             results = [x.copy() for x in plan.run(arrays)]
-            if len(results) > 1:
-                return tuple(results)
-            if out is None:
-                return results[0]
-            out[...] = results[0]
-            return out
+            given = out if isinstance(out, list) else [out] * len(results)
+            self.outs.append(any(x is not None for x in given))
+            for i, place in enumerate(given):
+                if place is not None:
+                    assert not any(np.may_share_memory(place, x) for x in arrays)
+                    place[...], results[i] = results[i], place
+            return tuple(results) if len(results) > 1 else results[0]
 
         return kernel
 

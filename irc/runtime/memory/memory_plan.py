@@ -179,7 +179,12 @@ class Planner:
         for turn, node in order:
             for value in self._touched(node):
                 self._last.update(dict.fromkeys(storage.shown(value), turn))
-        self._placeable = [(turn, node) for node, turn in self._turns.items() if self._may_have_place(node, placeable)]
+        self._placeable = [
+            (turn, node, value)
+            for node, turn in self._turns.items()
+            for value in node.outputs
+            if value in self.static and value in placeable and storage.of(value) not in self._kept
+        ]
 
     def plan(self, forms: Mapping[Value, Form], donated: Collection[int] = ()) -> MemoryPlan:
         """The plan for runs in which values have ``forms``.
@@ -191,8 +196,7 @@ class Planner:
         made: dict[Value, _Buffer] = {}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
-        for turn, node in self._placeable:
-            value = node.output
+        for turn, node, value in self._placeable:
             form = forms.get(value)
             if form is None:
                 continue
@@ -233,14 +237,6 @@ class Planner:
     def _touched(self, node: Node) -> Iterable[Value]:
         """What ``node`` makes, and what it and its blocks read; of a group only the results, as members have turns."""
         return node.outputs if node in self._groups else (*node.outputs, *node.inputs, *node.captures())
-
-    def _may_have_place(self, node: Node, placeable: Container[Value]) -> bool:
-        return (
-            len(node.outputs) == 1
-            and node.output in self.static
-            and node.output in placeable
-            and self._storage.of(node.output) not in self._kept
-        )
 
     def _resolved(self, value: Value) -> Value:
         """The value that ``value`` stands for across the boundary of a group."""
