@@ -87,7 +87,7 @@ def measure(operator: Operator, element: str, size: int = SIZE, seed: int = 0) -
         limit = DTYPES[element](min(operator.limit, float(ml_dtypes.finfo(DTYPES[element]).max) / 16))
         with np.errstate(invalid="ignore"):
             given = {name: np.clip(x, -limit, limit).astype(x.dtype) for name, x in given.items()}
-    model = irc.compile(parse_graph(operator.text(element)), "none")
+    model = irc.compile(parse_graph(operator.text(element)), "none", backend="numpy")
     found = model.run(given)["r"]
     with np.errstate(all="ignore"):
         exact = [given[name] if name == CONDITION else given[name].astype(L) for name in operator.operands]

@@ -16,6 +16,7 @@ from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.ops.pointwise import result_like
 from irc.ir.ops.row_axes import ROW_KINDS
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
@@ -23,6 +24,7 @@ from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Primitive, walk
 from irc.ops.operator import trace
 from irc.runtime.backends import ArrayType, Backend, Declined
+from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.lowering import Bound
@@ -127,9 +129,31 @@ class Native(Backend):
             return _bound(node, kernel, lambda: _compiler(node))
         if node.kind.startswith("aten::") and _is_slow_in_torch(node):
             return _torch_bound(node, kernel)
+        if node.kind.startswith("onnx::") and node.kind.endswith("_"):
+            return _overwriting(functional(node), kernel)
         if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
             return _bound(node, kernel, lambda: _pointwise(node))
         return kernel
+
+
+def _overwriting(node: Node, kernel: Kernel) -> Kernel:
+    """Runs the in-place twin of ``node``, which ``kernel`` computes, natively where there is code."""
+    if not _is_slow_on_numpy(node) or any(is_none(x) for x in node.inputs):
+        return kernel
+    like = result_like(node.kind)
+
+    def declined(*_: Any, out: Any) -> Any:
+        return None
+
+    native = _bound(node, declined, lambda: _pointwise(node))
+
+    def run(first: Array, *others: Array) -> Any:
+        operands = (first, *others)
+        if first.flags.c_contiguous and fits(first, operands, like) and native(*operands, out=first) is not None:
+            return first
+        return kernel(*operands)
+
+    return run
 
 
 def with_loops(kernel: Kernel) -> Kernel:
@@ -183,7 +207,7 @@ def _is_slow_on_numpy(node: Node) -> bool:
         return False
     semantics = record.resolve(node.attributes)
     if isinstance(semantics, Primitive):
-        return semantics.ulp > 0.5 or len(node.inputs) > 2
+        return semantics.ulp > 0.5 or (record.variadic and len(node.inputs) > 2)
     applied = [x for x in walk(trace(semantics, [SINGLE] * len(node.inputs))) if isinstance(x, Apply)]
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
 

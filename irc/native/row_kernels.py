@@ -11,7 +11,7 @@ import numpy as np
 
 from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import BYTE, MOST_LAYOUTS, SURELY_SMALL, Call, arrays_for
+from irc.native.kernels import BYTE, SURELY_SMALL, Call, arrays_for
 from irc.native.loops import Space, Step, c_strides, space_of
 from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Array, Shape, emit
@@ -127,15 +127,13 @@ class _RowKernel:
         self._sizes = sizes
         self._where = [leaf.source for leaf in program.leaves]
         self._is_all = self._where == list(range(len(shapes)))
-        self._leaf_shapes = [shapes[i] for i in self._where]
+        leaf_shapes = [shapes[i] for i in self._where]
         self.results = [
             (tuple(sizes[place] if place else 1 for place in result.places), result.dtype) for result in program.results
         ]
-        self._layouts: dict[Any, Call] = {}
-        strides = [c_strides(shape, leaf.dtype) for leaf, shape in zip(program.leaves, self._leaf_shapes)]
-        self._ordered = self._call(strides, is_in_order=True)
+        self._ordered = self._call([c_strides(shape, leaf.dtype) for leaf, shape in zip(program.leaves, leaf_shapes)])
 
-    def _call(self, strides: Sequence[Sizes], is_in_order: bool) -> Call:
+    def _call(self, strides: Sequence[Sizes]) -> Call:
         program, domain = self._program, self._domain
         arrays = [_leaf_strides(domain, leaf, own) for leaf, own in zip(program.leaves, strides)]
         for result, (shape, dtype) in zip(program.results, self.results):
@@ -154,7 +152,7 @@ class _RowKernel:
         if is_across and elements < count and inner.strides[0][-1] == dtypes[0].itemsize:
             # Rows are short, and their elements neighbours.
             if elements < _LEAST_ALONG:
-                if is_in_order and is_plain_sum(program):
+                if is_plain_sum(program):
                     raise Unsupported("NumPy adds short rows faster")
             elif is_scalar(program) and target.has_fma and dtypes[0].itemsize >= 4:
                 is_across, count = False, max(8, 1 << (elements - 1).bit_length())
@@ -181,21 +179,15 @@ class _RowKernel:
         size = rows if not is_across else rows // outer.sizes[-1] * -(-outer.sizes[-1] // count)
         work = elements * rows * cost * _NANOSECONDS
         scratch = kept * row_bytes
-        return Call.of(code, len(dtypes), layout, size, work, is_in_order=is_in_order, scratch=scratch)
+        return Call.of(code, len(dtypes), layout, size, work, is_in_order=True, scratch=scratch)
 
     def compute(self, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
         """Make ``results``, in C order, of the program's inputs."""
         taken = arrays if self._is_all else [arrays[i] for i in self._where]
         if self._ordered.run((*taken, *results)):
             return
-        taken = [np.asarray(x) for x in taken]
-        strides = tuple([x.strides for x in taken])
-        call = self._layouts.get(strides)
-        if call is None:
-            if len(self._layouts) >= MOST_LAYOUTS:
-                self._layouts = {}
-            call = self._layouts[strides] = self._call(strides, is_in_order=False)
-        if not call.run((*taken, *results)):
+        # Sums would have other bits if it depended on how operands lie in which order their elements are added.
+        if not self._ordered.run((*map(np.ascontiguousarray, taken), *results)):
             raise AssertionError("results are arrays in C order")
 
     def kernel(self) -> Kernel:

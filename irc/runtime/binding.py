@@ -35,8 +35,14 @@ class _Functional:
     inputs: Sequence[Value]
     outputs: Sequence[Value]
 
+    @property
+    def output(self) -> Value:
+        """The only result."""
+        (value,) = self.outputs
+        return value
 
-def _functional(node: Node) -> Any:
+
+def functional(node: Node) -> Any:
     """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has a twin with a trailing underscore."""
     if node.kind.endswith("_") and node.kind.startswith("onnx::"):
         return _Functional(node.kind[:-1], node.version, node.name, node.attributes, node.inputs, node.outputs)
@@ -49,7 +55,7 @@ def bind(node: Node) -> Kernel:
     Raises:
         Error: IRC321 if there is none; others if an attribute has a value that the kernel refuses.
     """
-    twin = _functional(node)
+    twin = functional(node)
     kernel = kernels.bind(twin or node)
     if twin is not None:
         if not can_overwrite(twin.kind, kernel):
@@ -61,7 +67,7 @@ def bind(node: Node) -> Kernel:
 
 def binder_of_others(node: Node) -> Binder | None:
     """The binder that another package has registered for ``node``, if that is the one in effect."""
-    binder = find_binder((_functional(node) or node).kind, node.version)
+    binder = find_binder((functional(node) or node).kind, node.version)
     return binder if binder is not None and is_foreign(binder) else None
 
 
@@ -134,7 +140,7 @@ def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
     return [
         node
         for node in reachable_nodes(graph)
-        if node.kind not in provided and kernels.means(_functional(node) or node) is None
+        if node.kind not in provided and kernels.means(functional(node) or node) is None
     ]
 
 
@@ -172,7 +178,7 @@ def unsupported(nodes: Sequence[Node]) -> Error:
             domain, operator = opaque_operator(kind)
         first = users[0].name or next((f"%{v.name}" for v in users[0].outputs), "(no name)")
         count = first_of(len(users), "node", first)
-        why = kernels.fallback.refusal(_functional(users[0]) or users[0])
+        why = kernels.fallback.refusal(functional(users[0]) or users[0])
         lines.append(f"  {operator}: domain {domain or 'ai.onnx'}, version {version or 'newest'}, {count}: {why}")
     plural = "operators" if len(rows) > 1 else "operator"
     return Error("IRC323", f"irc cannot compute {len(rows)} {plural}:\n" + "\n".join(lines))

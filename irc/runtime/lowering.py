@@ -91,7 +91,7 @@ class Bound:
                     if node in self._deferred
                     else self.prepared.kernel(node, bind(node))
                 )
-                if self.backend is not None and node not in self._deferred:
+                if self.backend is not None and node not in self._deferred and binder_of_others(node) is None:
                     self._kernels[node] = self.backend.bind(node, self._kernels[node])
                 if self.typed:
                     self._kernels[node] = with_types(node, self._kernels[node])
@@ -111,10 +111,13 @@ class Bound:
             return None
         if group not in self._groups:
             graph = subgraph_of(group)
-            refused = self.backend.refuses(graph)
-            if refused is not None:
+            others = [node.kind for node in graph.nodes if binder_of_others(node) is not None]
+            reason = f"the kernel of {others[0]} is another package's" if others else ""
+            if not others and (refused := self.backend.refuses(graph)) is not None:
+                reason = refused.reason
+            if reason:
                 self._refused.add(group)
-                self._decline(refused.reason)
+                self._decline(reason)
                 return None
             self._groups[group] = CompiledGroup(self.backend, graph, self._decline)
         return self._groups[group]
