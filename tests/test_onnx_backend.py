@@ -24,6 +24,11 @@ REFUSED = r"^test_gradient_of_add(_and_mul)?_cpu$"
 RANDOM = r"^test_bernoulli(_double|_seed)?(_expanded)?_cpu$"
 
 
+ROUNDED_ONCE = {"test_attention_4d_causal_fp16_expanded": {"rtol": 1.5e-3}}
+"""Softmax of float16 that onnx has computed in float16, off by up to 5 units; irc rounds once. Two results of this case
+are 1.2e-3 off the given ones, and nearer to the true ones."""
+
+
 class Optimised(irc.backend.IrcBackend):
     """The default pipeline."""
 
@@ -54,7 +59,7 @@ class Suite(BackendTest):
 
 
 def _cases(backend: type[Optimised]) -> dict[str, Any]:
-    cases = Suite(backend, __name__).test_cases
+    cases = Suite(backend, __name__, test_kwargs=ROUNDED_ONCE).test_cases
     left_out = re.compile("|".join((REFUSED, RANDOM, "_cuda$")))
     for case in cases.values():
         for name in [name for name in vars(case) if name.startswith("test_") and left_out.search(name)]:
