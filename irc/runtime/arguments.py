@@ -72,8 +72,8 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
             with two sizes, IRC415 a Python value that the type cannot hold.
     """
     where = argument.where
-    if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:
-        check_shape(value.shape, argument, sizes)  # there is nothing else to be checked, and most are like that
+    if type(value) is np.ndarray and value.dtype is argument.dtype and not value.dtype.hasobject:  # as most are
+        check_shape(value.shape, argument.type, where, sizes)
         return value
     try:
         return _accept(value, argument.type, where, sizes)
@@ -83,7 +83,9 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
 
 def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
     if isinstance(type, TensorType):
-        return _tensor(value, type, where, sizes)
+        array = _array(value, type, where)
+        check_shape(array.shape, type, where, sizes)
+        return array
     if isinstance(type, types.OptionalType):
         return None if value is None else _accept(value, type.elem, where, sizes)
     if isinstance(type, types.ListType):
@@ -139,13 +141,6 @@ def _wrong_type(expected: str, value: Any, where: str) -> Error:
 
 
 # -- tensors -------------------------------------------------------------------
-
-
-def _tensor(value: Any, type: TensorType, where: str, sizes: Sizes | None) -> Array:
-    array = _array(value, type, where)
-    if type.shape is not None:
-        _check_shape(array.shape, type.shape, type, where, sizes)
-    return array
 
 
 def _array(value: Any, type: TensorType, where: str) -> Array:
@@ -263,13 +258,11 @@ def _convert(array: Array, dtype: DType) -> Array | None:
     return None
 
 
-def check_shape(shape: tuple[int, ...], argument: Argument, sizes: Sizes) -> None:
-    """Errors as of `accept` unless a tensor of ``shape`` has the sizes of ``argument``."""
-    if argument.shape is not None:
-        _check_shape(shape, argument.shape, argument.type, argument.where, sizes)
-
-
-def _check_shape(shape: tuple[int, ...], declared: Shape, type: Type, where: str, sizes: Sizes | None) -> None:
+def check_shape(shape: tuple[int, ...], type: Type, where: str, sizes: Sizes | None) -> None:
+    """Errors as of `accept` unless ``shape`` is one of ``type``; without ``sizes``, names stand for any size."""
+    declared = type.shape
+    if declared is None:
+        return
     if len(shape) != len(declared):
         raise Error("IRC413", f"expected {len(declared)} dimensions, {type}; got shape {list(shape)}", where)
     for axis, (size, dim) in enumerate(zip(shape, declared)):

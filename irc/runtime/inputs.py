@@ -123,7 +123,7 @@ class Signature:
             if a.name in held.arrays:  # of the input's type, and many are alike: of those, one is looked at
                 if (a.shape, value.shape) not in seen:
                     seen.add((a.shape, value.shape))
-                    check_shape(value.shape, a, sizes)
+                    check_shape(value.shape, a.type, a.where, sizes)
             else:
                 value = accept(value, a, sizes)
                 if type(value) is np.ndarray and value.dtype is a.dtype and not value.dtype.hasobject:

@@ -30,18 +30,13 @@ class Options:
     bulk: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threads", check_threads(self.threads))
+        object.__setattr__(self, "threads", check_number("threads", self.threads, workers.MOST))
         object.__setattr__(self, "bulk", check_number("bulk", self.bulk))
 
 
-def check_threads(threads: int | None) -> int | None:
-    """``threads``; Error IRC419 if that is no number of threads that a run may have."""
-    return check_number("threads", threads, workers.MOST)
-
-
 def sharing(threads: int | None) -> Share:
-    """What does work on so many threads; None: on as many as pay. Error as of `check_threads`."""
-    number = check_threads(threads) or usable_processors()
+    """What does work on so many threads; None: on as many as pay. Error IRC419 if a run may not have so many."""
+    number = check_number("threads", threads, workers.MOST) or usable_processors()
     if number == 1:
         return in_turn
     return partial(workers.share, threads=number)
