@@ -129,15 +129,12 @@ class Signature:
                 if type(value) is np.ndarray and value.dtype is a.dtype and not value.dtype.hasobject:
                     arrays.append((i, a.name, a.dtype, value.shape))
                 if a.name not in self.donated:
-                    value = read_only(value) if is_array(value) else read_only_view(value)
+                    value = read_only(value) if is_array(value) else typed(read_only_view(value), a.type)
             values[i] = value
         if is_checked:
             _check_shared({**self.defaults, **{a.name: values[i] for i, a in self.passed}}, self.donated)
         for i in self.copied:
             values[i] = copied(values[i], counters)
-        if self.runs.lowerer.typed:
-            for i, a in self.passed:
-                values[i] = typed(values[i], a.type)
         if not held.again:
             return values, None, None
         is_usual = self.recurs and len(arrays) == len(self.passed)

@@ -325,9 +325,8 @@ class CompiledModel:
         for a in left_out(known, given, donate):
             default = self._defaults[a.name]
             defaults[a.name] = accept(default.numpy() if isinstance(default, Tensor) else default, a, sizes)
-        values = {**self.state.objects, **{name: read_only_view(value) for name, value in defaults.items()}}
-        if runs.lowerer.typed:
-            values |= {name: typed(values[name], known[name].type) for name in defaults}
+        absent = {name: typed(read_only_view(value), known[name].type) for name, value in defaults.items()}
+        values = {**self.state.objects, **absent}
         places = [(i, value.name) for i, value in enumerate(self.graph.inputs)]
         written = runs.lowerer.writes.inputs.intersection(known).difference(donate)
         special = donate or written or keep or self.state.changes or runs.lowerer.known

@@ -134,7 +134,6 @@ class Lowerer:
         storage: which values of the graph are one memory.
         writes: what runs of it write to.
         known: the positions of its outputs that unknown code may know, or something that they hold.
-        typed: whether lists and dictionaries, those given too, must know their types.
         bound: the kernels and constants.
         plan: the plan of the graph.
 
@@ -152,8 +151,7 @@ class Lowerer:
             raise unsupported(absent)
         self.graph = graph
         self._bulk = bulk
-        self.typed = asks_for_types(graph)
-        self.bound = Bound(deferred, backend, self.typed)
+        self.bound = Bound(deferred, backend, asks_for_types(graph))
         self._known = Functions(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
         self.plan = Plan(graph.name, self.bound)

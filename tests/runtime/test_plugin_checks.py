@@ -131,7 +131,7 @@ def test_arrays_are_made_plain_as_those_of_callers_are(kernel: Any, type: str, e
 def test_scalars_of_numpy_are_converted_where_they_stand(kernel: Any, type: str, expected: Any) -> None:
     def kinds(value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return [value.__class__, *map(kinds, value)]
+            return [list if isinstance(value, list) else tuple, *map(kinds, value)]
         return [dict, *map(kinds, value), *map(kinds, value.values())] if isinstance(value, dict) else value.__class__
 
     (found,) = run(kernel, type)
