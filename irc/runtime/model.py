@@ -279,7 +279,7 @@ class CompiledModel:
             wanted = [(name, path[0]) for name, path in signature.wanted.items()]
             self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, wanted)
         task = self._compute, signature, values, kind, run, held
-        results, kept = self.state.turn(lambda: in_own_scope(guard, share, *task))
+        results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.watch = None  # which refers to the values that the run was given
         self.counters = run
         return results, kept, run
@@ -367,7 +367,7 @@ class CompiledModel:
         from irc.runtime.files.file import save
 
         state = self.state
-        save(self, path, state.turn(lambda: snapshot(state.objects)) if state.changes else {})
+        save(self, path, state.turn(snapshot, state.objects) if state.changes else {})
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -68,21 +68,21 @@ class State:
             self._arrays = _writable(rest)
         self._kept = self._contents(lambda array: array)
 
-    def turn(self, action: Callable[[], T]) -> T:
-        """The result of ``action``, a run. Runs that change the objects take turns.
+    def turn(self, action: Callable[..., T], *arguments: Any) -> T:
+        """The result of ``action``, a run, on ``arguments``. Runs that change the objects take turns.
 
         Raises:
             Error: IRC436 this very thread is in the middle of another run: it would wait for itself.
         """
         if not self.changes:
-            return action()
+            return action(*arguments)
         with self._lock:
             if self._is_running:
                 raise Error("IRC436", "a run of this model, which changes it, is going on in this very thread")
             self._is_running = True
             try:
                 self._begin()
-                return action()
+                return action(*arguments)
             finally:
                 self._is_running = False
 
