@@ -82,6 +82,8 @@ def _groups(profile: Profile, groups: list[GroupProfile]) -> RenderableType:
         own = group.node.own + sum(member.own for member in group.members)
         members = ", ".join(f"{m.kind.removeprefix('onnx::')} {_share(m.own, own)}" for m in group.members)
         members += f"; itself {_share(group.node.own, own)}"
+        if group.node.fused:
+            members = f"as one step: {', '.join(kind.removeprefix('onnx::') for kind in group.node.fused)}"
         table.add_row(plain(group.node.label), ms(own), _share(own, profile.own), plain(members))
     if rest := groups[MOST_ROWS:]:
         own = sum(group.node.own + sum(member.own for member in group.members) for group in rest)

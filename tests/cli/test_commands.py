@@ -153,13 +153,16 @@ def test_the_table_fits_the_terminal(columns: int, irc: Command, monkeypatch: py
     assert any(re.search(r"fuse +\d+\.\d +\d", line) for line in lines), lines
 
 
+@pytest.mark.parametrize(("backend", "operator"), [("numpy", "MatMul"), ("auto", r"(MatMul|prim::\w*)")])
 @pytest.mark.parametrize("columns", [10, 40, 80])
-def test_no_terminal_is_too_narrow_for_profiles(columns: int, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_terminal_is_too_narrow_for_profiles(
+    columns: int, backend: str, operator: str, irc: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     irc.write("m.onnx", small_model())
-    lines = irc("run", "m.onnx", "--seed", "0", "--profile").err.splitlines()
+    lines = irc("run", "m.onnx", "--seed", "0", "--profile", "--backend", backend).err.splitlines()
     assert max(map(len, lines)) <= max(columns, 60)
-    assert any(re.search(r"MatMul +\d+\.\d+ +\d+\.\d% +1 +1 +\d", line) for line in lines), lines
+    assert any(re.search(rf"{operator} +\d+\.\d+ +\d+\.\d% +1 +1 +\d", line) for line in lines), lines
 
 
 def test_compile_explain(irc: Command) -> None:
@@ -290,21 +293,27 @@ def test_run_makes_inputs_up(irc: Command) -> None:
     assert sized.err == ""
 
 
-def test_run_says_where_time_and_memory_go(irc: Command) -> None:
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_run_says_where_time_and_memory_go(backend: str, irc: Command) -> None:
     irc.write("m.onnx", small_model())
-    plain = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2")
-    result = irc(
-        "run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--profile", "--trace", "t.json", "--max-steps", "99"
-    )
+    call = "run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--backend", backend
+    plain = irc(*call)
+    result = irc(*call, "--profile", "--trace", "t.json", "--max-steps", "99")
     assert (result.status, result.out) == (0, plain.out)
-    for words in ("bytes alive at the peak", "operators", "nodes", "groups", "MatMul", "itself", "for following them"):
+    is_one_step = "as one step: MatMul, Relu, Add" in " ".join(result.err.split())
+    assert not (is_one_step and backend == "numpy")
+    for words in ("bytes alive at the peak", "operators", "nodes", "groups", "MatMul", "for following them"):
         assert words in result.err
     assert re.search(r"results +operator +calls +in place +fresh", result.err)
-    assert re.search(r"Relu +1 +1 +0 *\n", result.err)
-    events = json.loads((irc.folder / "t.json").read_text())["traceEvents"]
-    assert "MatMul" in {e["name"] for e in events if e["ph"] == "X"}
+    assert is_one_step or "itself" in result.err
+    assert re.search(r"prim::FusionGroup +1 +0 +1 *\n" if is_one_step else r"Relu +1 +1 +0 *\n", result.err)
+    calls = [e for e in json.loads((irc.folder / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    if is_one_step:
+        assert [e["args"].get("fused") for e in calls] == ["onnx::MatMul, onnx::Relu, onnx::Add"]
+    else:
+        assert "MatMul" in {e["name"] for e in calls}
     (irc.folder / "t.json").unlink()
-    alone = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--trace", "t.json")
+    alone = irc(*call, "--trace", "t.json")
     assert (alone.err, (irc.folder / "t.json").exists()) == ("", True)
     assert "IRC441" in irc("run", "m.onnx", "--seed", "0", "--profile", "--max-steps", "1").err
     assert "IRC503" in irc("run", "m.onnx", "--seed", "0", "--trace", "t.txt").err

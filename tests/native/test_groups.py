@@ -444,3 +444,21 @@ def test_several_results_lie_in_planned_memory() -> None:
         for name, value in found.items():
             np.testing.assert_array_equal(value, first[name])
             np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> None:
+    text = """graph(%x : Float(4, 4)):
+      %c : Float() = prim::Constant[value=splat(2.)]()
+      %a : Tensor = onnx::Relu(%x)
+      %b : Tensor = onnx::Mul(%a, %c)
+      %y : Tensor = onnx::Exp(%b)
+      return (%y)
+    """
+    found = irc.compile(parse_graph(text), backend=backend).profile({"x": np.ones((4, 4), np.float32)})
+    (group,) = found.by_group()
+    ran = [member.kind for member in group.members]
+    kinds = ["onnx::Relu", "onnx::Mul", "onnx::Exp"]
+    assert (sorted(ran), group.node.fused) == (([], tuple(kinds)) if backend == "auto" else (sorted(kinds), ()))
+    (node,) = [row for row in found.to_dict()["nodes"] if row["kind"] == "prim::FusionGroup"]
+    assert node["fused"] == list(group.node.fused)

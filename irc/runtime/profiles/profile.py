@@ -16,7 +16,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.functions import inner_graph, with_subgraphs
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime.binding import writes_over
@@ -51,6 +51,7 @@ class NodeProfile:
         in_place: how often it wrote its result over an operand, or, in planned memory, where an operand lies.
         fresh: how often a result got memory of its own, new or planned. Views are neither.
         inputs: element types and shapes of its inputs at the first call.
+        fused: of a fusion group that ran as one step, the kinds of its members, in their order.
     """
 
     kind: str
@@ -65,10 +66,11 @@ class NodeProfile:
     in_place: int = 0
     fresh: int = 0
     inputs: tuple[str, ...] = ()
+    fused: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; nodes around it by their labels."""
-        data: dict[str, Any] = {**vars(self), "inputs": list(self.inputs)}
+        data: dict[str, Any] = {**vars(self), "inputs": list(self.inputs), "fused": list(self.fused)}
         data["within"], data["group"] = self.within and self.within.label, self.group and self.group.label
         for name in ("own", "total"):
             data[f"{name}_ns"] = data.pop(name)
@@ -358,6 +360,11 @@ class Profiler(Watch):
     def _sum_up_groups(self) -> None:
         """Fill in the rows of groups that had no steps of their own, the inner ones first."""
         rows = list(self._nodes.values())
+        have_members = {row.group for row in rows}
+        for graph, node in self._groups.items():
+            row = self._nodes.get(node)
+            if row is not None and row not in have_members:
+                row.fused = tuple([member.kind for member in graph.nodes if member.kind != CONSTANT])
         for group in reversed([row for row in rows if row.kind == GROUP and not row.calls]):
             members = [row for row in rows if row.within is group]
             group.total = sum(member.total for member in members)

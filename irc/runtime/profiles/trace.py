@@ -42,6 +42,8 @@ def _call(event: Event) -> dict[str, Any]:
     arguments = {"node": node.label, "inputs at the first call": ", ".join(node.inputs)}
     if node.within is not None:
         arguments["within"] = node.within.label
+    if node.fused:
+        arguments["fused"] = ", ".join(node.fused)
     return {
         "ph": "X",
         "name": node.kind.removeprefix("onnx::"),
