@@ -76,8 +76,31 @@ def _chain(kinds: str, start: str, end: str) -> list[onnx.NodeProto]:
     return nodes
 
 
-ROWS, COLUMNS, SQUARE = 1024, 768, (1024, 1024)
+ROWS, COLUMNS, SQUARE, MILLION = 1024, 768, (1024, 1024), (1000, 1000)
+
+
+def _chain_of_40(shape: tuple[int, ...], limit: float) -> Case:
+    """The chain of `benchmarks.runtime.chain`."""
+    return Case(
+        _chain(", ".join(["Relu, Mul c, Sigmoid, Add c"] * 10), "x", "y"), {"x": shape, "c": shape}, ["y"], {}, limit
+    )
+
+
 CASES: dict[str, Case] = {
+    "chain of 40 on (8,)": _chain_of_40((8,), 0.6),
+    "chain of 40 on (4096,)": _chain_of_40((4096,), 0.55),
+    "chain of 40 on (1024, 1024)": _chain_of_40(SQUARE, 0.75),
+    "Gelu (erf) on 10^6": Case(_chain("Gelu", "x", "y"), {"x": MILLION}, ["y"], {}, 1.0),
+    "Gelu (tanh) on 10^6": Case(
+        [helper.make_node("Gelu", ["x"], ["y"], approximate="tanh")], {"x": MILLION}, ["y"], {}, 1.0
+    ),
+    "SiLU on 10^6": Case(
+        [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["x", "s"], ["y"])],
+        {"x": MILLION},
+        ["y"],
+        {},
+        1.0,
+    ),
     "LayerNorm 1024x768": Case(
         _chain("LayerNormalization scale bias", "x", "y"),
         {"x": (ROWS, COLUMNS)},
