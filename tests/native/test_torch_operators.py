@@ -93,6 +93,8 @@ def check(name: str, found: Array, wanted: Array) -> None:
     unit = {F: 2.0**-24, D: 2.0**-53, H: 2.0**-11, B: 2.0**-8}[found.dtype]
     record = ops.find(f"aten::{name}")
     scale = 1e-30 if record is None else min(max(record.scale, 1e-30), 10.0)
+    if name in ("digamma", "lgamma"):
+        scale = 1.0  # next to their zeros, terms of that size cancel
     least = 1e-7 if found.dtype == H else 0.0
     np.testing.assert_allclose(*wide, rtol=40 * unit, atol=40 * unit * scale + least)
 
@@ -122,8 +124,8 @@ def outcomes(name: str, count: int) -> Counter[str]:
 
 
 WITHOUT = set(
-    "complex digamma erfinv gcd glu i0 isreal lcm ldexp lgamma log1p nextafter polar prelu special_i0e special_i1 "
-    "special_i1e threshold".split()
+    "complex gcd glu i0 isreal lcm ldexp log1p nextafter polar prelu special_i0e special_i1 special_i1e "
+    "threshold".split()
 )
 """Names of operators without code: special functions, and those that compute by functions of their own."""
 

@@ -26,7 +26,6 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import Frame, Slots, Step, label
-from irc.runtime.kernels.pieces import concatenate
 from irc.runtime.kernels.support import MAX_BYTES, Array, adding, axis_in, check_size
 from irc.runtime.memory.raw import address_of, aligned_bytes
 from irc.runtime.memory.references import is_shown_alone
@@ -264,6 +263,8 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     if not in_room and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
         if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
             check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
+        from irc.runtime.kernels.pieces import concatenate  # a family, which models without Concat do not need
+
         return concatenate(parts, axis)
     row = old.itemsize * prod(parts[0].shape[:axis]) * prod(parts[0].shape[axis + 1 :])
     capacity = min(2 * size, MAX_BYTES // row if row else length)
