@@ -93,6 +93,9 @@ class Native(Backend):
                 continue
             if ops.find(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
+        epilogue = [node for node in group.nodes if node.kind != CONSTANT and node.kind not in ANCHORS]
+        if len(epilogue) == 1 and len(group.nodes) > 1 and not _is_slow_on_numpy(epilogue[0]):
+            return Declined("NumPy makes one cheap operator in place as fast")
         return None
 
     def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Kernel | Declined:
