@@ -21,7 +21,7 @@ from irc.ir.ops.row_axes import ROW_KINDS
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
-from irc.ops.algebra import SINGLE, Apply, Primitive, walk
+from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.operator import trace
 from irc.runtime.backends import ArrayType, Backend, Declined
 from irc.runtime.binding import fits, functional
@@ -211,7 +211,12 @@ def _is_slow_on_numpy(node: Node) -> bool:
     semantics = record.resolve(node.attributes)
     if isinstance(semantics, Primitive):
         return semantics.ulp > 0.5 or (record.variadic and len(node.inputs) > 2)
-    applied = [x for x in walk(trace(semantics, [SINGLE] * len(node.inputs))) if isinstance(x, Apply)]
+    return _takes_several_ufuncs(trace(semantics, [SINGLE] * len(node.inputs)))
+
+
+def _takes_several_ufuncs(expression: Expression) -> bool:
+    """Whether NumPy computes ``expression`` by more than one cheap ufunc."""
+    applied = [x for x in walk(expression) if isinstance(x, Apply)]
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
 
 
@@ -220,8 +225,7 @@ def _is_slow_in_torch(node: Node) -> bool:
     record = ops.find(node.kind.removesuffix("_"))
     if record is None or record.name == "pow" or len(node.outputs) != 1:
         return False
-    applied = [x for x in walk(trace(record.resolve(), [SINGLE] * record.arity)) if isinstance(x, Apply)]
-    return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
+    return _takes_several_ufuncs(trace(record.resolve(), [SINGLE] * record.arity))
 
 
 def _torch_bound(node: Node, kernel: Kernel) -> Kernel:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from irc.native.lanes import BOOL, DOUBLE, SINGLE, AnyDType, Emitter, Lanes, register_type, select, to_float, to_integer
+from irc.native.lanes import Emitter, Lanes, register_type, select, to_float, to_integer
 from irc.native.llvm import ir
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
 
 UINT16, UINT32 = np.dtype(np.uint16), np.dtype(np.uint32)
 HALF = np.dtype(np.float16)

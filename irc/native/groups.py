@@ -16,11 +16,23 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.native.elements import HALF, computed, is_supported, rounded, rounded_to_odd
 from irc.native.functions import FUNCTIONS
-from irc.native.lanes import DOUBLE, AnyDType, Emitter, Lanes
+from irc.native.lanes import Emitter, Lanes
 from irc.native.loops import Body, function
 from irc.native.primitives import PRIMITIVES, cast
 from irc.ops import functions
-from irc.ops.algebra import CAST, Apply, Constant, Expression, Operand, Primitive, multiply, walk
+from irc.ops.algebra import (
+    CAST,
+    DOUBLE,
+    AnyDType,
+    Apply,
+    Constant,
+    Expression,
+    Operand,
+    Primitive,
+    fold,
+    multiply,
+    walk,
+)
 from irc.ops.onnx.activations import swish
 from irc.ops.operator import Operator, trace
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
@@ -399,18 +411,16 @@ def converted(x: Lanes, dtype: AnyDType) -> Lanes:
 
 def evaluate(emitter: Emitter, expression: Expression, operands: Sequence[Lanes | None]) -> Lanes:
     """Emit ``expression`` of these operands."""
-    made: dict[int, Lanes] = {}
-    for node in walk(expression):
-        if isinstance(node, Operand):
-            operand = operands[node.index]
-            assert operand is not None
-            made[id(node)] = operand
-        elif isinstance(node, Constant):
-            made[id(node)] = emitter.constant(node.value, node.dtype)
-        else:
-            assert isinstance(node, Apply)
-            made[id(node)] = apply(emitter, node, [made[id(x)] for x in node.arguments])
-    return made[id(expression)]
+
+    def leaf(node: Expression) -> Lanes:
+        if isinstance(node, Constant):
+            return emitter.constant(node.value, node.dtype)
+        assert isinstance(node, Operand)
+        operand = operands[node.index]
+        assert operand is not None
+        return operand
+
+    return fold(expression, leaf, partial(apply, emitter))
 
 
 def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:

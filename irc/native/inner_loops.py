@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.ir.tensor import Array
 from irc.native.availability import unusable
 from irc.runtime.inner_loops import InnerLoops
 from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from irc.native.kernels import Call
     from irc.runtime.kernels.windows import Axes, Axis
 
-Array = np.ndarray[Any, Any]
 
 _MOST_CALLS = 512
 """That are kept."""

@@ -6,6 +6,7 @@ kinds of it, however many shapes it meets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from irc.fuser.policy import ANCHORS
 from irc.ir.kinds import CONSTANT
+from irc.ir.tensor import Array
 from irc.native.backend import with_loops
 from irc.native.calls import call_of
 from irc.native.groups import GroupBody, Program, Unsupported, read
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.lowering import Bound
 
-Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 PIECE = 100_000
@@ -43,9 +44,6 @@ RELEASED = 10_000
 """Nanoseconds of work from which on other Python threads may run meanwhile."""
 
 BYTE = np.dtype(np.uint8)
-
-SURELY_SMALL = 1 << 20
-"""Elements of a result that cannot be too large without limits."""
 
 MOST_LAYOUTS = 64
 """Ways of lying in memory that one kernel keeps calls for."""
@@ -194,12 +192,8 @@ class Anchored:
 
 def arrays_for(types: Sequence[ArrayType], out: Sequence[Array | None] | None) -> tuple[Array, ...]:
     """Arrays for several results: those of ``out`` that are given, and new ones."""
-    if out is None:
-        out = [None] * len(types)
-    for (dtype, shape), given in zip(types, out):
-        if given is None:
-            check_size(shape, dtype)
-    return tuple([new_array(shape, dtype) if x is None else x for (dtype, shape), x in zip(types, out)])
+    given = [None] * len(types) if out is None else out
+    return tuple([new_array(shape, dtype) if x is None else x for (dtype, shape), x in zip(types, given)])
 
 
 class Call(NamedTuple):
@@ -269,10 +263,7 @@ class _Part:
         results = [(self.shape, c_strides(self.shape, dtype)) for dtype in self.dtypes]
         space = space_of(self.shape, [*operands, *results])
         code = self._owner.code(self._program, self._body, self.results, space)
-        elements = 1
-        for size in space.sizes:
-            elements *= size
-        work = elements * self._body.cost
+        work = math.prod(space.sizes) * self._body.cost
         return Call.of(code, len(operands) + len(results), space.layout, space.sizes[0], work, is_in_order=is_in_order)
 
     def compute(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
@@ -296,13 +287,10 @@ class _Part:
         """The kernel of one result."""
         shape, (dtype,) = self.shape, self.dtypes
         call, compute = self._ordered.call, self.compute
-        size = int(np.prod(shape, dtype=np.float64))
-        is_simple = self._is_all and not constants and self._ordered.pieces == 1 and size
+        is_simple = self._is_all and not constants and self._ordered.pieces == 1 and not self._is_empty
 
         def run(*operands: Array, out: Array | None = None) -> Array:
             if out is None:
-                if size > SURELY_SMALL or CURRENT.scope.guard is not None:
-                    check_size(shape, dtype)
                 out = new_array(shape, dtype)
             if is_simple and call(*operands, out):
                 return out

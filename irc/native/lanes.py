@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from irc.native.llvm import ir
+from irc.ops.algebra import BOOL, SINGLE, AnyDType
 
-AnyDType = np.dtype[Any]
-BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
-SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 _FLOATS = {4: ir.FloatType(), 8: ir.DoubleType()}
 

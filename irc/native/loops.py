@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.native.elements import load, load_one, memory_type, store
-from irc.native.lanes import AnyDType, Emitter, Lanes
+from irc.native.lanes import Emitter, Lanes
 from irc.native.llvm import ir
 from irc.native.target import Target
+from irc.ops.algebra import AnyDType
 
 BYTE, INT = ir.IntType(8), ir.IntType(64)
 POINTER, VOID = ir.PointerType(), ir.VoidType()
@@ -46,7 +47,7 @@ class Access(NamedTuple):
 
     Attributes:
         dtype: its element type.
-        step: along the last axis.
+        step: along the axis that lanes lie along, mostly the last.
     """
 
     dtype: AnyDType
@@ -150,14 +151,24 @@ def indices(numbers: Sequence[int]) -> Any:
     return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, n) for n in numbers])
 
 
-def gather(size: int) -> tuple[str, Mapping[str, Any]]:
-    """The module of ``irc.gather{size}(ptr to, ptr from, i64 stride, i64 count)``, which copies elements together."""
-    made, builder = function(f"irc.gather{size}", [POINTER, POINTER, INT, INT])
-    target, source, stride, count = made.args
-    kind = ir.IntType(8 * size)
+def copy_elements(
+    emitter: Emitter, name: str, dtype: AnyDType, buffer: Any, array: Any, stride: Any, count: Any
+) -> None:
+    """Copy elements of ``array``, ``stride`` bytes apart, into the dense ``buffer`` ("gather"), or back ("scatter")."""
+    symbol, arguments = f"irc.{name}{dtype.itemsize}", [POINTER, POINTER, INT, INT]
+    called = emitter.library(symbol, VOID, arguments, partial(_copy_module, symbol, dtype.itemsize, name == "gather"))
+    emitter.builder.call(called, [buffer, array, stride, count])
+
+
+def _copy_module(symbol: str, size: int, gathers: bool) -> tuple[str, Mapping[str, Any]]:
+    """The module of ``symbol(ptr buffer, ptr array, i64 stride, i64 count)``."""
+    made, builder = function(symbol, [POINTER, POINTER, INT, INT])
+    buffer, array, stride, count = made.args
     with loop(builder, number(0), count) as i:
-        element = builder.load(offset(builder, source, builder.mul(i, stride)), typ=kind, align=1)
-        builder.store(element, offset(builder, target, builder.mul(i, number(size))), align=1)
+        dense = offset(builder, buffer, builder.mul(i, number(size)))
+        apart = offset(builder, array, builder.mul(i, stride))
+        source, target = (apart, dense) if gathers else (dense, apart)
+        builder.store(builder.load(source, typ=ir.IntType(8 * size), align=1), target, align=1)
     builder.ret_void()
     return str(made.module), {}
 
@@ -165,6 +176,16 @@ def gather(size: int) -> tuple[str, Mapping[str, Any]]:
 def offset(builder: Any, pointer: Any, distance: Any) -> Any:
     """``pointer``, moved by so many bytes."""
     return builder.gep(pointer, [distance], source_etype=BYTE)
+
+
+def stack_buffer(emitter: Emitter, access: Access) -> Any:
+    """Memory on the stack for a vector of an array's elements, zeros at first; None if all of them are one."""
+    if access.step is Step.NONE:
+        return None
+    kind = ir.VectorType(memory_type(access.dtype), emitter.count)
+    found = emitter.builder.alloca(kind)
+    emitter.builder.store(ir.Constant(kind, None), found, align=access.dtype.itemsize)
+    return found
 
 
 class Body:
@@ -186,46 +207,28 @@ def emit(
     Args:
         accesses: of the operands, then of the ``results``, which are `Step.DENSE`.
     """
-    made, builder = function(name, [POINTER, POINTER, INT, INT])
-    arrays, layout, begin, end = made.args
+    arrays = len(accesses)
+    made, builder, starts, known, begin, end = loop_function(name, arrays, depth * (1 + arrays))
     count = target.lanes(max(access.dtype.itemsize for access in accesses))
     emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
-    _Loops(builder, emitter, body, accesses, results, depth).emit(arrays, layout, begin, end)
+    sizes, *strides = [known[i : i + depth] for i in range(0, len(known), depth)]
+    _Loops(emitter, body, accesses, results).emit(starts, sizes, strides, begin, end)
+    builder.ret_void()
     return str(made.module), emitter.needs
 
 
 class _Loops:
-    def __init__(
-        self, builder: Any, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int, depth: int
-    ) -> None:
-        self._builder, self._emitter, self._body = builder, emitter, body
-        self._accesses, self._results, self._depth = accesses, results, depth
+    def __init__(self, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int) -> None:
+        self._builder, self._emitter, self._body = emitter.builder, emitter, body
+        self._accesses, self._results = accesses, results
 
-    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> None:
-        builder, depth = self._builder, self._depth
-        starts = [self._at(arrays, i, POINTER) for i in range(len(self._accesses))]
-        sizes = [self._at(layout, i, INT) for i in range(depth)]
-        strides = [
-            [self._at(layout, depth * (i + 1) + axis, INT) for axis in range(depth)] for i in range(len(self._accesses))
-        ]
-        buffers = [self._buffer(access) for access in self._accesses]
+    def emit(self, starts: list[Any], sizes: list[Any], strides: list[list[Any]], begin: Any, end: Any) -> None:
+        buffers = [stack_buffer(self._emitter, access) for access in self._accesses]
         self._level(0, starts, begin, end, sizes, strides, buffers)
-        builder.ret_void()
-
-    def _at(self, table: Any, index: int, kind: Any) -> Any:
-        return self._builder.load(offset(self._builder, table, number(8 * index)), typ=kind, align=8)
-
-    def _buffer(self, access: Access) -> Any:
-        if access.step is Step.NONE:
-            return None
-        kind = ir.VectorType(memory_type(access.dtype), self._emitter.count)
-        buffer = self._builder.alloca(kind)
-        self._builder.store(ir.Constant(kind, None), buffer, align=access.dtype.itemsize)
-        return buffer
 
     def _level(self, axis: int, at: list[Any], begin: Any, end: Any, sizes: Any, strides: Any, buffers: Any) -> None:
         builder = self._builder
-        if axis == self._depth - 1:
+        if axis == len(sizes) - 1:
             self._row(at, begin, end, [each[-1] for each in strides], buffers)
             return
         with loop(builder, begin, end) as i:
@@ -251,7 +254,7 @@ class _Loops:
             builder.position_at_end(rest)
             for k, access in enumerate(accesses[:operands]):
                 if access.step is Step.DENSE:
-                    self._copy(access.dtype, buffers[k], places[k], None, left)
+                    self._copy("gather", access, buffers[k], places[k], None, left)
             rest = builder.block
             builder.branch(body)
             builder.position_at_end(body)
@@ -269,7 +272,7 @@ class _Loops:
                 chosen.append(pointer)
             for k, access in enumerate(accesses):
                 if access.step is Step.APART:
-                    self._copy(access.dtype, buffers[k], places[k], strides[k], n)
+                    self._copy("gather", access, buffers[k], places[k], strides[k], n)
             taken = [
                 value or load(emitter, pointer, access.dtype)
                 for value, pointer, access in zip(fixed[:operands], chosen, accesses)
@@ -280,13 +283,11 @@ class _Loops:
                 store(made, pointer, access.dtype)
             with builder.if_then(builder.not_(is_whole)):
                 for k in range(operands, len(accesses)):
-                    self._copy(accesses[k].dtype, places[k], buffers[k], None, left)
+                    self._copy("scatter", accesses[k], buffers[k], places[k], None, left)
 
-    def _copy(self, dtype: AnyDType, to: Any, source: Any, stride: Any, count: Any) -> None:
-        size = dtype.itemsize
-        arguments = [POINTER, POINTER, INT, INT]
-        copy = self._emitter.library(f"irc.gather{size}", VOID, arguments, partial(gather, size))
-        self._builder.call(copy, [to, source, stride or number(size), count])
+    def _copy(self, name: str, access: Access, buffer: Any, place: Any, stride: Any, count: Any) -> None:
+        dense = number(access.dtype.itemsize)
+        copy_elements(self._emitter, name, access.dtype, buffer, place, stride or dense, count)
 
 
 def c_strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:

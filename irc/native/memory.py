@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from irc.ir.tensor import Array
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.support import check_size
 
 LEAST = 1 << 18
 MOST = 64 << 20
@@ -70,10 +72,13 @@ class _Loan:
 
 
 def new_array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """An array with any contents, in C order."""
+    """An array with any contents, in C order; Error if it would be too large for the run, or absurdly so."""
     size = dtype.itemsize
     for n in shape:
         size *= n
+    if size < LEAST and size and CURRENT.scope.guard is None:
+        return np.empty(shape, dtype)  # not even looked at: small results are made in less time than that takes
+    check_size(shape, dtype)
     if size < LEAST:
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, np.asarray(_Loan(size)))

@@ -13,15 +13,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from irc.ir.tensor import Array
 from irc.native.jit import Code, Make, process_jit
 from irc.native.kernels import Call
 from irc.native.llvm import ir
 from irc.native.loops import indices, least, loop, loop_function, number, offset, space_of
 from irc.native.target import current
-
-Array = np.ndarray[Any, Any]
 
 _SIZES = (1, 2, 4, 8)
 """Of elements that there is code for."""

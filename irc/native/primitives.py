@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irc.native.lanes import BOOL, DOUBLE, INT32, INT64, AnyDType, Lanes, select, to_float, to_integer
+from irc.native.lanes import INT32, INT64, Lanes, select, to_float, to_integer
+from irc.ops.algebra import BOOL, DOUBLE, AnyDType
 
 UINT64 = np.dtype(np.uint64)
 

@@ -11,16 +11,14 @@ import numpy as np
 
 from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import BYTE, SURELY_SMALL, Call, arrays_for
-from irc.native.loops import Space, Step, c_strides, space_of
+from irc.native.kernels import BYTE, Call, arrays_for
+from irc.native.loops import Access, Space, Step, c_strides, space_of
 from irc.native.memory import new_array
-from irc.native.row_loops import BLOCK, Array, Shape, emit
+from irc.native.row_loops import BLOCK, Shape, emit
 from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
 from irc.runtime.backends import ArrayType
-from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.support import check_size
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -40,6 +38,9 @@ class _Compiled(NamedTuple):
 
 _LEAST_ALONG = 8
 """Elements of a short row from which on it is reduced by itself, in a vector that is read in part."""
+
+_SMALL_SCRATCH = 1 << 20
+"""Bytes of scratch that no limit need be asked for."""
 
 _NANOSECONDS = 0.03
 """About what an instruction takes for one element."""
@@ -118,24 +119,27 @@ def _pattern(shapes: Sequence[Sizes]) -> tuple[tuple[int, ...], ...]:
 class _RowKernel:
     def __init__(self, owner: Rows, program: RowProgram, text: str, is_light: bool, shapes: Sequence[Sizes]) -> None:
         self._owner, self._program, self._text, self._is_light = owner, program, text, is_light
-        self._domain = program.domain
         shapes = [*shapes, *(x.shape for x in program.constants)]
         sizes = program.sizes(shapes)
-        self._groups = program.domain.groups
-        if self._groups and sizes[1] % self._groups:
+        groups = program.domain.groups
+        if groups and sizes[1] % groups:
             raise Unsupported("groups do not divide the channels")
         self._sizes = sizes
         self._where = [leaf.source for leaf in program.leaves]
         self._is_all = self._where == list(range(len(shapes)))
-        leaf_shapes = [shapes[i] for i in self._where]
+        self._leaf_shapes = [shapes[i] for i in self._where]
         self.results = [
             (tuple(sizes[place] if place else 1 for place in result.places), result.dtype) for result in program.results
         ]
-        self._ordered = self._call([c_strides(shape, leaf.dtype) for leaf, shape in zip(program.leaves, leaf_shapes)])
+        self._ordered = self._call()
 
-    def _call(self, strides: Sequence[Sizes]) -> Call:
-        program, domain = self._program, self._domain
-        arrays = [_leaf_strides(domain, leaf, own) for leaf, own in zip(program.leaves, strides)]
+    def _call(self) -> Call:
+        """The call for arrays in C order."""
+        program, domain = self._program, self._program.domain
+        arrays = [
+            _leaf_strides(domain, leaf, c_strides(shape, leaf.dtype))
+            for leaf, shape in zip(program.leaves, self._leaf_shapes)
+        ]
         for result, (shape, dtype) in zip(program.results, self.results):
             arrays.append(_result_strides(domain, result, shape, c_strides(shape, dtype)))
         sizes, arrays, reduced = _refined(domain, self._sizes, arrays)
@@ -159,13 +163,13 @@ class _RowKernel:
         if is_across and self._is_light:
             wider = count * target.vector_bytes // 16  # columns lie apart: more of each row is read at once
             count = wider if outer.sizes[-1] >= wider else count
-        kinds: list[Array] = []
+        kinds: list[Access] = []
         for i, dtype in enumerate(dtypes):
             last = (outer if is_across else inner).strides[i][-1]
             step = Step.NONE if last == 0 else Step.DENSE if last == dtype.itemsize else Step.APART
             if i >= leaves and last == 0:
                 step = Step.DENSE  # one element
-            kinds.append(Array(dtype, step))
+            kinds.append(Access(dtype, step))
         steps = -(-inner.sizes[-1] // (1 if is_across else count))
         levels = 0 if steps <= 2 * BLOCK else 1 if steps <= BLOCK * BLOCK else 2
         shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count)
@@ -193,10 +197,9 @@ class _RowKernel:
     def kernel(self) -> Kernel:
         """Of one result, with ``out``; of several, a tuple, with several."""
         constants, compute, kinds = self._program.constants, self.compute, self.results
-        is_small = all(math.prod(shape) <= SURELY_SMALL for shape, _ in kinds)
         ordered = self._ordered
         call, scratch = ordered.call, ordered.scratch
-        is_simple = self._is_all and ordered.pieces == 1 and scratch <= SURELY_SMALL
+        is_simple = self._is_all and ordered.pieces == 1 and scratch <= _SMALL_SCRATCH
 
         types = [ArrayType(dtype, shape) for shape, dtype in kinds]
 
@@ -209,8 +212,6 @@ class _RowKernel:
 
         def one(*operands: Any, out: Any = None) -> Any:
             if out is None:
-                if not is_small or CURRENT.scope.guard is not None:
-                    check_size(shape, dtype)
                 out = new_array(shape, dtype)
             if is_simple:
                 own = (np.empty(scratch, BYTE),) if scratch else ()

@@ -18,7 +18,6 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,30 +25,30 @@ import numpy as np
 from irc.native.elements import load, load_one, memory_type, rounded, store
 from irc.native.functions.exponential import exp_of_negative
 from irc.native.groups import apply
-from irc.native.lanes import BOOL, INT32, INT64, AnyDType, Emitter, Lanes, select
+from irc.native.lanes import INT32, INT64, Emitter, Lanes, select
 from irc.native.llvm import ir
-from irc.native.loops import INT, POINTER, VOID, Step, function, gather, loop, number, offset
+from irc.native.loops import (
+    INT,
+    POINTER,
+    Access,
+    Step,
+    copy_elements,
+    indices,
+    loop,
+    loop_function,
+    number,
+    offset,
+    stack_buffer,
+)
 from irc.native.primitives import PRIMITIVES, cast
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
 from irc.native.row_passes import Pass, Schedule
 from irc.native.rows import Rounded, RowProgram, ordered
 from irc.native.target import Target
-from irc.ops.algebra import Apply, Constant, Expression, Operand
+from irc.ops.algebra import BOOL, AnyDType, Apply, Constant, Expression, Operand
 
 BLOCK = 128
 """Vectors that are accumulated one by one: of more, sums of so many are."""
-
-
-class Array(NamedTuple):
-    """An array of a loop, but the scratch.
-
-    Attributes:
-        dtype: its element type.
-        step: along lanes.
-    """
-
-    dtype: AnyDType
-    step: Step
 
 
 class Shape(NamedTuple):
@@ -64,7 +63,7 @@ class Shape(NamedTuple):
         lanes: of a vector.
     """
 
-    arrays: tuple[Array, ...]
+    arrays: tuple[Access, ...]
     is_across: bool
     outer: int
     inner: int
@@ -78,9 +77,10 @@ def emit(name: str, program: RowProgram, plan: Schedule, shape: Shape, target: T
     Its layout: sizes of outer and of inner axes; elements a row; bytes of a kept row; the strides of each array and of
     the scratch, of outer axes, then of inner ones.
     """
-    made, builder = function(name, [POINTER, POINTER, INT, INT])
+    arrays, axes = len(shape.arrays) + bool(plan.kept), shape.outer + shape.inner
+    made, builder, starts, known, begin, end = loop_function(name, arrays, axes + 2 + arrays * axes)
     emitter = Emitter(builder, shape.lanes, target.has_fma, target.has_f16c)
-    _RowLoops(emitter, program, plan, shape).emit(*made.args)
+    _RowLoops(emitter, program, plan, shape).emit(starts, known, begin, end)
     builder.ret_void()
     return str(made.module), emitter.needs
 
@@ -123,26 +123,18 @@ class _RowLoops:
         self._kept = {id(x): i for i, x in enumerate(plan.kept)}
         self._leaves = len(program.leaves)
 
-    def emit(self, arrays: Any, layout: Any, begin: Any, end: Any) -> None:
+    def emit(self, starts: list[Any], known: list[Any], begin: Any, end: Any) -> None:
         shape, builder = self._shape, self._builder
-        outer, inner = shape.outer, shape.inner
-        count = len(shape.arrays) + bool(self._kept)
-        starts = [self._at(arrays, i, POINTER) for i in range(count)]
-        sizes = [self._at(layout, i, INT) for i in range(outer + inner)]
+        outer, axes = shape.outer, shape.outer + shape.inner
+        sizes, (self._count, self._row_bytes) = known[:axes], known[axes : axes + 2]
         self._inner = sizes[outer:]
-        self._count = self._at(layout, outer + inner, INT)
-        self._row_bytes = self._at(layout, outer + inner + 1, INT)
-        first = outer + inner + 2
-        strides = [
-            [self._at(layout, first + (outer + inner) * i + axis, INT) for axis in range(outer + inner)]
-            for i in range(count)
-        ]
+        strides = [known[i : i + axes] for i in range(axes + 2, len(known), axes)]
         self._strides = [each[outer:] for each in strides]
         for i, array in enumerate(shape.arrays):
             if not self._is_across and array.step is Step.DENSE:
                 self._strides[i][-1] = number(array.dtype.itemsize)  # known, which makes addresses simpler
         self._lane_strides = [each[outer - 1] if self._is_across else each[-1] for each in strides]
-        self._buffers = [self._buffer(array) for array in shape.arrays]
+        self._buffers = [stack_buffer(self._emitter, array) for array in shape.arrays]
         whole = number(self._emitter.count)
         with loop(builder, begin, end) as row:
             last = sizes[outer - 1]
@@ -160,17 +152,6 @@ class _RowLoops:
                         self._row(at, left)
             else:
                 self._row(self._unravelled(starts, row, sizes[:outer], strides), None)
-
-    def _at(self, table: Any, index: int, kind: Any) -> Any:
-        return self._builder.load(offset(self._builder, table, number(8 * index)), typ=kind, align=8)
-
-    def _buffer(self, array: Array) -> Any:
-        if array.step is Step.NONE:
-            return None
-        kind = ir.VectorType(memory_type(array.dtype), self._emitter.count)
-        buffer = self._builder.alloca(kind)
-        self._builder.store(ir.Constant(kind, None), buffer, align=array.dtype.itemsize)
-        return buffer
 
     def _unravelled(self, starts: Sequence[Any], index: Any, sizes: Sequence[Any], strides: Sequence[Any]) -> list[Any]:
         """Where each array's row ``index`` starts."""
@@ -256,7 +237,7 @@ class _RowLoops:
             count //= 2
             emitter = Emitter(builder, count, self._emitter.has_fma, self._emitter.has_f16c)
             halves = [
-                Lanes(emitter, builder.shuffle_vector(x.value, x.value, _numbers(first, count)), x.dtype)
+                Lanes(emitter, builder.shuffle_vector(x.value, x.value, indices(range(first, first + count))), x.dtype)
                 for first in (0, count)
             ]
             x = _combine(reducer, *halves)
@@ -387,7 +368,7 @@ class _RowLoops:
 
     def _mask(self, left: Any) -> Lanes:
         builder, emitter = self._builder, self._emitter
-        numbers = Lanes(emitter, _numbers(0, emitter.count), INT32)
+        numbers = Lanes(emitter, indices(range(emitter.count)), INT32)
         return numbers < emitter.splat(builder.trunc(left, ir.IntType(32)), INT32)
 
     # -- memory ----------------------------------------------------------------
@@ -402,7 +383,7 @@ class _RowLoops:
         if array.step is Step.DENSE and self._emitter.has_fma and memory_type(array.dtype) in _MASKABLE:
             return self._masked(pointer, array.dtype, left)
         stride = self._lane_strides[index] if array.step is Step.APART else number(array.dtype.itemsize)
-        self._copy("gather", array.dtype, self._buffers[index], pointer, stride, left)
+        self._copy("gather", index, pointer, stride, left)
         return load(emitter, self._buffers[index], array.dtype)
 
     def _masked(self, pointer: Any, dtype: AnyDType, left: Any) -> Lanes:
@@ -424,29 +405,12 @@ class _RowLoops:
             return
         stride = self._lane_strides[index] if array.step is Step.APART else number(array.dtype.itemsize)
         store(x, self._buffers[index], array.dtype)
-        self._copy("scatter", array.dtype, self._buffers[index], pointer, stride, left)
+        self._copy("scatter", index, pointer, stride, left)
 
-    def _copy(self, name: str, dtype: AnyDType, buffer: Any, pointer: Any, stride: Any, left: Any) -> None:
-        size = dtype.itemsize
-        make = partial(gather if name == "gather" else scatter, size)
-        called = self._emitter.library(f"irc.{name}{size}", VOID, [POINTER, POINTER, INT, INT], make)
-        self._builder.call(called, [buffer, pointer, stride, number(self._emitter.count) if left is None else left])
-
-
-def scatter(size: int) -> tuple[str, Mapping[str, Any]]:
-    """The module of ``irc.scatter{size}(ptr from, ptr to, i64 stride, i64 count)``, which copies elements apart."""
-    made, builder = function(f"irc.scatter{size}", [POINTER, POINTER, INT, INT])
-    source, target, stride, count = made.args
-    kind = ir.IntType(8 * size)
-    with loop(builder, number(0), count) as i:
-        element = builder.load(offset(builder, source, builder.mul(i, number(size))), typ=kind, align=1)
-        builder.store(element, offset(builder, target, builder.mul(i, stride)), align=1)
-    builder.ret_void()
-    return str(made.module), {}
-
-
-def _numbers(first: int, count: int) -> Any:
-    return ir.Constant(ir.VectorType(ir.IntType(32), count), [first + i for i in range(count)])
+    def _copy(self, name: str, index: int, pointer: Any, stride: Any, left: Any) -> None:
+        count = number(self._emitter.count) if left is None else left
+        dtype = self._shape.arrays[index].dtype
+        copy_elements(self._emitter, name, dtype, self._buffers[index], pointer, stride, count)
 
 
 def _only(x: Lanes) -> Any:

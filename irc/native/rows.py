@@ -33,9 +33,8 @@ from irc.native.groups import (
     check_dtype,
     check_expression,
 )
-from irc.native.lanes import AnyDType
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
-from irc.ops.algebra import Apply, Constant, Expression, Operand, Primitive, cast, walk
+from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand, Primitive, cast, fold
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -313,17 +312,13 @@ def applied(operation: Operation, operands: Sequence[Expression | None]) -> Expr
 
 def substitute(expression: Expression, operands: Sequence[Expression | None]) -> Expression:
     """``expression`` with its operands replaced by these."""
-    made: dict[int, Expression] = {}
-    for node in walk(expression):
-        if isinstance(node, Operand):
-            operand = operands[node.index]
-            assert operand is not None
-            made[id(node)] = operand
-        elif isinstance(node, Apply):
-            made[id(node)] = Apply(node.primitive, tuple(made[id(x)] for x in node.arguments), node.dtype)
-        else:
-            made[id(node)] = node
-    return made[id(expression)]
+
+    def leaf(node: Expression) -> Expression:
+        operand = operands[node.index] if isinstance(node, Operand) else node
+        assert operand is not None
+        return operand
+
+    return fold(expression, leaf, lambda node, arguments: Apply(node.primitive, tuple(arguments), node.dtype))
 
 
 def is_reduction(node: Expression) -> bool:

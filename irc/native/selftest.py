@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from irc.ir.tensor import Array
 from irc.native.calls import call_of
 from irc.native.groups import call, converted
 from irc.native.jit import process_jit
-from irc.native.lanes import BOOL, DOUBLE, INT32, INT64, SINGLE, AnyDType, Emitter, Lanes, select
+from irc.native.lanes import INT32, INT64, Emitter, Lanes, select
 from irc.native.loops import Body, c_strides, emit, space_of
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import current
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
 
-Array = np.ndarray[Any, Any]
 Compute = Callable[[Emitter, Sequence[Lanes]], list[Lanes]]
 
 _HALF, _BYTE = np.dtype(np.float16), np.dtype(np.uint8)

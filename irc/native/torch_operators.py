@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Tensor
+from irc.ir.tensor import Array, Tensor
 from irc.native.elements import computed
 from irc.native.groups import (
     SIMPLE_POWERS,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from irc.ir import Node, Value
     from irc.runtime.kernels.registry import Kernel
 
-Array = np.ndarray[Any, Any]
 Semantics = Callable[..., Expression]
 
 

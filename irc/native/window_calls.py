@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir.tensor import Array
 from irc.native.elements import computed, is_supported
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import Call
-from irc.native.lanes import BOOL, DOUBLE, SINGLE, AnyDType
 from irc.native.target import current
 from irc.native.windows import COLUMNS, MEANS, PRODUCTS, Form, Layout, emit_windows
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
     from irc.runtime.kernels.windows import Axes
 
-Array = np.ndarray[Any, Any]
 
 MOST_TAPS = 64
 """Of a kernel: code has them one by one."""

@@ -23,11 +23,12 @@ import numpy as np
 
 from irc.native.elements import computed, load, load_one, memory_type, narrowed, store, widened
 from irc.native.jit import Make
-from irc.native.lanes import BOOL, INT32, AnyDType, Emitter, Lanes
+from irc.native.lanes import INT32, Emitter, Lanes
 from irc.native.llvm import ir
 from irc.native.loops import INT, POINTER, VOID, indices, least, loop, loop_function, number, offset
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import Target
+from irc.ops.algebra import BOOL, AnyDType
 
 PRODUCTS, MAXIMA, MEANS, COLUMNS = "products", "maxima", "means", "columns"
 """What is computed: of an image and weights (and biases); of an image; of an image and the counts of elements that

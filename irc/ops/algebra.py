@@ -17,15 +17,16 @@ means the same for all of them, stated once, in `PRIMITIVES`. These rules hold f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
 AnyDType = np.dtype[Any]
 Number = complex
 """What may stand for a constant: a Python number, a bool among them."""
@@ -213,6 +214,23 @@ def walk(expression: Expression) -> Iterator[Expression]:
             pending.append((node, True))
             if isinstance(node, Apply):
                 pending.extend((argument, False) for argument in reversed(node.arguments))
+
+
+def fold(expression: Expression, leaf: Callable[[Expression], T], apply: Callable[[Apply, Sequence[T]], T]) -> T:
+    """What ``expression`` is, each of its nodes computed once.
+
+    Args:
+        expression: as it says.
+        leaf: of an operand or a constant.
+        apply: of a primitive, and of what its arguments are.
+    """
+    found: dict[int, T] = {}
+    for node in walk(expression):
+        if isinstance(node, Apply):
+            found[id(node)] = apply(node, [found[id(x)] for x in node.arguments])
+        else:
+            found[id(node)] = leaf(node)
+    return found[id(expression)]
 
 
 # -- arithmetic ----------------------------------------------------------------

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from irc.native.functions.coefficients import COEFFICIENTS
-from irc.native.lanes import INT32, INT64, SINGLE, AnyDType, Lanes, select
+from irc.native.lanes import INT32, INT64, Lanes, select
+from irc.ops.algebra import SINGLE, AnyDType
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from irc.native.functions.common import (
     with_sign,
 )
 from irc.native.functions.logarithmic import log1p_of_fraction
-from irc.native.lanes import SINGLE, Lanes, select
+from irc.native.lanes import Lanes, select
+from irc.ops.algebra import SINGLE
 
 
 def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.native.lanes import DOUBLE, SINGLE, Lanes
+from irc.native.lanes import Lanes
 from irc.native.llvm import ir
+from irc.ops.algebra import DOUBLE, SINGLE
 
 _I1, _I32, _I64, _I128, _F64 = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.IntType(128), ir.DoubleType()
 _NAME = "irc.quadrant"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ops.algebra import CAST, AnyDType, Apply, Constant, Expression, Operand, walk
+from irc.ops.algebra import CAST, AnyDType, Apply, Constant, Expression, Operand, fold, walk
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS, UNCHECKED, Implementation, conversion_to
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, shapes_differ
 
@@ -234,18 +234,16 @@ def _implementation(node: Apply) -> Implementation:
 
 def _expanded(expression: Expression) -> Expression:
     """``expression`` with primitives that NumPy has nothing for replaced by their expansions."""
-    made: dict[int, Expression] = {}
-    for node in walk(expression):
-        found = node
-        if isinstance(node, Apply):
-            arguments = tuple(made[id(x)] for x in node.arguments)
-            if node.primitive is not CAST and node.primitive not in IMPLEMENTATIONS:
-                assert node.primitive.expansion is not None, node.primitive.name
-                found = _expanded(node.primitive.expansion(*arguments))
-            elif any(a is not b for a, b in zip(arguments, node.arguments, strict=True)):
-                found = Apply(node.primitive, arguments, node.dtype)
-        made[id(node)] = found
-    return made[id(expression)]
+
+    def apply(node: Apply, arguments: Sequence[Expression]) -> Expression:
+        if node.primitive is not CAST and node.primitive not in IMPLEMENTATIONS:
+            assert node.primitive.expansion is not None, node.primitive.name
+            return _expanded(node.primitive.expansion(*arguments))
+        if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+            return node
+        return Apply(node.primitive, tuple(arguments), node.dtype)
+
+    return fold(expression, lambda leaf: leaf, apply)
 
 
 def _scheduled(root: Expression) -> list[Expression]:
