@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from irc.compiler import compile as compile
     from irc.errors import Error as Error
     from irc.exporting import export as export
-    from irc.runtime.guards.limits import Limits as Limits
+    from irc.runtime.limits import Limits as Limits
     from irc.runtime.model import CompiledModel as CompiledModel
+    from irc.runtime.model import Options as Options
     from irc.runtime.model import load as load
-    from irc.runtime.options import Options as Options
     from irc.runtime.session import Session as Session
 
 __version__ = "0.1.0"
@@ -35,8 +35,8 @@ __getattr__, __dir__ = looked_up(
     {
         "CompiledModel": "irc.runtime.model",
         "Error": "irc.errors",
-        "Limits": "irc.runtime.guards.limits",
-        "Options": "irc.runtime.options",
+        "Limits": "irc.runtime.limits",
+        "Options": "irc.runtime.model",
         "Session": "irc.runtime.session",
         "compile": "irc.compiler",
         "export": "irc.exporting",

@@ -22,13 +22,10 @@ from irc.loading import load_module
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
 from irc.runtime.backends import AUTO, Backend
-from irc.runtime.evaluate import evaluate
-from irc.runtime.footprint import peak_bytes, weight_bytes
 from irc.runtime.kernels import means
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import DEFAULTS, Options
-from irc.runtime.plan import without_kernels
-from irc.runtime.report import FusionGroup, Memory, Report
+from irc.runtime.model import DEFAULTS, CompiledModel, Options
+from irc.runtime.plan import evaluate, without_kernels
+from irc.runtime.report import FusionGroup, Memory, Report, peak_bytes, weight_bytes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

@@ -9,7 +9,7 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import module_of
 from irc.ir.ops.opaque import opaque_operators
-from irc.runtime.files.file import is_saved
+from irc.runtime.file import is_saved
 from irc.runtime.model import CompiledModel
 from irc.wording import count
 

@@ -24,8 +24,8 @@ from irc.ir.ops import Effects, register, schemas
 from irc.ir.verify.schema_rules import check_schema
 from irc.passes.shapes import rules
 from irc.passes.shapes.rules import shape_rule
+from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.plugin_checks import checked
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")

@@ -32,8 +32,7 @@ from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.random_inputs.readers import ARITHMETIC, READERS
-from irc.runtime import prepack
-from irc.runtime.guards import estimates
+from irc.runtime import limits, prepack
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
@@ -134,7 +133,7 @@ TABLES = {
     "effects": {kind for t in EFFECTS for kind in (*t.RANDOM, *t.RANDOM_UNLESS_FALSE, *t.SIDE_EFFECT)},
     "expanded": EXPANDED,
     "handing on": must._SAME,
-    "estimates": estimates._ESTIMATES,
+    "estimates": limits._ESTIMATES,
     "operand kinds": {f"aten::{name}" for name in operand_kinds.REFUSED_FIRST | operand_kinds.REFUSED_COMMON},
 }
 

@@ -8,8 +8,8 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.ir import parse_module
-from irc.runtime.cache_bindings import CONVENTIONS
 from irc.runtime.report import Memory, Report
+from irc.runtime.session import CONVENTIONS
 from irc.wording import count, first_of, pointed_at
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"

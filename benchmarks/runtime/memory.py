@@ -22,8 +22,8 @@ from benchmarks.results import Row
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.runtime.execution import Run
 from irc.runtime.plan import Lowerer
-from irc.runtime.profiles.profile import Profile, Profiler
-from irc.runtime.threads.blas import one_thread
+from irc.runtime.profile import Profile, Profiler
+from irc.runtime.threads import one_thread
 
 WARM_UP = 2
 """Runs before the one that counts: the first tells shapes, the second plans."""

@@ -30,7 +30,7 @@ from benchmarks.results import Row, Samples, against_peers
 from benchmarks.yolov3 import build
 from irc.check.peers import onnxruntime_session
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
-from irc.runtime.profiles.profile import Profile
+from irc.runtime.profile import Profile
 
 NAMES = ("yolov3", *BUNDLED)
 PEER = "onnxruntime"

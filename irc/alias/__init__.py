@@ -39,7 +39,7 @@ def analyze(
         noalias: inputs (values or names) that are known to share memory with nothing, such as donated ones.
         functions: summaries of the module's functions, to be shared by analyses of several graphs that call them.
         loops_apart: whether to take each parameter and result of a loop for fresh memory. Unsound alone: the caller
-            must relate them to what the loop is given, as `irc.runtime.memory.loop_aliases` does.
+            must relate them to what the loop is given, as `irc.runtime.storage` does.
 
     Returns:
         The database that answers queries, and that updates keep right while the graph changes.

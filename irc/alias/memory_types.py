@@ -7,7 +7,7 @@ those parts whose values have memory are its *atoms*: ``Tensor``, ``Any``,
 and list, dictionary, tuple, future and class types.
 
 Lists and dictionaries are of one type only: a list of tensors is no list of optional tensors, though it may hold the
-same. Runs hold to that, see `irc.runtime.typed_containers`. (A tuple of a tensor is one of an optional tensor.)
+same. Runs hold to that, see `irc.runtime.values`. (A tuple of a tensor is one of an optional tensor.)
 """
 
 from __future__ import annotations

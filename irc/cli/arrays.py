@@ -22,7 +22,7 @@ from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 
 if TYPE_CHECKING:
-    from irc.runtime.guards.limits import Limits
+    from irc.runtime.limits import Limits
 
 LEVELS = 3
 """Lists and dictionaries in each other that are looked into."""

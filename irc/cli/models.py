@@ -50,7 +50,7 @@ class ModelFile:
 
     @cached_property
     def kind(self) -> Kind:
-        from irc.runtime.files.file import is_saved
+        from irc.runtime.file import is_saved
 
         ending = suffix(self.path)
         if self.path == "-":
@@ -75,7 +75,7 @@ class ModelFile:
         return module
 
     def _read(self) -> Module:
-        from irc.runtime.files.file import read
+        from irc.runtime.file import read
 
         return read(self.path)[0]
 
@@ -91,7 +91,7 @@ class ModelFile:
         Raises:
             Error: IRC101 this is compiled already; IRC502 or IRC510 it only has the name of such a file.
         """
-        from irc.runtime.files.file import is_saved, read
+        from irc.runtime.file import is_saved, read
 
         if self.kind is Kind.COMPILED:
             if not is_saved(self.path):

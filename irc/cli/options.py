@@ -13,7 +13,7 @@ from irc.cli.output import emit, say
 from irc.errors import Error
 
 if TYPE_CHECKING:
-    from irc.runtime.guards.limits import Limits
+    from irc.runtime.limits import Limits
 
 
 INSTRUMENT_OPTIONS = ("timing", "print-after-all", "print-after-change", "verify-each", "verify-alias")
@@ -225,7 +225,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 def limits(given: argparse.Namespace) -> Limits | None:
     """The limits from the options of `add_limits`; None if there are none."""
-    from irc.runtime.guards.limits import Limits
+    from irc.runtime.limits import Limits
 
     if given.max_steps is None and given.max_bytes is None and given.max_seconds is None:
         return None
@@ -261,7 +261,7 @@ def whole_number(text: str) -> int:
 
 def threads(text: str) -> int:
     """A number of threads that a run may have."""
-    from irc.runtime.threads.workers import MOST
+    from irc.runtime.threads import MOST
 
     if not _is_number(text, 10) or not 1 <= int(text) <= MOST:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST}, not {text!r}")

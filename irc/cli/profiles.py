@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from irc.cli.tables import new_console, new_table, plain
-from irc.runtime.profiles.profile import GroupProfile, Profile
-from irc.runtime.profiles.text import headlines, ms
+from irc.runtime.profile import GroupProfile, Profile, headlines, ms
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""

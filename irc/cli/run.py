@@ -12,9 +12,9 @@ from irc.errors import Error
 from irc.wording import one_line
 
 if TYPE_CHECKING:
-    from irc.runtime.guards.limits import Limits
+    from irc.runtime.limits import Limits
     from irc.runtime.model import CompiledModel
-    from irc.runtime.profiles.profile import Profile
+    from irc.runtime.profile import Profile
 
 EXAMPLES = """\
   irc run model.irc --input x=x.npy -o y.npz     run on an array that numpy.save wrote

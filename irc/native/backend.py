@@ -50,7 +50,7 @@ ASKING = frozenset(
     ["onnx::Conv", "onnx::ConvInteger", "onnx::QLinearConv", "onnx::Pad", "onnx::MaxPool", "onnx::AveragePool"]
     + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )
-"""Kinds whose kernels ask for inner loops (`irc.runtime.inner_loops`)."""
+"""Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
 
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
-from irc.runtime.inner_loops import InnerLoops
+from irc.runtime.bounds import InnerLoops
 from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order
 
 if TYPE_CHECKING:

@@ -24,16 +24,16 @@ from irc.random_inputs.draw import MAX_ELEMENTS, Style, seeded_inputs
 from irc.random_inputs.readers import domains
 from irc.random_inputs.sizes import assumed_sizes, assumption, free_names, with_named_sizes
 from irc.runtime.arguments import Argument
+from irc.runtime.boundary import Held
 from irc.runtime.execution import Counters, Watch
-from irc.runtime.guards.limits import LIMIT_CODES
-from irc.runtime.inputs import Held
+from irc.runtime.limits import LIMIT_CODES
 from irc.runtime.model import CompiledModel
-from irc.runtime.profiles.profile import Profiler
+from irc.runtime.profile import Profiler
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.guards.limits import Limits
+    from irc.runtime.limits import Limits
 
 Sizes = Mapping[str, int]
 

@@ -1,7 +1,7 @@
 """The runtime: lowering graphs to plans, running them on NumPy, compiled models and their files."""
 
+from irc.runtime.growable import GrowableArray
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.growable import GrowableArray
 
 __all__ = ["GrowableArray", "check_size", "kernel"]

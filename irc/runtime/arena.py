@@ -1,9 +1,9 @@
 """Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
 
-The first such run is watched (`irc.runtime.memory.memory_plan.FormRecorder`); before the second, the memory plan is
+The first such run is watched (`irc.runtime.memory_plan.FormRecorder`); before the second, the memory plan is
 made. A run in planned memory begins with arrays in the slots of its results, where the steps write them
-(`irc.runtime.steps.placed_step`). Arenas are kept for later runs of any kind, as many as there were runs at the same
-time; what runs return is never in one.
+(`irc.runtime.steps.placed_step`); a backend may compile consecutive ones to one step. Arenas are kept for later runs of
+any kind, as many as there were runs at the same time; what runs return is never in one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,135 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.ir.bulk import no_collection
-from irc.runtime.execution import NOWHERE, Run, execute
+from irc.ir.kinds import GROUP
+from irc.ir.types import DType
+from irc.runtime.array_memory import aligned_bytes
+from irc.runtime.backends import ArrayType, Declined, PlannedStep
+from irc.runtime.execution import NOWHERE, Instruction, Run, execute
 from irc.runtime.groups import subgraph_of
-from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Planner, stated_forms
-from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.memory.static_shapes import own_groups
+from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
 from irc.runtime.plan_cache import PlanCache
-from irc.runtime.planned_steps import compiled_code, planned_code
+from irc.runtime.steps import placed_step
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
     from irc.ir import Node, Value
-    from irc.runtime.execution import Code, Frame
+    from irc.runtime.backends import Backend
+    from irc.runtime.execution import Code, Frame, Slots, Step
+    from irc.runtime.lowering import Bound
     from irc.runtime.plan import Lowerer, Plan
+
+
+FEWEST = 2
+"""Steps that are worth one call."""
+
+
+def planned_code(plan: Plan, bound: Bound, placed: Collection[Value], compiled: Collection[Node]) -> Code:
+    """The steps of ``plan``, with the members of fusion groups that the backend has declined among them.
+
+    Args:
+        plan: the plan of the graph.
+        bound: has the kernels.
+        placed: the values whose arrays lie in the frame beforehand. Their slots need not be emptied.
+        compiled: the groups that are one kernel.
+    """
+    slots = frozenset(plan.slot_of[value] for value in placed)
+    found: list[Instruction] = []
+    declined: list[Code] = []
+
+    def add(instructions: Iterable[Instruction]) -> None:
+        for each in instructions:
+            _, node, ins, outs, dead = each
+            if node in plan.groups and node not in compiled:
+                declined.append(plan.groups[node].code)
+                add(plan.groups[node].instructions(dead))
+            elif node.kind != GROUP and is_placed(each, placed):
+                dead = tuple([s for s in dead if s not in slots])
+                step = placed_step(bound.kernel(node), ins, outs[0], dead, is_plain(node))
+                found.append(Instruction(step, node, ins, outs, dead))
+            else:
+                found.append(each)
+
+    add(plan.code.instructions)
+    code = plan.code.with_instructions(found)
+    code.kernels += sum([members.kernels for members in declined])
+    code.in_place += sum([members.in_place for members in declined])
+    return code
+
+
+def compiled_code(
+    backend: Backend, plan: Plan, code: Code, forms: Mapping[Value, Form], placed: Collection[Value]
+) -> tuple[Code, int]:
+    """``code`` with consecutive steps compiled, as far as the backend does, and how many compiled steps there are.
+
+    Args:
+        backend: what compiles.
+        plan: the plan of the graph.
+        code: its steps in planned memory.
+        forms: of the values whose shapes are the same in each run of this kind.
+        placed: the values whose arrays lie in the frame beforehand.
+    """
+    types = _types(plan, code, forms)
+    found: list[Instruction] = []
+    count, at = 0, 0
+    for steps, start in _runs(code, types, placed):
+        made = backend.compile_steps(steps)
+        if isinstance(made, Declined):
+            continue
+        end = start + len(steps)
+        dead = tuple(s for each in code.instructions[start:end] for s in each.dead)
+        ins = tuple({s for step in steps for s in step.ins})
+        one = Instruction(_one_step(made, dead), steps[0].node, ins, tuple(step.out for step in steps), dead)
+        found += [*code.instructions[at:start], one]
+        count, at = count + 1, end
+    return code.with_instructions(found + code.instructions[at:]), count
+
+
+def _types(plan: Plan, code: Code, forms: Mapping[Value, Form]) -> dict[int, ArrayType]:
+    """The types of the arrays in slots, as far as they are the same in each run."""
+    types = {s: ArrayType(x.dtype, x.shape) for s, x in enumerate(plan.template) if is_array(x)}
+    made = [pair for each in code.instructions for pair in zip(each.node.outputs, each.outs)]
+    given = zip(plan.graph_inputs, code.params)
+    types.update((slot, ArrayType(f.dtype, f.shape)) for v, slot in (*given, *made) if (f := forms.get(v)) is not None)
+    return types
+
+
+def _runs(
+    code: Code, types: Mapping[int, ArrayType], placed: Collection[Value]
+) -> Iterator[tuple[list[PlannedStep], int]]:
+    """The longest sequences of steps whose results are placed and whose operands have known types, and their starts."""
+    steps: list[PlannedStep] = []
+    for i, each in enumerate(code.instructions):
+        if is_placed(each, placed) and all(s in types for s in each.ins):
+            steps.append(PlannedStep(each.node, tuple([types[s] for s in each.ins]), each.ins, each.outs[0]))
+            continue
+        if len(steps) >= FEWEST:
+            yield steps, i - len(steps)
+        steps = []
+    if len(steps) >= FEWEST:
+        yield steps, len(code.instructions) - len(steps)
+
+
+def is_placed(each: Instruction, placed: Collection[Value]) -> bool:
+    """Whether an instruction makes one result, in an array that lies in the frame beforehand."""
+    return len(each.outs) == 1 and len(each.node.outputs) == 1 and each.node.output in placed
+
+
+def is_plain(node: Node) -> bool:
+    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
+    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
+
+
+def _one_step(run: Callable[[Frame], None], dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        run(frame)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
 
 KINDS = 8
 """So many kinds of runs are watched when they come for the first time; more, if these do not come again, only when they

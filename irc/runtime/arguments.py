@@ -1,4 +1,4 @@
-"""What a model takes and gives: names, types, and the check of what a caller passes in.
+"""What a model takes and gives: names, types, the check of what a caller passes in, and results by name.
 
 Nothing is cast silently: an array must have the element type that the model
 states. Python numbers and lists have none of their own; they are converted if
@@ -9,9 +9,10 @@ Where the model takes a number that is no tensor, NumPy's scalars are numbers.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.ma import MaskedArray  # not by need: a signal handler that runs models may come while NumPy imports it
@@ -21,8 +22,12 @@ from irc.ir import types
 from irc.ir.enumerations import EnumMember, with_members
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.strings import python_strings
-from irc.ir.types import DType, Shape, TensorType, Type
+from irc.ir.types import DType, Shape, TensorType, TupleType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
+
+if TYPE_CHECKING:
+    from irc.ir import Value
+
 
 Sizes = dict[str, tuple[int, str]]
 """The sizes of named dimensions, and the input that each was first seen in."""
@@ -274,3 +279,70 @@ def check_shape(shape: tuple[int, ...], type: Type, where: str, sizes: Sizes | N
             first, seen = sizes.setdefault(dim, (size, where))
             if first != size:
                 raise Error("IRC414", f"dimension {dim!r} is {size} here (axis {axis}), but {first} in {seen}", where)
+
+
+Path = tuple[int, ...]
+"""The position of an output; of an element of it that is a tuple, then the position in that, and so on."""
+
+_TUPLE = "prim::TupleConstruct"
+
+
+class Result(NamedTuple):
+    """An output, or an element of one.
+
+    Attributes:
+        argument: its name and type.
+        path: where it is.
+    """
+
+    argument: Argument
+    path: Path
+
+
+def results_of(outputs: Sequence[Argument]) -> dict[str, Result]:
+    """Every result by name: outputs, and elements of tuples as ``output.0``, where no output is called that."""
+    found = {output.name: Result(output, (i,)) for i, output in enumerate(outputs)}
+    for output in tuple(found.values()):
+        for element in _elements(output):
+            found.setdefault(element.argument.name, element)
+    return found
+
+
+def _elements(whole: Result) -> Iterator[Result]:
+    argument, path = whole
+    for i, type in enumerate(argument.type.elems if isinstance(argument.type, TupleType) else ()):
+        element = Result(Argument(f"{argument.name}.{i}", type), (*path, i))
+        yield element
+        yield from _elements(element)
+
+
+def element(values: Any, path: Iterable[int]) -> Any:
+    """What is at ``path`` among the values that a run returns."""
+    for place in path:
+        values = values[place]
+    return values
+
+
+def value_at(outputs: Sequence[Value], path: Path) -> Value:
+    """The value at ``path`` among a graph's outputs; if a tuple on the way is not constructed there, that tuple."""
+    value = outputs[path[0]]
+    for place in path[1:]:
+        made = value.made_by(_TUPLE)
+        if made is None:
+            return value
+        value = made.inputs[place]
+    return value
+
+
+def values_at(outputs: Iterable[Value]) -> Iterable[Value]:
+    """All values that `value_at` may return for any path."""
+    found: dict[Value, None] = {}
+    pending = list(outputs)
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found[value] = None
+            made = value.made_by(_TUPLE)
+            if made is not None:
+                pending.extend(made.inputs)
+    return found

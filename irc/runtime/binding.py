@@ -15,8 +15,8 @@ from irc.ir.ops.pointwise import POINTWISE, result_like
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime import kernels
+from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
-from irc.runtime.plugin_checks import checked
 from irc.runtime.values import Array
 from irc.wording import first_of
 

@@ -1,8 +1,9 @@
 """The scope of a run on its thread: guard, work memory, other threads and machine code that help, no warnings.
 
-Kernels ask the *guard* of a run with limits (`irc.runtime.guards.limits.LimitGuard`) before they allocate much or work
+Kernels ask the *guard* of a run with limits (`irc.runtime.limits.LimitGuard`) before they allocate much or work
 for long: `check_bytes`, `check_work`, `pace`. Without a guard, only absurd sizes are refused
-(`irc.runtime.kernels.support.check_size`).
+(`irc.runtime.kernels.support.check_size`). They ask the *inner loops* of their scope before they do the same with
+NumPy.
 
 A run may begin in the middle of another one on the same thread, in a signal handler or a finalizer: it has a scope of
 its own, and the one around it is restored at its end, however it ends.
@@ -11,17 +12,54 @@ its own, and the one around it is restored at its end, however it ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.runtime.inner_loops import NONE, InnerLoops
 
 if TYPE_CHECKING:
-    from irc.runtime.guards.limits import LimitGuard
+    from irc.runtime.kernels.windows import Axes
+    from irc.runtime.limits import LimitGuard
+
+
+class InnerLoops:
+    """A base class that declines everything.
+
+    Each method returns whether it has made the result, in ``out``, which is in C order and shares memory with no
+    operand. Sizes are the caller's to check.
+    """
+
+    def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
+        """The convolution of ``x`` (N, C, spatial...) with ``w`` (O, 1, kernel...), O a multiple of C."""
+        return False
+
+    def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
+        """The greatest element of each window of ``x`` (N, C, spatial...)."""
+        return False
+
+    def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
+        """The means of the windows of ``x`` (N, C, spatial...): see `irc.runtime.kernels.pool.means`."""
+        return False
+
+    def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
+        """What windows see: see `irc.runtime.kernels.columns.columns`."""
+        return False
+
+    def copy(self, x: Array, out: Array) -> bool:
+        """``x``, of which rows lie across, if machine code is faster than NumPy."""
+        return False
+
+    def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
+        """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.pieces.padded`."""
+        return False
+
+
+NONE = InnerLoops()
+"""No loops but NumPy's."""
+
 
 T = TypeVar("T")
 

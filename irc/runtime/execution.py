@@ -16,14 +16,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from irc.errors import Error
+from irc.ir.kinds import CONTROL_FLOW
 from irc.ir.ops.plugins import fault_of
 from irc.runtime.binding import binder_of_others, interrupts
-from irc.runtime.operands import what_is_wrong
+from irc.runtime.kernel_checks import what_is_wrong
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
     from irc.ir import Node
-    from irc.runtime.memory.memory_plan import MemoryPlan
+    from irc.runtime.memory_plan import MemoryPlan
 
 Frame = list[Any]
 Slots = tuple[int, ...]
@@ -178,6 +179,24 @@ class Code:
     def with_instructions(self, instructions: list[Instruction]) -> Code:
         """This code with other instructions."""
         return replace(self, instructions=instructions, steps=[each.step for each in instructions])
+
+    def count_units(self, nodes: Iterable[Node], most: int | None) -> None:
+        """Set `units` and `breaks` for steps of ``nodes``, in order.
+
+        A unit is a sequence of operators in program order. It ends at control flow, or once it holds ``most`` operators
+        (None: any number). Operators that read inputs, weights or outputs of the graph are in units like all others.
+        (The idea is MXNet's, pull request 13890; there, operators on inputs and outputs mostly stay out.)
+        """
+        breaks: Counter[str] = Counter()
+        size, after_control = 0, False  # of the unit so far; whether it is control flow
+        for node in nodes:
+            control = node.kind in CONTROL_FLOW
+            cause = "control flow" if control or after_control else "size" if size == most else None
+            if size and cause is not None:
+                breaks[cause] += 1
+                size = 0
+            size, after_control = size + 1, control
+        self.units, self.breaks = breaks.total() + min(size, 1), breaks
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""

@@ -28,22 +28,19 @@ from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
-from irc.runtime.bulks import bulks_in_order
 from irc.runtime.execution import Code, Frame, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.reuse import reusing_step
 from irc.runtime.prepack import Preparations
-from irc.runtime.steps import drop_step, kernel_step
-from irc.runtime.typed_containers import typed, with_types
-from irc.runtime.values import ConstantList, is_sequence, is_tuple
+from irc.runtime.steps import drop_step, kernel_step, reusing_step
+from irc.runtime.values import ConstantList, is_sequence, is_tuple, typed, with_types
 
 if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
     from irc.runtime.backends import Backend
     from irc.runtime.kernels.registry import Kernel
-    from irc.runtime.memory.storage import Storage
+    from irc.runtime.storage import Storage
 
 Special = Callable[["Lowering", "Node", Slots, Slots], Step]
 """Lowers a node that is no kernel call, given the slots of its inputs and outputs; asks `Lowering.emptied` for more."""
@@ -239,8 +236,7 @@ class Lowering:
         self._live.append(live)
         backwards = [each for n in reversed(nodes) if n.kind != CONSTANT for each in self._lower(n, code)]
         unused = tuple(own.intersection(code.params) - live.slots)
-        run = [each.node for each in reversed(backwards) if not each.node.is_return]
-        code.units, code.breaks = bulks_in_order(run, self._bulk)
+        code.count_units([each.node for each in reversed(backwards) if not each.node.is_return], self._bulk)
         if end is not None and unused and len(self._live) > 1:
             backwards.append(Instruction(drop_step(unused), end, (), (), unused))
         self._live.pop()

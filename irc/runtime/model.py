@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fsdecode
@@ -20,24 +21,72 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.movers import MOVERS
 from irc.ir.ops.pointwise import POINTWISE
 from irc.runtime.arena import Kind, PlannedRuns
-from irc.runtime.arguments import Argument, Sizes, accept
+from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, in_own_scope, in_turn
+from irc.runtime.boundary import (
+    NOTHING,
+    Arrays,
+    Compute,
+    Held,
+    Signature,
+    are_distinct,
+    detach,
+    left_out,
+    read_only_view,
+)
+from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
-from irc.runtime.guards.limits import LimitGuard, Limits, check_limits
-from irc.runtime.inputs import NOTHING, Arrays, Compute, Held, Signature, left_out
-from irc.runtime.objects import State, check_known
-from irc.runtime.options import DEFAULTS, Options, sharing
-from irc.runtime.outputs import are_distinct, detach, read_only_view
-from irc.runtime.parts import has_unknown, part_for, unknown_nodes
-from irc.runtime.plan import Lowerer
-from irc.runtime.profiles.profile import Profile, Profiler
-from irc.runtime.results import Path, results_of
-from irc.runtime.snapshot import snapshot
-from irc.runtime.threads import blas
-from irc.runtime.typed_containers import typed
-from irc.runtime.values import Array, describe, is_mapping
+from irc.runtime.limits import LimitGuard, Limits, check_limits
+from irc.runtime.objects import State, check_known, snapshot
+from irc.runtime.plan import Lowerer, has_unknown, part_for, unknown_nodes
+from irc.runtime.profile import Profile, Profiler
+from irc.runtime.threads import MOST, one_thread, share, usable_processors
+from irc.runtime.values import Array, describe, integer, is_mapping, typed
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a compiled model runs. Results are the same whatever they are.
+
+    Args:
+        threads: how many threads may work at one run, that of the caller included. Large matrix products
+            are made in parts, which are shared among them. None: as many as pay.
+        bulk: how many operators may be dispatched as one unit; None for any number.
+
+    Raises:
+        Error: IRC419 if a number is not positive, or of threads above 64.
+    """
+
+    threads: int | None = None
+    bulk: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threads", check_number("threads", self.threads, MOST))
+        object.__setattr__(self, "bulk", check_number("bulk", self.bulk))
+
+
+def sharing(threads: int | None) -> Share:
+    """What does work on so many threads; None: on as many as pay. Error IRC419 if a run may not have so many."""
+    number = check_number("threads", threads, MOST) or usable_processors()
+    if number == 1:
+        return in_turn
+    return partial(share, threads=number)
+
+
+def check_number(name: str, value: Any, most: int | None = None) -> int | None:
+    """``value``, called ``name``; Error IRC419 unless it is a positive integer of at most ``most``, or None."""
+    if value is None:
+        return None
+    number = integer(value)
+    if number is None or number < 1 or (most is not None and number > most):
+        limit = "" if most is None else f" of at most {most}"
+        raise Error("IRC419", f"{name} must be a positive integer{limit}, or None, not {value!r}")
+    return number
+
+
+DEFAULTS = Options()
+
 
 MAX_SIGNATURES = 16
 """Signatures of calls that are kept; a decoder has one for all its steps."""
@@ -332,7 +381,7 @@ class CompiledModel:
         special = donate or written or keep or self.state.changes or runs.lowerer.known
         found = Signature(
             runs,
-            partial(blas.one_thread().call, runs.run) if self._may_multiply else runs.run,
+            partial(one_thread().call, runs.run) if self._may_multiply else runs.run,
             wanted,
             values=[values.get(name) for _, name in places],
             passed=tuple([(i, known[name]) for i, name in places if name in given]),
@@ -364,7 +413,7 @@ class CompiledModel:
             Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``; of a model that keeps
                 something, IRC142 or IRC143 if a file cannot hold it, IRC436 in the middle of a run of this thread.
         """
-        from irc.runtime.files.file import save
+        from irc.runtime.file import save
 
         state = self.state
         save(self, path, state.turn(snapshot, state.objects) if state.changes else {})
@@ -396,7 +445,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
         Error: IRC502 the file cannot be read; IRC510 it is no ``.irc`` file; IRC511 a newer irc wrote it; IRC512 it
             is truncated; IRC513 it is damaged or inconsistent; others if its graph cannot be lowered.
     """
-    from irc.runtime.files.file import read  # late, as in `save`: most models are never in a file
+    from irc.runtime.file import read  # late, as in `save`: most models are never in a file
 
     module, report = read(path)
     try:

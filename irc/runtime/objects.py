@@ -1,4 +1,4 @@
-"""Objects at run time: what a model keeps from run to run.
+"""Objects at run time: what a model keeps from run to run, and its present state, for files.
 
 A TorchScript module may change itself when it runs: statistics in training
 mode, a cache, a counter. The copy of its attributes that a compiled model holds
@@ -7,13 +7,14 @@ changes likewise, one run at a time; the module that was compiled does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
 from irc.ir.objects import Object, Strided, storage_of
+from irc.ir.storages import named_tensors
 from irc.ir.tensor import Tensor
 from irc.ir.type_parts import parts
 from irc.ir.types import ClassType, Type
@@ -23,6 +24,7 @@ from irc.runtime.values import (
     TypedList,
     arrays_once,
     holders,
+    is_array,
     is_mapping,
     is_sequence,
     is_tuple,
@@ -87,7 +89,7 @@ class State:
                 self._is_running = False
 
     def _begin(self) -> None:
-        """Set the objects to what the last run left. (`turn` has no loop: see `irc.runtime.threads.workers`.)"""
+        """Set the objects to what the last run left. (`turn` has no loop: see `irc.runtime.threads`.)"""
         for instance, kept in _changed(self._kept, lambda array: array):
             others = {name: v for name, v in instance.attributes.items() if name not in self._changing}
             instance.attributes = {**others, **kept}
@@ -220,3 +222,32 @@ def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> l
 def _writable(values: Iterable[Any]) -> list[Array]:
     """All arrays in ``values`` that may be written to; objects are not looked into."""
     return [array for array in arrays_once(values) if array.flags.writeable]
+
+
+def snapshot(instances: Mapping[str, Object]) -> dict[str, Object]:
+    """The objects that ``instances`` are now. Their arrays are copied; those that share memory still do.
+
+    Raises:
+        Error: IRC142 an object or a list is the attribute of several, which no module can say; IRC143 an array that it
+            cannot hold.
+    """
+    arrays: dict[str, Array] = {}
+    seen: set[int] = set()
+
+    def noted(value: Any, path: str) -> Any:
+        if is_array(value):
+            arrays[path] = value
+        elif isinstance(value, Object) or is_mapping(value) or (is_sequence(value) and not is_tuple(value)):
+            if id(value) in seen:
+                what = f"object {value}" if isinstance(value, Object) else "dict" if is_mapping(value) else "list"
+                raise Error("IRC142", f"the {what} is an attribute more than once", f"attribute {path!r}")
+            seen.add(id(value))
+        return value
+
+    for name, each in instances.items():
+        mapped(each, noted, name)
+    tensors = named_tensors(arrays)
+    return {
+        name: mapped(each, lambda v, path: tensors[path] if is_array(v) else v, name)
+        for name, each in instances.items()
+    }

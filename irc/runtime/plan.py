@@ -1,31 +1,35 @@
-"""Plans: graphs made ready to run."""
+"""Plans: graphs made ready to run, parts of graphs, and single nodes, which constant folding computes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
 from irc.alias.summaries import Functions
 from irc.errors import Error
+from irc.ir.clone import ValueMap, clone_node, copy_graph
+from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.ops.opaque import is_opaque
+from irc.ir.types import FUNCTION, NONE
 from irc.runtime.binding import may_stay_out, missing, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.control.calls import lower_call
-from irc.runtime.control.control_flow import lower_if, lower_onnx_loop, lower_prim_loop
-from irc.runtime.control.scan import lower_scan
-from irc.runtime.execution import Code, Frame, Run, execute
+from irc.runtime.control_flow import lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
+from irc.runtime.execution import Code, Frame, Instruction, Run, execute
 from irc.runtime.groups import Members
+from irc.runtime.growable import lower_append
+from irc.runtime.kernels import means
 from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
-from irc.runtime.memory.room import lower_append
-from irc.runtime.memory.storage import Storage
-from irc.runtime.typed_containers import asks_for_types
-from irc.runtime.writes import Writes
+from irc.runtime.steps import kernel_step
+from irc.runtime.storage import Storage, Writes
+from irc.runtime.values import asks_for_types
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.runtime.backends import Backend
+
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
@@ -187,3 +191,94 @@ class Lowerer:
             plan = self._functions[name] = Plan(name, self.bound)
             self._pending.append((plan, graph, Storage(analyze(graph, functions=self._known))))
         return self._functions[name]
+
+
+def has_unknown(graph: Graph) -> bool:
+    """Whether each run of all of ``graph`` comes to an unknown operator. To those in blocks a run need not come."""
+    return any(map(_is_unknown, graph.nodes))
+
+
+def unknown_nodes(graph: Graph) -> list[Node]:
+    """The opaque nodes of ``graph``, nested ones too, for which nobody has registered a kernel."""
+    return [node for node in graph.walk() if _is_unknown(node)]
+
+
+def _is_unknown(node: Node) -> bool:
+    return is_opaque(node.kind) and means(node) is None
+
+
+def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
+    """A copy of ``graph`` without the nodes that the outputs at these positions do not need; other outputs are None.
+
+    What is left out may act on the world: nobody asked for it.
+
+    Raises:
+        Error: IRC323 if these outputs need operators that are unknown; the message lists all that the graph has.
+    """
+    needed = _needed(graph, [graph.outputs[i] for i in outputs])
+    if any(map(_is_unknown, needed)):
+        raise unsupported(unknown_nodes(graph))
+    copy = copy_graph(graph, graph.weights)
+    nothing = copy.create(CONSTANT, (), (NONE,))
+    copy.block.append(nothing)
+    copy.set_outputs([value if i in outputs else nothing.output for i, value in enumerate(copy.outputs)])
+    for original, node in reversed(list(zip(graph.nodes, copy.nodes))):  # of the copy, the constant is not among them
+        if original not in needed and original.kind != CONSTANT:
+            node.erase()
+    return copy
+
+
+def _needed(graph: Graph, outputs: Iterable[Value]) -> set[Node]:
+    """The nodes of the top block that ``outputs`` come from, and those that write into any memory on the way."""
+    db = analyze(graph, noalias=graph.inputs)
+    needed: set[Node] = set()
+    values = dict.fromkeys(outputs)
+    for node in reversed(list(graph.nodes)):  # what reads comes after what writes
+        makes = any(value in values for value in node.outputs)
+        if makes or (db.is_mutable(node) and db.writes_to_alias(node, list(values))):
+            needed.add(node)
+            values.update(dict.fromkeys([*node.inputs, *node.captures()]))
+    return needed
+
+
+def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of ``node`` for the given inputs.
+
+    Args:
+        node: any node that irc can compute. What its blocks capture must be constants.
+        arrays: one value an input: an array, None for an absent one, a list for a sequence. Not written to unless
+            the node is an in-place operator.
+
+    Returns:
+        One value an output; they may share memory with ``arrays``.
+
+    Raises:
+        Error: the node cannot be computed, or not on these inputs.
+    """
+    if len(arrays) != len(node.inputs):
+        raise Error("IRC434", f"{node.kind} has {len(node.inputs)} inputs, {len(arrays)} values were given", node.name)
+    if node.kind in SPECIAL or node.kind == GROUP:
+        graph, used = _alone(node)
+        return lower(graph).run([arrays[i] for i in used])
+    n = len(arrays)
+    ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
+    step = kernel_step(Bound().kernel(node), ins, outs, ())
+    code = Code().with_instructions([Instruction(step, node, ins, outs)])
+    frame = [Run(), *arrays, *[None] * len(outs)]
+    in_own_scope(CURRENT.scope.guard, in_turn, execute, code, frame)
+    return [frame[s] for s in outs]
+
+
+def _alone(node: Node) -> tuple[Graph, list[int]]:
+    """A graph of a copy of ``node`` alone, and which inputs of the node are the graph's."""
+    graph = Graph("evaluate", node.graph.weights, node.graph.module)
+    given = [value for value in dict.fromkeys(node.inputs) if value.type != FUNCTION]
+    mapping: ValueMap = {value: graph.add_input(value.type, value.name) for value in given}
+    for value in (*node.inputs, *node.captures()):
+        if value not in mapping:
+            constant = value.made_by(CONSTANT)
+            if constant is None:
+                raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
+            graph.block.append(clone_node(constant, graph, mapping))
+    graph.set_outputs(graph.block.append(clone_node(node, graph, mapping)).outputs)
+    return graph, [node.inputs.index(value) for value in given]

@@ -9,25 +9,30 @@ which each step writes some elements, are lent to the step if nothing else refer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.errors import Error
-from irc.runtime.cache_bindings import check_bindings, find_bindings, some
-from irc.runtime.caches import LENT_BYTES, Caches
+from irc.errors import Error, suggestion
+from irc.ir.ops.joins import APPEND, joined
+from irc.ir.types import TensorType, may_be_equal
+from irc.runtime.arguments import accept, results_of, value_at
+from irc.runtime.array_memory import is_alone, is_shown_alone
+from irc.runtime.boundary import Held, copied
 from irc.runtime.execution import Counters
-from irc.runtime.inputs import Held
-from irc.runtime.memory.references import is_alone, is_shown_alone
-from irc.runtime.memory.room import reserve, room_of
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import check_number
-from irc.runtime.values import integer, is_mapping
+from irc.runtime.growable import reserve, room_of
+from irc.runtime.kernels.support import check_size
+from irc.runtime.model import CompiledModel, check_number
+from irc.runtime.values import describe, integer, is_mapping
 
 if TYPE_CHECKING:
-    from irc.runtime.guards.limits import Limits
+    from irc.ir import Node, Value
+    from irc.ir.types import Dim, Shape
+    from irc.runtime.arguments import Argument
+    from irc.runtime.limits import Limits
     from irc.runtime.values import Array
 
 
@@ -270,3 +275,257 @@ def _differing_axis(given: Any, array: Array) -> int | None:
     shape = np.shape(given)
     differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
     return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None
+
+
+_TAKING_PARTS = frozenset(
+    {"onnx::Slice", "onnx::Gather", "onnx::Split"}
+    | {f"aten::{name}" for name in ("slice", "narrow", "index", "index_select", "__getitem__")}
+)
+"""Operators whose results may be parts of their operand. (Elements of lists are what torch's split and chunk give.)"""
+
+LENT_BYTES = 16384
+"""Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
+
+
+class Caches:
+    """The caches of the sessions of a model.
+
+    Args:
+        model: the model.
+        pairs: from input to output.
+
+    Attributes:
+        paths: where among the outputs each cache is returned, in the order of the pairs.
+        grow: whether a cache may have another size in another step.
+        overwritten: the names of the caches that are lent to steps, which may write to them.
+    """
+
+    def __init__(self, model: CompiledModel, pairs: Mapping[str, str]) -> None:
+        results = results_of(model.outputs)
+        self.paths = tuple(results[output].path for output in pairs.values())
+        made = {name: value_at(model.graph.outputs, path) for name, path in zip(pairs, self.paths)}
+        self._inputs = {a.name: a for a in model.inputs}
+        self._arguments = {name: self._inputs[name] for name in pairs}
+        self._axes = {name: _grown_axis(value, self._arguments[name]) for name, value in made.items()}
+        others = (a.shape for a in model.inputs if a.name not in pairs)
+        self._stated = frozenset(dim for shape in others for dim in shape or () if isinstance(dim, str))
+        shapes = [a.shape for a in self._arguments.values()]
+        self.grow = any(shape is None or not all(isinstance(d, int) for d in shape) for shape in shapes)
+        overwrites = model.runs.lowerer.writes.overwrites
+        self.overwritten = frozenset(name for name in pairs if overwrites(made[name], name))
+
+    def axis(self, name: str, array: Array) -> int | None:
+        """The axis along which the model appends to ``array``, the cache ``name``; None if it does not append."""
+        axis, rank = self._axes[name], array.ndim
+        return None if axis is None or not -rank <= axis < rank else axis % rank
+
+    def empty(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+        """Empty caches, for those that the first step is not given.
+
+        Raises:
+            Error: IRC418 for one that may be of several shapes.
+        """
+        sizes: dict[str, int] = {}
+        for name, value in feeds.items():
+            shape = self._inputs[name].shape if name in self._inputs else None
+            if shape is None:
+                continue
+            with suppress(ValueError):  # a ragged list: the model says what is wrong with it
+                sizes.update((dim, n) for dim, n in zip(shape, np.shape(value)) if isinstance(dim, str))
+        absent = [a for name, a in self._arguments.items() if name not in feeds and not a.optional]
+        return {a.name: _empty(a, sizes) for a in absent}
+
+    def check(self, found: dict[str, Array], given: Mapping[str, Any], held: Held, counters: Counters) -> None:
+        """Check what a step that was ``given`` something has ``found``, and put back what it left out.
+
+        Raises:
+            Error: IRC417 for an array that cannot be the input in the next step.
+        """
+        for name, array in found.items():
+            before = held.arrays.get(name)
+            if before is None or array.dtype is not before.dtype or array.ndim != before.ndim:
+                _check_fit(array, self._arguments[name])
+            if not array.size and name in given and name not in held.lent:
+                found[name] = self._unless_left_out(array, name, given[name], held, counters)
+
+    def _unless_left_out(self, array: Array, name: str, given: Any, held: Held, counters: Counters) -> Array:
+        """``array``, which has no elements; or what the step was ``given``, if ``array`` is only a substitute for it.
+
+        Exporters merge decoders so: the branch that uses an encoder's output does not return it, but a constant with a
+        0 in its shape. A cache that has become empty, however, differs from what it was along one axis only, whose size
+        no other input states.
+        """
+        argument = self._arguments[name]
+        before = accept(given, argument, {})
+        if not before.size or before.ndim != array.ndim:
+            return array
+        dims = argument.shape or (None,) * array.ndim
+        differing = [dim for dim, m, n in zip(dims, before.shape, array.shape) if m != n]
+        if len(differing) == 1 and not isinstance(differing[0], int) and differing[0] not in self._stated:
+            return array
+        if name not in held.arrays:
+            before = copied(before, counters)
+            before.flags.writeable = False
+        return before
+
+
+def _grown_axis(output: Value, cache: Argument) -> int | None:
+    """The axis along which ``output`` is ``cache`` with more behind it, through any branch or loop; None if it is not.
+
+    A Concat counts only if it appends to the input itself. `irc::append_` may extend something made from the input
+    but not a part of it; a part is a sliding window.
+    """
+    for value, node in _sources(output):
+        join = joined(node)
+        if join is not None:
+            first = _first(value)
+            if first.name == cache.name or (node.kind == APPEND and not _is_part(first, cache, join.axis)):
+                return join.axis
+    return None
+
+
+def _sources(value: Value) -> Iterator[tuple[Value, Node]]:
+    """``value``, and the results in branches and loops that it may be, each with the node that it is a result of."""
+    pending = [value]
+    seen: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if node is not None and value not in seen:
+            seen.add(value)
+            yield value, node
+            place = node.outputs.index(value) - len(node.outputs)  # from the end: a loop returns its condition first
+            pending += [block.returns[place] for block in node.blocks]
+
+
+def _first(value: Value) -> Value:
+    """The value that others are appended to in ``value``."""
+    while value.node is not None and (join := joined(value.node)) is not None:
+        value = join.parts[0]
+    return value
+
+
+def _is_part(value: Value, cache: Argument, axis: int) -> bool:
+    """Whether ``value``, in some branch, may be less than all that ``cache`` is along ``axis``."""
+    size = _size(cache.shape, axis)
+    if isinstance(size, int):
+        return True  # it does not grow: what is put behind it takes the place of something
+    if size is not None and _size(value.type.shape, axis) == size:
+        return False
+    taken = (found for found, node in _sources(value) if node.kind in _TAKING_PARTS)
+    return any(size is None or _size(found.type.shape, axis) != size for found in taken)
+
+
+def _size(shape: Shape | None, axis: int) -> Dim:
+    """The size along ``axis``, or its name; None if that is not known."""
+    return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+
+
+def _check_fit(array: Array, argument: Argument) -> None:
+    """Raise if ``array``, an output, cannot be the input: a model's statements about its outputs may be wrong."""
+    shape, dtype = argument.shape, argument.dtype
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
+        raise Error(
+            "IRC417",
+            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
+            argument.where,
+        )
+
+
+def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
+    """A cache of which nothing is there yet."""
+    where = argument.where
+    if argument.dtype is None or argument.shape is None:
+        raise Error("IRC418", "the first step needs this cache: its type is not known", where)
+    shape = [dim if isinstance(dim, int) else sizes.get(str(dim)) for dim in argument.shape]
+    if shape.count(None) > 1:
+        raise Error(
+            "IRC418",
+            f"the first step needs this cache, {argument.type}: more than one of its sizes is open, an empty one "
+            "should be given",
+            where,
+        )
+    filler = "" if argument.dtype.hasobject else 0
+    array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
+    array.flags.writeable = False  # as all that is held
+    return array
+
+
+CONVENTIONS = (("past_key_values.", "present."), ("past_", "present_"), ("past.", "present."))
+"""How exporters call a cache as an input and as an output, up to what follows."""
+
+
+def find_bindings(model: CompiledModel) -> dict[str, str]:
+    """The pairs of an input and an output whose names follow a convention and whose types agree.
+
+    Raises:
+        Error: IRC417 there is none.
+    """
+    results = results_of(model.outputs)
+    named = [
+        (a, results[present + a.name.removeprefix(past)].argument)
+        for a in model.inputs
+        for past, present in reversed(CONVENTIONS)  # so that the first of several stays
+        if a.name.startswith(past) and present + a.name.removeprefix(past) in results
+    ]
+    misfits = [misfit for a, result in named if (misfit := _misfit(a, result)) is not None]
+    pairs = {a.name: result.name for a, result in named if _misfit(a, result) is None}
+    if pairs:
+        return pairs
+    if misfits:
+        raise Error(
+            "IRC417",
+            f"no output that is called like an input can be that in the next step, give pairs from input to output: "
+            f"{some(misfits)}",
+        )
+    conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
+    inputs, outputs = ([*map(repr, names)] for names in ([a.name for a in model.inputs], results))
+    raise Error(
+        "IRC417",
+        f"no input is called like an output, as {conventions} are: give "
+        f"pairs from input to output; inputs are {some(inputs)}, outputs {some(outputs)}",
+    )
+
+
+def check_bindings(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
+    """``pairs``, from input to output.
+
+    Raises:
+        Error: IRC417 there are none, no such input or output, or they are not tensors of one type.
+    """
+    if not isinstance(pairs, Mapping) or not pairs:  # type: ignore[reportUnnecessaryIsInstance]
+        raise Error("IRC417", "pairs must be a dict from input to output, which is not empty")
+    inputs = {a.name: a for a in model.inputs}
+    outputs = {name: result.argument for name, result in results_of(model.outputs).items()}
+    for name, output in pairs.items():
+        if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
+            raise Error(
+                "IRC417", f"pairs go from the name of an input to the name of an output: {{{name!r}: {output!r}}}"
+            )
+        if name not in inputs and output not in outputs and name in outputs and output in inputs:
+            raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
+        misfit = _misfit(_known(name, inputs, "input"), _known(output, outputs, "output"))
+        if misfit is not None:
+            raise Error("IRC417", misfit)
+    return dict(pairs)
+
+
+def _misfit(past: Argument, present: Argument) -> str | None:
+    """The reason why ``present`` can never be ``past``; None if it can."""
+    if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
+        return f"only tensors can be handed on: {past.name!r} is {past.type}, {present.name!r} {present.type}"
+    if not may_be_equal(past.type, present.type):
+        return f"output {present.name!r}, {present.type}, can never be input {past.name!r}, {past.type}"
+    return None
+
+
+def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
+    if name not in among:
+        raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
+    return among[name]
+
+
+def some(words: Iterable[str]) -> str:
+    """The first twenty of ``words``, with a note if there are more."""
+    words = list(words)
+    return ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")

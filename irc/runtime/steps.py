@@ -1,14 +1,34 @@
-"""Steps that call a kernel: one closure for each number of operands, as a call of it is all that a step may cost."""
+"""Steps that call a kernel: one closure for each number of operands, as a call of it is all that a step may cost.
+
+A step may write its result into an input that nothing needs any more. A chain such as Conv, Add, Relu then needs one
+array of full size, not three. What may be overwritten is decided when the graph is lowered; that shapes and element
+types agree, that the array is not read-only (somebody else's) nor in planned memory, and that its elements lie in C
+order, as those of results do, is looked at in each run, because a model's own type annotations may be wrong, and
+strides are known only there. A result without a place may leave the run, so it is never made in planned memory.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from irc.ir.ops.pointwise import SCATTERING, overwritable, result_like
+from irc.ir.ops.torch_pointwise import keeps_float_type
+from irc.ir.types import TensorType
+from irc.runtime.array_memory import lies_as_new
+from irc.runtime.binding import fits
+from irc.runtime.execution import Frame, Slots, Step
 from irc.runtime.kernels.pointwise import ufunc_of
+from irc.runtime.kernels.registry import takes_out
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.runtime.execution import Frame, Slots, Step
+    from collections.abc import Callable, Collection, Sequence
+
+    from irc.ir import Node
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.values import Array
 
 
 def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
@@ -111,3 +131,127 @@ def _many_results(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
             frame[s] = None
 
     return step
+
+
+MIN_ELEMENTS = 1 << 12
+"""Of an array that TorchScript's operators write over: finding out whether they may takes 2 microseconds."""
+
+
+def reusing_step(
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Callable[[int], Collection[int]]
+) -> Step | None:
+    """A step that writes the result of ``node`` into a dead input where that fits, and then empties ``dead``.
+
+    None if the kernel cannot, or no input may be overwritten.
+
+    Args:
+        free: given a number, which of so many first inputs hold memory that nothing needs once the node has run.
+    """
+    if len(outs) != 1 or not takes_out(kernel):
+        return None
+    of_torch = keeps_float_type(node)
+    count = len(ins) if of_torch else overwritable(node)
+    candidates = tuple([i for i in free(count) if ins[i] in dead]) if count else ()
+    if not candidates:
+        return None
+    like = result_like(node.kind)
+    shaping = 1 if node.kind in SCATTERING else len(ins)
+
+    def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
+        return x.flags.carray and fits(x, inputs[:shaping], like)
+
+    may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
+    otherwise = kernel_step(kernel, ins, outs, dead)
+    step = _any_arity_over(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
+    is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
+    if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
+        return (
+            _unary_over(kernel, ins[0], outs[0], dead)
+            if len(ins) == 1
+            else _binary_over(kernel, ins, outs[0], dead, step)
+        )
+    return step
+
+
+def _is_apart(base: Any, arena: Any) -> bool:
+    """Whether an array whose ``base`` this is lies outside of ``arena``.
+
+    If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
+    """
+    return base is None or (isinstance(base, np.ndarray) and base is not arena)
+
+
+def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
+    def step(frame: Frame) -> None:
+        x = frame[a]
+        if x.flags.carray and _is_apart(x.base, frame[0].arena):
+            frame[out] = kernel(x, out=x)
+            frame[0].in_place += 1
+        else:
+            frame[out] = kernel(x)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+    """A step that writes over the first operand, if the second has the same shape or no axes."""
+    a, b = ins
+
+    def step(frame: Frame) -> None:
+        x, y = frame[a], frame[b]
+        if x.flags.carray and (x.shape == y.shape or not y.shape) and _is_apart(x.base, frame[0].arena):
+            frame[out] = kernel(x, y, out=x)
+            frame[0].in_place += 1
+            for s in dead:
+                frame[s] = None
+        else:
+            otherwise(frame)
+
+    return step
+
+
+def _any_arity_over(
+    kernel: Kernel,
+    ins: Slots,
+    out: int,
+    dead: Slots,
+    candidates: tuple[int, ...],
+    has_form_of_result: Callable[[Array, Sequence[Any]], bool],
+    otherwise: Step,
+) -> Step:
+    """A step that writes over the first candidate that has the form of the result; ``otherwise`` if none has."""
+    given = tuple([ins[i] for i in candidates])
+
+    def step(frame: Frame) -> None:
+        inputs = [frame[s] for s in ins]
+        for s in given:
+            x = frame[s]
+            if has_form_of_result(x, inputs) and _is_apart(x.base, frame[0].arena):
+                frame[out] = kernel(*inputs, out=x)
+                frame[0].in_place += 1
+                for s in dead:
+                    frame[s] = None
+                return
+        otherwise(frame)
+
+    return step
+
+
+def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:
+    """Whether a result of an operator of TorchScript has the form of ``x``, which is one of its ``inputs``.
+
+    If all are floats of one type, and numbers, and lie in order, it has: else several rules decide what type it is of,
+    and how it lies.
+    """
+    if not is_array(x) or x.size < MIN_ELEMENTS:
+        return False
+    if x.dtype.kind != "f" or not x.ndim or not x.flags.carray or not lies_as_new(x):
+        return False
+    arrays = [y for y in inputs if is_array(y)]
+    return (
+        all(y.dtype == x.dtype and y.flags.c_contiguous for y in arrays)
+        and not any(isinstance(y, complex) for y in inputs)
+        and fits(x, arrays, 0)
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.runtime import memory, models
 from irc.runtime.execution import Counters
-from irc.runtime.profiles.profile import NodeProfile, Profile
+from irc.runtime.profile import NodeProfile, Profile
 
 
 def test_events_of_another_profiler_belong_to_the_run_they_lie_in():

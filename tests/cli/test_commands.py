@@ -23,7 +23,7 @@ from irc.ir import parse_module
 from irc.pass_records import PassRun, Refusal
 from irc.passes import instruments, registry
 from irc.runtime.execution import Counters
-from irc.runtime.profiles.profile import NodeProfile, Profile
+from irc.runtime.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
@@ -628,7 +628,7 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
 
 @pytest.mark.parametrize("more", [[], ["--profile"]])
 def test_threads_are_those_asked_for(irc: Command, monkeypatch: pytest.MonkeyPatch, more: list[str]) -> None:
-    from irc.runtime import options
+    from irc.runtime import model
     from irc.runtime.arena import PlannedRuns
     from irc.runtime.bounds import CURRENT
 
@@ -637,12 +637,12 @@ def test_threads_are_those_asked_for(irc: Command, monkeypatch: pytest.MonkeyPat
 
     def noted(self: PlannedRuns, *arguments: Any, **others: Any) -> Any:
         share: Any = CURRENT.scope.share
-        assert share.func is options.workers.share
+        assert share.func is model.share
         asked.append(share.keywords["threads"])
         return plain(self, *arguments, **others)
 
     monkeypatch.setattr(PlannedRuns, "run", noted)
-    monkeypatch.setattr(options, "usable_processors", lambda: 7)
+    monkeypatch.setattr(model, "usable_processors", lambda: 7)
     irc.write("m.onnx", small_model())
     for threads, wanted in (([], 7), (["--threads", "3"], 3)):
         assert irc("run", "m.onnx", "--seed", "0", "--dim", "batch=2", *threads, *more).status == 0

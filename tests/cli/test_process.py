@@ -229,15 +229,15 @@ def test_ended_in_the_middle_of_writing(name: str, irc: Command) -> None:
     number = signal.Signals[name]
     code = f"""
 import os, signal, sys
-import irc.runtime.files.file
+import irc.runtime.file
 from irc.cli import main
 ignored = len(sys.argv) > 1
 signal.signal({number}, signal.SIG_IGN if ignored else signal.SIG_DFL)  # nohup would have it ignored
-write = irc.runtime.files.file.write_tensor
+write = irc.runtime.file.write_tensor
 def ended(*arguments):
     os.kill(os.getpid(), {number})
     write(*arguments)
-irc.runtime.files.file.write_tensor = ended
+irc.runtime.file.write_tensor = ended
 status = main(["compile", "m.onnx", "-o", "m.irc"])
 assert signal.getsignal({number}) is (signal.SIG_IGN if ignored else signal.SIG_DFL)
 sys.exit(status)

@@ -493,7 +493,7 @@ def test_files_keep_objects(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_views_reach_beyond_their_storage_is_refused(tmp_path: Path) -> None:
-    from irc.runtime.files.object_header import Packer, Unpacker
+    from irc.runtime.file import Packer, Unpacker
 
     base = np.arange(6, dtype=np.float32)
     module = import_torchscript(WRITE, {"a": base[:4].reshape(2, 2), "b": base[2:].reshape(2, 2)})

@@ -18,7 +18,7 @@ from irc.runtime.execution import Run
 from irc.runtime.kernels import attention
 from irc.runtime.kernels.aten.attention import attention as of_torch
 from irc.runtime.kernels.attention import Form, attend
-from irc.runtime.options import sharing
+from irc.runtime.model import sharing
 from irc.runtime.plan import lower
 from tests.runtime.helpers import graph_of, run_plan
 

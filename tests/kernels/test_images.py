@@ -13,7 +13,7 @@ from PIL import Image
 
 from irc.errors import Error
 from irc.runtime.bounds import in_own_scope, in_turn
-from irc.runtime.guards.limits import LimitGuard, Limits
+from irc.runtime.limits import LimitGuard, Limits
 from tests.kernels.helpers import run_kernel
 
 GRAY = np.arange(0, 240, 10, dtype=np.uint8).reshape(4, 6)

@@ -21,7 +21,7 @@ import irc
 from irc.ir import parse_graph
 from irc.native import kernels
 from irc.native.backend import Native
-from irc.runtime.guards.limits import LimitGuard
+from irc.runtime.limits import LimitGuard
 from tests.native.test_primitives import bits
 from tests.ops.test_semantics import special
 

@@ -9,8 +9,7 @@ import numpy as np
 import irc.compiler  # noqa: F401  # registers the passes of other layers
 from irc.ir import Graph, Module, parse_graph, parse_module, structurally_equal
 from irc.passes import PassManager, PassReport, create_instruments
-from irc.runtime.evaluate import evaluate
-from irc.runtime.plan import lower
+from irc.runtime.plan import evaluate, lower
 
 CHECKS = ("verify-each", "verify-alias", "verify-changed")
 

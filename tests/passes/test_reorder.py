@@ -16,8 +16,8 @@ from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, type
 from irc.passes import PassManager
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.instruments import OptimisationLimit
-from irc.runtime.footprint import peak_bytes
-from irc.runtime.profiles.profile import Profile
+from irc.runtime.profile import Profile
+from irc.runtime.report import peak_bytes
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples, expected, run

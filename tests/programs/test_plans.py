@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from irc.alias import analyze
 from irc.alias.sets import intersects
 from irc.runtime import execution
-from irc.runtime.memory.storage import Storage
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
+from irc.runtime.storage import Storage
 from tests.programs import opaque_steps
 from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from irc.ir import Value
 from irc.passes import PassManager
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import Options
+from irc.runtime.model import CompiledModel, Options
 from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, copied, examples, expected

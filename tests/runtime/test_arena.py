@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph, parse_module
-from irc.runtime import arena, planned_steps
+from irc.runtime import arena, array_memory
+from irc.runtime.array_memory import ALIGNMENT
 from irc.runtime.execution import Run
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory import raw
-from irc.runtime.memory.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
-from irc.runtime.memory.raw import ALIGNMENT
+from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from tests.programs.generator import Program, dense, programs
@@ -49,7 +48,7 @@ def poison(model: CompiledModel) -> None:
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are held to what they promise of ``out``."""
-    real = planned_steps.placed_step
+    real = arena.placed_step
 
     def placed_step(kernel: Any, ins: Any, out: int, dead: Any, directly: bool) -> Any:
         step = real(kernel, ins, out, dead, directly)
@@ -64,7 +63,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr(planned_steps, "placed_step", placed_step)
+    monkeypatch.setattr(arena, "placed_step", placed_step)
 
 
 @pytest.mark.usefixtures("checked")
@@ -658,7 +657,7 @@ def test_there_is_no_smaller_arena_while_a_larger_one_is_made(monkeypatch: pytes
 
     def aligned_bytes(nbytes: int) -> Any:
         assert not any(memory() is not None for memory in made)
-        memory = raw.aligned_bytes(nbytes)
+        memory = array_memory.aligned_bytes(nbytes)
         made.append(weakref.ref(memory))
         return memory
 

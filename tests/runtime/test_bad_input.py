@@ -11,10 +11,10 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import irc
+from irc.runtime import array_memory
 from irc.runtime import model as model_module
 from irc.runtime.bounds import CURRENT
-from irc.runtime.guards.limits import LimitGuard, Limits
-from irc.runtime.memory import raw
+from irc.runtime.limits import LimitGuard, Limits
 from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
 from tests.runtime.test_limits import helper as make
 
@@ -233,7 +233,7 @@ def _no_memory(*_: Any) -> Any:
 
 
 NO_MEMORY = SimpleNamespace(empty=_no_memory, uint8=np.uint8)
-"""NumPy, as far as `raw` needs it, where there is no memory."""
+"""NumPy, as far as `array_memory` needs it, where there is no memory."""
 
 
 def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,7 @@ def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on(m
     feeds = {"x": f32(3), "y": f32(3)}
     compiled.run(feeds)
     with monkeypatch.context() as patch:
-        patch.setattr(raw, "np", NO_MEMORY)
+        patch.setattr(array_memory, "np", NO_MEMORY)
         with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
             compiled.run(feeds)
     assert compiled.run(feeds)["sum"] == sum(expected(feeds["x"], feeds["y"]))
@@ -254,7 +254,7 @@ def test_without_memory_for_its_capacity_a_session_has_not_begun(monkeypatch: py
     compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT}, passes="none")
     session = irc.Session(compiled, {"past_0": "present_0"}, capacity=100)
     with monkeypatch.context() as patch:
-        patch.setattr(raw, "np", NO_MEMORY)
+        patch.setattr(array_memory, "np", NO_MEMORY)
         with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
             session.run({"past_0": f32(2), "x": f32(1)})
     assert session.caches == {}
@@ -264,7 +264,7 @@ def test_without_memory_for_its_capacity_a_session_has_not_begun(monkeypatch: py
 def test_without_memory_a_growable_array_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     grown = irc.runtime.GrowableArray(f32(2), 0)
     with monkeypatch.context() as patch:
-        patch.setattr(raw, "np", NO_MEMORY)
+        patch.setattr(array_memory, "np", NO_MEMORY)
         with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
             irc.runtime.GrowableArray(f32(2), 0, 100)
         with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):

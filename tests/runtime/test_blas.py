@@ -11,12 +11,11 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels import products
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import Options
-from irc.runtime.threads import blas
+from irc.runtime.limits import Limits
+from irc.runtime.model import CompiledModel, Options
+from irc.runtime.threads import OneThread, one_thread
 from tests.runtime.helpers import graph_of, interrupted
 
 WAIT = 30
@@ -30,7 +29,7 @@ class Library:
     def __init__(self, threads: int = 8) -> None:
         self.threads = threads
         self.set: list[int] = []
-        self.held = blas.OneThread(lambda: self.threads, self.put)
+        self.held = OneThread(lambda: self.threads, self.put)
 
     def put(self, threads: int) -> None:
         self.threads = threads
@@ -40,7 +39,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     found = Library()
-    monkeypatch.setattr(blas, "one_thread", lambda: found.held)
+    monkeypatch.setattr("irc.runtime.model.one_thread", lambda: found.held)
     return found
 
 
@@ -163,7 +162,7 @@ def test_a_signal_handler_may_run_a_model_at_any_line() -> None:
         def run(library: Library = library, look: Any = look) -> None:
             library.held.call(look)
 
-        stopped = interrupted(run, at, "runtime/threads/blas.py", run_another)
+        stopped = interrupted(run, at, "runtime/threads.py", run_another)
         assert seen == [1] * (2 if stopped else 1) and library.threads == 8, at
         if not stopped:
             break
@@ -171,9 +170,9 @@ def test_a_signal_handler_may_run_a_model_at_any_line() -> None:
 
 
 def test_the_blas_of_numpy_is_as_before_after_a_run() -> None:
-    before = blas.one_thread()._get()
+    before = one_thread()._get()
     CompiledModel(graph_of(PRODUCT)).run({"x": np.ones((4, 4), np.float32)})
-    assert blas.one_thread()._get() == before
+    assert one_thread()._get() == before
 
 
 # -- large products ------------------------------------------------------------------

@@ -15,8 +15,7 @@ from irc.ir import Builder, DType, Graph, Node, types
 from irc.ir.ops import register
 from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.model import CompiledModel
-from irc.runtime.options import Options
+from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
 from tests.runtime.helpers import f32, graph_of
 

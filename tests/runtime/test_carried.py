@@ -13,9 +13,9 @@ from irc.alias import analyze
 from irc.ir import Node
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.memory.storage import Storage
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Lowerer
+from irc.runtime.storage import Storage
 from tests.runtime.helpers import boolean, f32, i64, module_of
 
 RUNS = 3  # as it comes, planned, planned again

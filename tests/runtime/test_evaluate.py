@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.evaluate import evaluate
+from irc.runtime.plan import evaluate
 from tests.runtime.helpers import boolean, f32, graph_of, i64
 
 

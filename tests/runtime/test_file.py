@@ -19,7 +19,7 @@ from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
 from irc.ir.attributes import map_tensors
 from irc.ir.clone import clone_node
 from irc.pass_records import PassRun, Refusal
-from irc.runtime.files.file import MAGIC, read
+from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
 from tests.runtime.helpers import f32, i64, model_of
@@ -490,7 +490,7 @@ def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
         file.write(b"some")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("irc.runtime.files.file.write_tensor", full)
+    monkeypatch.setattr("irc.runtime.file.write_tensor", full)
     with pytest.raises(Error, match="No space left") as caught:
         model.save(tmp_path / "m.irc")
     assert caught.value.code == "IRC501"
@@ -500,7 +500,7 @@ def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
     def interrupted(file, tensor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("irc.runtime.files.file.write_tensor", interrupted)
+    monkeypatch.setattr("irc.runtime.file.write_tensor", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.save(tmp_path / "new.irc")
     assert os.listdir(tmp_path) == ["m.irc"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from irc.alias import AliasDb, Kind, Location, analyze
 from irc.ir import Graph, Value
-from irc.runtime import footprint
+from irc.runtime import report
 from tests.alias.programs import choices, program
 
 
@@ -38,5 +38,5 @@ def place_by_place(graph: Graph, db: AliasDb) -> int:
 def test_peak_of_random_programs(numbers: list[int]) -> None:
     graph = program(numbers, opaque=len(numbers) % 3 == 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(footprint, "value_bytes", size_of)
-        assert footprint.peak_bytes(graph, analyze(graph)) == place_by_place(graph, analyze(graph))
+        patch.setattr(report, "value_bytes", size_of)
+        assert report.peak_bytes(graph, analyze(graph)) == place_by_place(graph, analyze(graph))

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
-from irc.runtime.guards.limits import Limits
-from irc.runtime.memory.growable import GrowableArray
-from irc.runtime.memory.raw import aligned_bytes
-from irc.runtime.memory.room import append, reserve, room_of
+from irc.runtime.array_memory import aligned_bytes
+from irc.runtime.growable import GrowableArray, append, reserve, room_of
+from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, interrupted
 
@@ -244,7 +243,7 @@ def test_where_twice_the_length_is_too_much_what_is_needed_will_do(way, monkeypa
                 raise Error("IRC403", "out of memory")
             return aligned_bytes(count)
 
-        monkeypatch.setattr("irc.runtime.memory.room.aligned_bytes", little)
+        monkeypatch.setattr("irc.runtime.growable.aligned_bytes", little)
     grown = GrowableArray(past, 0)
     out = model.run({"past": grown, "x": f32([2, 2])}, donate=["past"], limits=limits)["present"]
     np.testing.assert_array_equal(out, np.concatenate([past, f32([2, 2])]))
@@ -498,7 +497,7 @@ def test_an_append_that_is_interrupted_leaves_what_was_there():
     row = np.ones((1, 4), np.float32)
     for at in range(1, 1000):
         grown = GrowableArray(np.zeros((2, 4), np.float32), 0, 8)
-        stopped = interrupted(lambda: grown.append(row), at, "runtime/memory")  # noqa: B023  # called at once
+        stopped = interrupted(lambda: grown.append(row), at, "runtime/growable.py")  # noqa: B023  # called at once
         before = grown.array.copy()
         grown.append(row)
         np.testing.assert_array_equal(grown, np.concatenate([before, row]))

@@ -65,7 +65,7 @@ def assert_left_as_it_is(
     assert 3 * step < at < 90_000
 
 
-@pytest.mark.parametrize("files", ["runtime/execution.py", "runtime/kernels", "runtime/control"])
+@pytest.mark.parametrize("files", ["runtime/execution.py", "runtime/kernels", "runtime/control_flow.py"])
 @pytest.mark.parametrize("error", [ClientGoneError("bye"), TimeoutError("late")], ids=["own", "built in"])
 def test_a_run(error: Exception, files: str) -> None:
     model = irc.compile(parse_graph(OPERATORS))
@@ -99,7 +99,7 @@ def test_a_session_goes_on() -> None:
         length += 1
         np.testing.assert_array_equal(session.run({"x": f32(1)})["present_0"], np.ones(length))
 
-    assert_left_as_it_is(ClientGoneError("bye"), lambda: session.run({"x": f32(1)}), "runtime/memory", check)
+    assert_left_as_it_is(ClientGoneError("bye"), lambda: session.run({"x": f32(1)}), "runtime/growable.py", check)
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])

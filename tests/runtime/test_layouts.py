@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_module
-from irc.runtime.layouts import copy_as_it_lies
+from irc.runtime.array_memory import copy_as_it_lies
 
 BIG = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
 LAYOUTS = {

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 import irc
 from irc.ir.ops.made_bytes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.guards.limits import LimitGuard, Limits
 from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
+from irc.runtime.limits import LimitGuard, Limits
 from tests.kernels.helpers import bind
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING

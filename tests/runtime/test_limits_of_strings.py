@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import irc
-from irc.runtime.guards.limits import LimitGuard, Limits
-from irc.runtime.memory.held import HeldBytes
+from irc.runtime.limits import LimitGuard, Limits
+from irc.runtime.live_memory import HeldBytes
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
 

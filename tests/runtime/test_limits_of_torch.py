@@ -15,7 +15,7 @@ from irc.ir import parse_module
 from irc.ir.ops import schemas
 from irc.ir.ops.registry import kinds
 from irc.ir.types import TensorType
-from irc.runtime.guards.limits import Limits
+from irc.runtime.limits import Limits
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
 

@@ -11,10 +11,10 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, types
 from irc.ir.ops import register
-from irc.runtime import arena, outputs, plan_cache
+from irc.runtime import arena, boundary, plan_cache
 from irc.runtime.execution import Counters
-from irc.runtime.guards.limits import Limits
 from irc.runtime.kernels.registry import kernel
+from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 
@@ -580,7 +580,7 @@ def test_small_parts_stay_where_together_they_are_no_small_part(axis, wanted, co
 def test_parts_are_added_up_only_where_one_is_small(monkeypatch):
     """Most runs have results of their own: nothing is looked at twice for them."""
     asked = []
-    monkeypatch.setattr(outputs._Detacher, "_shown", property(lambda self: asked.append(self) or {}))
+    monkeypatch.setattr(boundary._Detacher, "_shown", property(lambda self: asked.append(self) or {}))
     half = model_of(LAST.replace("ROWS", "500").replace("OUT", "%last"))
     half.run({"x": np.ones((1000, 64), np.float32)})
     assert not asked

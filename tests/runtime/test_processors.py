@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irc.runtime.threads import processors
+from irc.runtime import threads
 
 CASES = {
     "none of Linux": ("", {}, None),
@@ -43,26 +43,26 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, files: di
         path.write_text(text + "\n")
     if own:
         (tmp_path / "own").write_text(own + "\n")
-    monkeypatch.setattr(processors, "_GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(processors, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(threads, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(threads, "_OWN", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    processors.share_of_time.cache_clear()
+    threads.share_of_time.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def as_before():
     yield
-    processors.share_of_time.cache_clear()
+    threads.share_of_time.cache_clear()
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_time_that_a_process_gets(case, tmp_path, monkeypatch):
     own, files, share = CASES[case]
     limited(tmp_path, monkeypatch, own, files)
-    assert processors.share_of_time() == share
-    assert processors.usable_processors() == (share or 8)
+    assert threads.share_of_time() == share
+    assert threads.usable_processors() == (share or 8)
 
 
 def test_more_time_than_processors(tmp_path, monkeypatch):
     limited(tmp_path, monkeypatch, "0::/", {"cpu.max": "1600000 100000"})
-    assert processors.usable_processors() == 8
+    assert threads.usable_processors() == 8

@@ -17,11 +17,10 @@ from irc.ir import Node
 from irc.ir.ops import register
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.memory.array_bytes import LiveBytes
+from irc.runtime.live_memory import LiveBytes
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
-from irc.runtime.profiles.profile import Event, NodeProfile, Profile, Profiler
-from irc.runtime.profiles.trace import trace_events
+from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events
 from tests.counting import calls
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples

@@ -11,9 +11,9 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.ir import Graph, parse_graph, parse_module
-from irc.runtime.footprint import peak_bytes
 from irc.runtime.lowering import Lowering
 from irc.runtime.plan import lower
+from irc.runtime.report import peak_bytes
 from tests.alias.test_scale import lines
 from tests.passes.test_growth import chain_of_functions
 

@@ -13,8 +13,8 @@ from irc.ir.ops.aten import TAGS
 from irc.ir.ops.resolution import resolve
 from irc.ir.ops.torch_pointwise import OTHER_FLOATS
 from irc.passes import PassManager
-from irc.runtime.layouts import lies_as_new
-from irc.runtime.memory import reuse
+from irc.runtime import steps
+from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
 from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
 from tests.runtime.helpers import run_plan
@@ -27,7 +27,7 @@ SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "n
 @pytest.fixture(autouse=True)
 def small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even the smallest array is worth it."""
-    monkeypatch.setattr(reuse, "MIN_ELEMENTS", 0)
+    monkeypatch.setattr(steps, "MIN_ELEMENTS", 0)
 
 
 def of_copies(name: str, count: int) -> Graph:
@@ -107,7 +107,7 @@ def test_what_a_chain_makes_is_written_over(x: np.ndarray, in_place: int) -> Non
     np.testing.assert_allclose(d, 2 * np.tanh(x * 0.5) * x, rtol=1e-6)
 
 
-@pytest.mark.parametrize("size", [3, reuse.MIN_ELEMENTS])
+@pytest.mark.parametrize("size", [3, steps.MIN_ELEMENTS])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.complex64])
 @pytest.mark.parametrize("factor", [1, 2, -3])
 @pytest.mark.parametrize("passes", ["", "in-place"])
@@ -142,8 +142,8 @@ def test_what_lies_as_new_arrays_do() -> None:
     assert not lies_as_new(x[:, ::2]) and not lies_as_new(np.asfortranarray(np.ones((2, 3))))
 
 
-@pytest.mark.parametrize("size", [reuse.MIN_ELEMENTS - 1, reuse.MIN_ELEMENTS])
+@pytest.mark.parametrize("size", [steps.MIN_ELEMENTS - 1, steps.MIN_ELEMENTS])
 def test_small_arrays_are_not_worth_a_look(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     _, counters = run_plan(lower(parse_graph(CHAIN)), np.ones(size, np.float32), 0.5)
-    assert counters.in_place == (3 if size == reuse.MIN_ELEMENTS else 0)
+    assert counters.in_place == (3 if size == steps.MIN_ELEMENTS else 0)

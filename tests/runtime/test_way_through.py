@@ -28,7 +28,7 @@ graph(%a : Float(n, 2), %b : Float(n, 2)):
   return (%sum, %first, %twice)
 """
 
-WAY = {"model.py", "inputs.py", "outputs.py", "bounds.py", "arguments.py", "results.py", "objects.py"}
+WAY = {"model.py", "boundary.py", "bounds.py", "arguments.py", "objects.py"}
 
 
 def python_calls(model: CompiledModel, feeds: dict[str, Any]) -> list[str]:

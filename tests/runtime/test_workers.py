@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irc.runtime.threads import workers
+from irc.runtime import threads as workers
 
 WAIT = 60
 """Seconds until a test that would hang fails."""

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from irc.runtime.array_memory import c_strides
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import Array
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
-from irc.runtime.layouts import c_strides
 
 PACE_ELEMENTS = 1 << 23
 """Of more columns than this, those of each tap are copied by themselves: a run under limits looks at the clock between

@@ -24,9 +24,9 @@ from irc.ir.ops.onnx_alias import DOMAINS
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import DType
 from irc.ir.verify.onnx_rules import misfit
+from irc.runtime.kernel_checks import onnx_type
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, c_order, may_be_view
-from irc.runtime.operands import onnx_type
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
-from irc.runtime.typed_containers import is_of, typed
-from irc.runtime.values import describe, is_array, is_mapping, is_sequence
+from irc.runtime.values import describe, is_array, is_mapping, is_of, is_sequence, typed
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -11,8 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
-from irc.runtime.bounds import CURRENT
-from irc.runtime.inner_loops import NONE
+from irc.runtime.bounds import CURRENT, NONE
 from irc.runtime.values import Array
 
 AnyDType = np.dtype[Any]

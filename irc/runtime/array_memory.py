@@ -1,12 +1,16 @@
-"""How arrays lie in memory: whether two elements share a place, and copies with the layout of their originals."""
+"""How arrays lie in memory: layouts and their copies, aligned bytes, and who else refers to them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from ctypes import addressof, c_char
+from sys import getrefcount
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from irc.errors import Error
 from irc.ir.storages import is_dense
 from irc.runtime.values import Array
 
@@ -65,3 +69,56 @@ def overlaps_itself(array: Array) -> bool:
             return array.size > 0
         extent += stride * (size - 1)
     return False
+
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector registers."""
+
+
+def aligned(count: int) -> int:
+    """So many bytes, or more, up to the next multiple of `ALIGNMENT`."""
+    return -(-count // ALIGNMENT) * ALIGNMENT
+
+
+def aligned_bytes(count: int) -> Array:
+    """``count`` bytes at a multiple of `ALIGNMENT`, with any contents; of 0 bytes, no memory.
+
+    Raises:
+        Error: IRC403 if there is not so much memory.
+    """
+    try:
+        memory = np.empty(count + ALIGNMENT if count else 0, np.uint8)
+    except MemoryError as error:
+        raise Error("IRC403", f"out of memory: {error}") from None
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + count]
+
+
+def address_of(memory: Array) -> int:
+    """Where writable ``memory``, in one piece, begins; 0 if there is none. In a fifth of the time of `ctypes.data`."""
+    return addressof(c_char.from_buffer(memory.data)) if memory.size else 0
+
+
+def is_alone(holder: Mapping[Any, Any] | Sequence[Any], key: Any) -> bool:
+    """Whether only ``holder`` refers to its item at ``key``."""
+    return _count(holder, key) <= _ONE
+
+
+def is_shown_alone(view: Array) -> bool:
+    """Whether ``view`` is the only view of the array that it is a view of."""
+    return _views(view) <= _ONE_VIEW
+
+
+def _count(holder: Any, key: Any) -> int:
+    return getrefcount(holder[key])
+
+
+def _views(view: Array) -> int:
+    return getrefcount(view.base)
+
+
+_ONE = _count([object()], 0)
+"""What Python counts for an object that one container refers to: versions differ in what asking adds."""
+
+_ONE_VIEW = _views(np.empty(1)[:])
+"""Likewise, of the array that one view has as its base."""

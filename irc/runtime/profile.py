@@ -1,34 +1,41 @@
-"""Where the time and the memory of a run go.
+"""Where the time and the memory of a run go: the profile, as text, and as a trace file.
 
 The clock is read before and after the work of following a step, so that this
 work is in no node's time. A step's *own* time is its time without that of the
 steps inside it: for an If, its branch; for a call, the function. Each moment
 belongs to the own time of at most one step. A fusion group's time is that of its members.
+
+Traces are files that Chrome (``chrome://tracing``), Perfetto and Speedscope show.
+Format: "Trace Event Format", Google, 2016: complete events (``X``), counters
+(``C``) and names of threads (``M``). Times are in microseconds.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irc.files import replacing
 from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
-from irc.runtime.memory.array_bytes import LiveBytes
-from irc.runtime.profiles.text import to_text
+from irc.runtime.live_memory import LiveBytes
 from irc.runtime.values import describe, is_array
+from irc.wording import count, milliseconds
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.memory.memory_plan import MemoryPlan
+    from irc.runtime.memory_plan import MemoryPlan
+
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
@@ -180,7 +187,7 @@ class Profile:
         Raises:
             Error: IRC501 if the file cannot be written; what was there before stays.
         """
-        from irc.runtime.profiles.trace import save_trace
+        from irc.runtime.profile import save_trace
 
         save_trace(self, path)
 
@@ -397,3 +404,84 @@ def _passes_on(node: Node) -> bool:
     results = [result for row in schemas(node.kind) for result in row.returns]
     shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
     return shares or bool(node.blocks) or node.kind.startswith("prim::")
+
+
+MOST_KINDS = 8
+"""How many kinds of operators are listed, those that took most."""
+
+
+def to_text(profile: Profile) -> str:
+    """The run in a few lines, then a line for each kind of operator that took most."""
+    rows = profile.by_operator()
+    lines = [headlines(profile)]
+    for row in rows[:MOST_KINDS]:
+        lines.append(
+            f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {row.in_place:,} in place,"
+            f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
+        )
+    if rest := rows[MOST_KINDS:]:
+        lines.append(f"{ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
+    return "\n".join(lines)
+
+
+def headlines(profile: Profile) -> str:
+    """Where time and memory of the whole run went."""
+    counters = profile.counters
+    lines = [
+        f"{ms(profile.elapsed)} ms: {ms(profile.own)} in nodes, {ms(profile.between)} between them and at the ends,"
+        f" {ms(profile.following)} for following them",
+        f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs; results alive at one time need"
+        f" {profile.least:,}",
+        f"{count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
+        f" in {count(profile.arena, 'byte')} of planned memory, at the most {counters.arena_bound:,} of it at one time",
+        f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
+        f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends",
+    ]
+    if profile.dropped:
+        lines.append(f"{count(profile.dropped, 'event')} in the tables, but not in the trace: there are too many")
+    return "\n".join(lines)
+
+
+def ms(nanoseconds: int) -> str:
+    """A time of a profile in milliseconds; below one, to the microsecond."""
+    return f"{nanoseconds / 1e6:.3f}" if 0 < nanoseconds < 1e6 else milliseconds(nanoseconds / 1e9)
+
+
+_PROCESS = 1
+
+
+def save_trace(profile: Profile, path: str | PathLike[str]) -> None:
+    """Write a trace file, whole or not at all. Error IRC501 if that cannot be."""
+    content = {"traceEvents": list(trace_events(profile)), "displayTimeUnit": "ms"}
+    with replacing(path) as file:
+        file.write(json.dumps(content).encode("ascii"))
+
+
+def trace_events(profile: Profile) -> Iterator[dict[str, Any]]:
+    """The events of a profile: calls, and the memory that is alive."""
+    yield {"ph": "M", "name": "thread_name", "pid": _PROCESS, "tid": 0, "args": {"name": "run"}}
+    # A viewer nests what lies within: the outer one of two that begin at once has to come first.
+    for event in sorted(profile.events, key=lambda e: (e.start, -e.end)):
+        yield _call(event)
+    for when, alive in profile.memory:
+        counter = {"ph": "C", "name": "memory", "pid": _PROCESS, "tid": 0, "ts": when / 1e3}
+        yield {**counter, "args": {"bytes alive": alive}}
+
+
+def _call(event: Event) -> dict[str, Any]:
+    node = event.node
+    arguments = {"node": node.label, "inputs at the first call": ", ".join(node.inputs)}
+    if node.within is not None:
+        arguments["within"] = node.within.label
+    if node.fused:
+        arguments["fused"] = ", ".join(node.fused)
+    return {
+        "ph": "X",
+        "name": node.kind.removeprefix("onnx::"),
+        "cat": "member" if node.group is not None else "node",
+        "pid": _PROCESS,
+        "tid": 0,
+        "ts": event.start / 1e3,
+        "dur": (event.end - event.start) / 1e3,
+        "args": arguments,
+    }

@@ -1,10 +1,10 @@
 """Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
 
 A watched run tells the shapes. Results whose shapes are decided by the inputs'
-shapes (`irc.runtime.memory.static_shapes`) then get places in an arena before the
+shapes (`static_shapes`) then get places in an arena before the
 next such run. Two results may share a place if their live ranges do not overlap, and
 an in-place operator uses its operand's place. Live ranges are those of storage
-classes (`irc.runtime.memory.storage`), so a view keeps the memory it shows alive.
+classes (`irc.runtime.storage`), so a view keeps the memory it shows alive.
 What outputs may show has no place: it must outlive the run.
 
 Places are found largest first, each in the smallest gap that holds it, which
@@ -14,6 +14,7 @@ comes close to the lower bound, the most bytes that are alive at one time.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,19 +22,67 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.alias.classes import FOREIGN
+from irc.ir.functions import inner_graph
+from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
+from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 from irc.ir.types import TensorType
+from irc.runtime.array_memory import aligned
 from irc.runtime.execution import Watch
-from irc.runtime.memory.raw import aligned
-from irc.runtime.memory.static_shapes import own_groups, static_shapes
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.runtime.execution import Frame, Slots
-    from irc.runtime.memory.storage import Storage
+    from irc.runtime.storage import Storage
+
+
+def own_groups(graph: Graph) -> dict[Node, Graph]:
+    """The fusion groups in the top block of ``graph`` that share their subgraph with no other node."""
+    users = Counter(map(inner_graph, graph.walk()))
+    groups = ((node, inner_graph(node)) for node in graph.block.nodes)
+    return {node: group for node, group in groups if group is not None and users[group] == 1}
+
+
+def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]) -> set[Value]:
+    """The values of the top block of ``graph`` and of its ``groups`` whose shapes the shapes of its inputs decide.
+
+    Args:
+        graph: the graph.
+        groups: fusion groups of its top block, with their subgraphs.
+        written: values whose contents something may change.
+    """
+    shapes: set[Value] = set(graph.inputs)  # the values of which these are decided
+    contents: set[Value] = set()
+
+    def are_decided(values: Iterable[Value]) -> bool:
+        return all(value in contents and value not in written for value in values)
+
+    def follow(inner: Graph) -> None:
+        for node in inner.block.nodes:
+            deciding = shape_operands(node.kind)
+            if node in groups:
+                group = groups[node]
+                for known in (shapes, contents):
+                    known.update(inside for given, inside in zip(node.inputs, group.inputs) if given in known)
+                follow(group)
+                for known in (shapes, contents):
+                    known.update(result for result, inside in zip(node.outputs, group.outputs) if inside in known)
+            elif node.kind == CONSTANT:
+                shapes.update(node.outputs)
+                contents.update(node.outputs)
+            elif deciding is not None and shapes.issuperset(node.inputs):
+                if not are_decided(value for i, value in enumerate(node.inputs) if i in deciding):
+                    continue
+                shapes.update(node.outputs)
+                if node.kind in ONLY_SHAPES or (node.kind not in NOT_DETERMINED and are_decided(node.inputs)):
+                    contents.update(node.outputs)
+
+    follow(graph)
+    return shapes
+
 
 MOST = 1 << 12
 """Places in one plan, the largest; finding them takes a time that grows with the square of their number."""

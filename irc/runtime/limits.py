@@ -1,28 +1,41 @@
-"""How large the results of operators will be whose kernels do not ask before they allocate them.
+"""Limits of a run: the steps, memory and time that an untrusted model may use.
 
-Only runs under limits use this, which ask before each node; kernels stay free of
-it. Operators that are not named here have results about
-as large as an operand, or ask themselves (`irc.runtime.kernels.support.check_size`).
+A model of a few hundred bytes can ask for a loop without end or for a tensor of
+terabytes. Under limits, a run is followed node by node: steps are counted, the
+clock is read before each, and the arrays, strings, lists and dictionaries that are
+alive are added up. Results that would be too large are refused before they are
+allocated, as far as their size can be told: kernels whose results are larger than
+their operands ask first (`irc.runtime.kernels.support.check_size`), and for others
+`expected_bytes` knows the size. All other results are about as large
+as an operand, and are counted once they exist.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irc.errors import Error
 from irc.ir.ops.made_bytes import STRING_BYTES, VIEW_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
+from irc.runtime.execution import Watch, label
 from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.memory.array_bytes import text_bytes
-from irc.runtime.values import Array, is_array, is_sequence
+from irc.runtime.live_memory import HeldBytes, LiveBytes, text_bytes
+from irc.runtime.values import Array, describe, integer, is_array, is_sequence
+from irc.wording import count
 
 if TYPE_CHECKING:
     from irc.ir import Node
+    from irc.runtime.execution import Frame, Slots
+
 
 WIDEST = 16
 """Bytes of the widest element type."""
@@ -255,3 +268,148 @@ _BROADCASTING = TORCH_POINTWISE | {
     ).split()
 }
 """Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""
+
+
+LIMIT_CODES = frozenset(["IRC441", "IRC442", "IRC443"])
+"""Codes of errors of runs that reach a limit."""
+
+RATE = 20_000_000_000
+"""Multiplications a second. Work in one piece that would take longer than there is time at this rate is refused."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may use; None: as much as it likes.
+
+    Attributes:
+        steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
+            such as a trip of a loop, is a step too.
+        bytes: memory of the arrays, strings, lists and dictionaries that the run makes and that are alive at one
+            time. Inputs and weights do not count. What is made of weights once and kept does not count either, but its
+            total may not exceed the same limit. Work memory of single kernels, a small multiple of their operands, does
+            not count.
+        seconds: of real time, checked before each node, in trips of loops, and between the parts of long kernels;
+            work that cannot be interrupted is refused if even at `RATE` it would not finish in time.
+
+    Raises:
+        Error: IRC440 if one is not positive, or steps or bytes are no integers.
+    """
+
+    steps: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, what, read in (
+            ("steps", "integer", integer),
+            ("bytes", "integer", integer),
+            ("seconds", "number", _real),
+        ):
+            value = getattr(self, name)
+            number = None if value is None else read(value)
+            if value is not None and (number is None or not number > 0):
+                raise Error("IRC440", f"the limit {name} must be a positive {what}, not {value!r}")
+            object.__setattr__(self, name, number)
+
+
+def _real(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        return None
+
+
+def check_limits(limits: Any) -> None:
+    """Error IRC440 unless ``limits`` is a `Limits`."""
+    if not isinstance(limits, Limits):
+        raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
+
+
+class LimitGuard(Watch):
+    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
+
+    Args:
+        limits: the limits.
+        inputs: the inputs of the run, which do not count.
+
+    Attributes:
+        most_bytes: how many bytes of memory the run may use; infinite without a limit.
+    """
+
+    def __init__(self, limits: Limits, inputs: Iterable[Any] = ()) -> None:
+        self._limits = limits
+        self._steps_left = math.inf if limits.steps is None else limits.steps
+        self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
+        self.most_bytes = math.inf if limits.bytes is None else limits.bytes
+        inputs = list(inputs)
+        self._live, self._held = LiveBytes(inputs), HeldBytes(inputs)
+        self._changing: Sequence[Any] = ()
+
+    def before(self, node: Node, frame: Frame, ins: Slots) -> None:
+        """Count a step; refuse a result that would be too large."""
+        self.enter()
+        if self.most_bytes is not math.inf:
+            inputs = [frame[s] for s in ins]
+            self._changing = [x for x in inputs if isinstance(x, (list, dict))]
+            self.allocate(expected_bytes(node, inputs))
+
+    def after(self, node: Node, frame: Frame, outs: Slots) -> None:
+        """Count the memory of the results."""
+        if self.most_bytes is math.inf:
+            return
+        changing, self._changing = self._changing, ()
+        for container in changing:  # what it holds has been counted where that was made
+            self._held.resize(container)
+        made = [frame[s] for s in outs if not any(frame[s] is x for x in changing)]
+        self._held.count(made)
+        self._live.count(made)
+        del changing, made
+        in_use = self._in_use(0)
+        if in_use > self.most_bytes:
+            raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use", label(node))
+
+    def leave(self, made: Any) -> None:
+        """Stop counting ``made``: the model keeps it."""
+        self._live.disown([made])
+
+    def enter(self) -> None:
+        """Count a step."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise Error(
+                "IRC441", f"the run needs more steps than its limit of {self._limits.steps} (Limits.steps, --max-steps)"
+            )
+        self.pace()
+
+    def allocate(self, size: int) -> None:
+        """Error IRC442 if ``size`` bytes more are too much."""
+        in_use = self._in_use(size)
+        if in_use + size > self.most_bytes:
+            raise self._too_large(f"{count(size, 'byte')} needed, {in_use:,} in use")
+
+    def _in_use(self, more: int) -> int:
+        """The bytes that are alive, counted exactly if ``more`` bytes might not fit."""
+        if self._live.now + self._held.now + more > self.most_bytes:
+            self._held.let_go()
+        return self._live.now + self._held.now
+
+    def work(self, products: int) -> None:
+        """Error IRC443 if ``products`` multiplications cannot be made in the time left."""
+        self.pace()
+        if products > RATE * (self._deadline - time.monotonic()):
+            raise self._too_long(f"{products} multiplications would take longer than there is time")
+
+    def pace(self) -> None:
+        """Error IRC443 if the time is over."""
+        if time.monotonic() > self._deadline:
+            raise self._too_long("the time is over")
+
+    def _too_large(self, why: str, where: str = "") -> Error:
+        """The error IRC442; ``where`` is given only once the operator has run, as its inputs may be gone then."""
+        limit = f"the limit of the run is {count(self._limits.bytes or 0, 'byte')} (Limits.bytes, --max-bytes)"
+        return Error("IRC442", f"{why}; {limit}", where)
+
+    def _too_long(self, why: str) -> Error:
+        return Error(
+            "IRC443", f"{why}; the limit of the run is {self._limits.seconds} s (Limits.seconds, --max-seconds)"
+        )

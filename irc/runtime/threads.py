@@ -1,4 +1,4 @@
-"""Worker threads that all models of a process share.
+"""Threads of a run: workers that all models of a process share, one thread for the BLAS, usable processors.
 
 Work is cut into numbered pieces that may run in any order. The thread that has
 the work takes pieces too, and takes all of them if no worker is free. So work may
@@ -10,15 +10,26 @@ Interrupts: from Python 3.12 on, the backward jump of a loop that ends by a cond
 of a comprehension with one, is covered by no `try` and no `with`, wherever the loop
 stands. An interrupt at that jump skips `finally` and leaves locks taken. So code
 that must clean up afterwards contains no such loop, but calls functions that do.
+
+NumPy's wheels include OpenBLAS, which shares each product from some 250,000 multiplications on among as many threads
+as there are processors. They wait for each other: on a busy machine, until the operating system has given the last of
+them a processor, which takes longer than most products. So a run uses one, and large products are cut into parts that
+whichever thread is free makes (`irc.runtime.kernels.products`). The number is one of the whole process: it is as before
+when no run is going on. Another BLAS is left as it is.
 """
 
 from __future__ import annotations
 
+import ctypes
+import math
 import os
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count, product
+from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
 from threading import Lock, RLock, Thread
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -164,8 +175,120 @@ def _forget() -> None:
     _shared = Pool()
 
 
-"""The pool of this process."""
-
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+T = TypeVar("T")
+
+_FOLDERS = ("../numpy.libs", ".dylibs")
+
+
+class OneThread:
+    """Holds the BLAS to one thread while any of its users is at work.
+
+    Args:
+        get: returns how many threads there are.
+        put: sets how many there are.
+    """
+
+    def __init__(self, get: Callable[[], int], put: Callable[[int], object]) -> None:
+        self._get = get
+        self._put = put
+        self._lock = RLock()  # which a signal handler that runs a model may find taken by its own thread
+        self._users: set[object] = set()
+        self._before: int | None = None  # how many there were before the first user
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The result of ``function``, during which the BLAS has one thread."""
+        user = object()
+        try:
+            with self._lock:
+                self._users.add(user)
+                threads = self._get()
+                if self._before is None:  # asked last: a handler may have come until here
+                    self._before = threads
+                if threads > 1:
+                    self._put(1)
+            return function(*arguments)
+        finally:
+            with self._lock:
+                self._users.discard(user)
+                if not self._users and self._before is not None:
+                    before, self._before = self._before, None
+                    if before > 1:
+                        self._put(before)
+
+
+@cache
+def one_thread() -> OneThread:
+    """What holds NumPy's BLAS to one thread; if that BLAS is not known, it has no effect."""
+    found = _functions()
+    return OneThread(*found) if found else OneThread(lambda: 1, lambda number: None)
+
+
+def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
+    home = Path(np.__file__).parent
+    for path in (path for folder in _FOLDERS for path in sorted((home / folder).glob("*openblas*"))):
+        try:
+            library = ctypes.CDLL(str(path))  # it is loaded already
+        except OSError:
+            continue
+        for prefix, suffix in product(("scipy_openblas", "openblas"), ("64_", "")):
+            get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
+            put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
+            if get is not None and put is not None:
+                return get, put
+    return None
+
+
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
+
+
+def usable_processors() -> int:
+    """The processors that this process may run on, or fewer, if it does not get the time to keep all of them busy.
+
+    In a container with a share of two processors' time, more threads than two would be stopped whenever that is used
+    up, all of them at once and in the middle of a product.
+    """
+    number = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(number, share_of_time() or number)
+
+
+@cache
+def share_of_time() -> int | None:
+    """So many processors the time keeps busy that this process gets, at least 1; None: it is not limited.
+
+    Source: Linux's documentation of control groups, ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
+    """
+    shares = [quota / period for quota, period in _limits(_GROUPS, _OWN) if quota > 0 and period > 0]
+    return math.ceil(min(shares)) if shares else None
+
+
+def _limits(groups: Path, own: Path) -> Iterator[tuple[int, int]]:
+    """The microseconds that a process may run in each period of so many, by any of the control groups it is in.
+
+    In a container, the names of its groups are those outside, where it cannot look; but then the first group that it
+    sees is its own.
+    """
+    for line in _read(own).splitlines():
+        _, controllers, name = line.split(":", 2)
+        if not controllers:
+            top, files = groups, ("cpu.max",)
+        elif "cpu" in controllers.split(","):
+            top, files = groups / controllers, ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        else:
+            continue
+        path = PurePosixPath(name.lstrip("/"))
+        for folder in (path, *path.parents):  # a group has no more than those around it
+            numbers = " ".join(_read(top / folder / file) for file in files).split()
+            if len(numbers) == 2 and all(number.isdecimal() for number in numbers):  # not "max", not -1
+                yield int(numbers[0]), int(numbers[1])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii")
+    except (OSError, ValueError):  # another system, or another version
+        return ""

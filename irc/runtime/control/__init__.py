@@ -1,1 +1,0 @@
-"""Control flow: branches, loops, scans, calls."""

@@ -1,0 +1,354 @@
+"""Control flow: If, loops, scans and what they stack, calls of functions.
+
+Blocks run in the frame of the graph around them. Block parameters and
+carried values are moved from slot to slot, never copied. A function has a frame of its own.
+
+``onnx::Scan`` applies a body to slices of tensors, states carried from one slice to the next.
+Versions 9 and 11 differ in that 11 allows negative axes. Version 8 has a batch
+axis: it is a Scan for each element of the batch, over sequences of their own
+lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irc.errors import Error
+from irc.ir.ops.loops import carried, is_batched, scanned_rows
+from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, label, put
+from irc.runtime.kernels.support import axis_in, check_size
+from irc.runtime.values import Array, describe, is_array, read_only
+
+if TYPE_CHECKING:
+    from irc.ir import Node
+    from irc.ir.types import TensorType
+    from irc.runtime.lowering import Lowering
+    from irc.runtime.plan import Plan
+
+
+_FIRST_ROWS = 16
+
+
+class Stack:
+    """Collects equally shaped arrays as rows of one.
+
+    Rows are copied when they come, so that later trips may write where they
+    were. The room for them doubles when it is used up.
+
+    Args:
+        row: the type of a row, needed if there is no trip; see `irc.ir.ops.loops.row_type`.
+        rows: the most rows that can come; None: unknown.
+    """
+
+    def __init__(self, row: TensorType, rows: int | None = None) -> None:
+        self._row = row
+        self._most = rows
+        self._buffer: Array | None = None
+        self._count = 0
+
+    def append(self, row: Any) -> None:
+        """Add a copy of ``row``; Error IRC432 if it is no tensor, or its type or shape differs from the first's."""
+        if not is_array(row):
+            raise Error("IRC432", f"a scan output must be a tensor in each trip; got {describe(row)}")
+        buffer = self._buffer
+        if buffer is not None and (row.shape != buffer.shape[1:] or row.dtype != buffer.dtype):
+            first = describe(buffer[0])
+            raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
+        if buffer is None or self._count == len(buffer):
+            rows = 2 * self._count or _FIRST_ROWS
+            rows = rows if self._most is None else min(self._most, rows)
+            larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
+            if buffer is not None:
+                larger[: self._count] = buffer
+            buffer = self._buffer = larger
+        buffer[self._count, ...] = row  # without the ellipsis, a string would become an array
+        self._count += 1
+
+    def result(self, axis: int = 0, backwards: bool = False) -> Array:
+        """All rows along ``axis`` of the result, the last first if ``backwards``; C order, not shared.
+
+        With no rows, the declared type gives the shape; sizes that it does not state are 0, as in ONNX Runtime.
+        """
+        if self._buffer is None:
+            return self._no_rows(axis)
+        rows = self._buffer[: self._count]
+        if backwards:
+            rows = rows[::-1]
+        axis = axis_in(axis, rows.ndim)
+        if axis or backwards:
+            return np.ascontiguousarray(np.moveaxis(rows, 0, axis))
+        return rows if self._count == len(self._buffer) else rows.copy()
+
+    def _no_rows(self, axis: int) -> Array:
+        if self._row.dtype is None:
+            raise Error(
+                "IRC432",
+                "no trip was made, and nothing says of what element type a scan output is: declare it in the body, "
+                "or inline the function that the loop is in",
+            )
+        shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
+        shape.insert(axis_in(axis, len(shape) + 1), 0)
+        return np.empty(check_size(shape, self._row.dtype.numpy), self._row.dtype.numpy)
+
+
+def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
+    """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
+    (condition,) = ins
+    then, otherwise = (lowering.block(block) for block in node.blocks)
+    dead = lowering.emptied(ins)
+
+    def step(frame: Frame) -> None:
+        code = then if truth(frame[condition]) else otherwise
+        execute(code, frame)
+        put(frame, outs, code.take_returns(frame), dead)
+
+    return step
+
+
+def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
+    """``prim::Loop(max_trips, cond, carried...)``; the body's parameters are the trip number and the carried values."""
+    return _lower_loop(lowering, node, ins, outs, [lambda i: i])
+
+
+def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
+    """``onnx::Loop(M?, cond?, carried...)``, with scan outputs after the carried values.
+
+    The body's parameters are trip number, condition and carried values. The first two are tensors of one element, of
+    the rank that the parameters state. (The condition of a trip that is made is always true.)
+    """
+    params = (param for block in node.blocks for param in block.params)
+    trip_rank, condition_rank, *_ = (*(param.type.rank or 0 for param in params), 0, 0)
+
+    def number(i: int) -> Any:
+        return np.array(i, np.int64, ndmin=trip_rank)
+
+    def condition(i: int) -> Any:
+        return np.array(True, ndmin=condition_rank)
+
+    return _lower_loop(lowering, node, ins, outs, [number, condition])
+
+
+def _lower_loop(
+    lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
+) -> Step:
+    """``leading`` makes the values of the parameters before the carried ones."""
+    body = Body(lowering, node, ins, outs)
+    limit_slot, condition_slot = (*ins, None, None)[:2]
+    initial = ins[2:]
+    dead = lowering.emptied(ins)
+    # The first trip owns the initial values that nothing else needs.
+    handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
+
+    def step(frame: Frame) -> None:
+        limit = None if limit_slot is None else trip_count(frame[limit_slot])
+        go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
+        values = body.lend([frame[s] for s in initial])
+        for s in handed_over:
+            frame[s] = None
+        stacks = body.stacks(limit)
+        i = 0
+        try:
+            while go_on and (limit is None or i < limit):
+                (condition,), values = body.run(frame, [make(i) for make in leading], values, (), stacks)
+                go_on = truth(condition)
+                i += 1
+        except Exception as error:
+            if is_located(error):
+                raise
+            fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
+        values.extend(stack.result() for stack in stacks)
+        put(frame, outs, values, dead)
+
+    return step
+
+
+class Body:
+    """The body of a loop or scan, which is run trip by trip.
+
+    What a loop is given, at its beginning or by the trip before, is handed over, or else *borrowed*
+    (`irc.runtime.storage`): it enters as a read-only view.
+
+    Args:
+        lowering: of the graph.
+        node: the loop.
+        ins: its slots.
+        outs: those of its results.
+
+    Attributes:
+        code: the body's.
+    """
+
+    def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> None:
+        at = carried(node)
+        (block,) = node.blocks
+        self.code = lowering.region(block)
+        self._rows = scanned_rows(node)
+        self._returned = slice(at.returned, at.returned + at.many)
+        takers = [(param, *outs[i : i + 1]) for i, param in enumerate(self.code.params[at.param :][: at.many])]
+        self._borrowed_first = lowering.borrowed(block, ins[at.input :][: at.many], takers)
+        self._borrowed_later = lowering.borrowed(block, self.code.returns[self._returned], takers)
+
+    def stacks(self, trips: int | None) -> list[Stack]:
+        """What collects the rows of so many trips at the most; None: it is not known."""
+        return [Stack(row, trips) for row in self._rows]
+
+    def lend(self, values: list[Any]) -> list[Any]:
+        """The initial ``values``, as the first trip may have them."""
+        return _read_only(values, self._borrowed_first)
+
+    def run(
+        self, frame: Frame, before: Iterable[Any], values: list[Any], after: Iterable[Any], stacks: Sequence[Stack]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run a trip: what the body returns before the carried values, and these.
+
+        Args:
+            frame: of the graph.
+            before: the parameters before the carried values.
+            values: these; the list is emptied, as whatever is still needed is in the frame.
+            after: the parameters after them.
+            stacks: get the rows.
+        """
+        put(frame, self.code.params, [*before, *values, *after])
+        values.clear()
+        execute(self.code, frame)
+        found = self.code.take_returns(frame)
+        for stack, row in zip(stacks, found[self._returned.stop :]):
+            stack.append(row)
+        return found[: self._returned.start], _read_only(found[self._returned], self._borrowed_later)
+
+
+def _read_only(values: list[Any], positions: Slots) -> list[Any]:
+    """``values``, with what is at ``positions`` made read-only."""
+    for i in positions:
+        if is_array(values[i]):
+            values[i] = read_only(values[i])
+    return values
+
+
+def truth(value: Any) -> bool:
+    """A condition as a bool; Error if it is a tensor that does not have exactly one element."""
+    return bool(_number(value, "condition"))
+
+
+def trip_count(value: Any) -> int | None:
+    """A loop's maximal number of trips; None if it has no limit."""
+    number = _number(value, "trip count")
+    if number is not None and (not isinstance(number, int) or (isinstance(number, bool) and is_array(value))):
+        raise Error("IRC430", f"a trip count must be an integer, not {describe(value)}")
+    return number
+
+
+def _number(value: Any, what: str) -> Any:
+    if is_array(value):
+        if value.size != 1:
+            raise Error("IRC430", f"a {what} must have exactly one element; its shape is {list(value.shape)}")
+        return value.item()
+    return value
+
+
+def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
+    """Lower a Scan of any version."""
+    scan = _Scan(Body(lowering, node, ins, outs), node)
+    run = scan.run_batches if is_batched(node) else scan.run
+    dead = lowering.emptied(ins)
+
+    def step(frame: Frame) -> None:
+        put(frame, outs, run(frame, [frame[s] for s in ins]), dead)
+
+    return step
+
+
+class _Scan:
+    def __init__(self, body: Body, node: Node) -> None:
+        self.body = body
+        scanned = node.attributes["num_scan_inputs"]
+        self.states = len(body.code.params) - scanned
+        stacked = len(body.code.returns) - self.states
+
+        def option(name: str, count: int) -> list[int]:
+            return node.attributes.get(name) or [0] * count
+
+        def directions(name: str, count: int) -> list[int]:
+            given = option(name, count)
+            if not {0, 1}.issuperset(given):
+                raise Error("IRC320", f"{name} is {given}; 0 is forward, 1 is backward", label(node))
+            return given
+
+        self.backwards = directions("directions" if is_batched(node) else "scan_input_directions", scanned)
+        self.axes = option("scan_input_axes", scanned)
+        self.out_backwards = directions("scan_output_directions", stacked)
+        self.out_axes = option("scan_output_axes", stacked)
+
+    def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+        """Final states, then stacked outputs."""
+        sequences = [np.moveaxis(x, axis_in(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
+        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences)
+        return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
+
+    def run_batches(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+        """As `run`, for inputs [lengths of the sequences?, states..., sequences...] with the batch as axis 0.
+
+        Stacked outputs of sequences shorter than the longest end in zeros.
+        """
+        lengths, *batched = inputs
+        sequences = batched[self.states :]
+        ranks = [x.ndim for x in batched]
+        if 0 in ranks or 1 in ranks[self.states :]:
+            needs = "states have a batch axis, sequences then one of time"
+            raise Error("IRC433", f"the inputs of Scan, without lengths, are of ranks {ranks}: {needs}")
+        batch, longest = sequences[0].shape[:2]
+        if any(x.shape[0] != batch for x in batched) or any(x.shape[1] != longest for x in sequences):
+            raise Error("IRC433", "the inputs of Scan have different batch sizes or sequence lengths")
+        sizes: list[int] = [longest] * batch if lengths is None else lengths.tolist()
+        if np.shape(sizes) != (batch,) or any(not 0 <= n <= longest for n in sizes):
+            raise Error("IRC433", f"sequence_lens is {sizes}; it needs {batch} lengths from 0 to {longest}")
+        results: list[list[Any]] = []
+        for b, size in enumerate(sizes):
+            initial = [x[b, ...] for x in batched[: self.states]]
+            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences])
+            results.append(states + [_padded(stack.result(), longest) for stack in stacks])
+        if not results:
+            raise Error("IRC433", "Scan of version 8 needs a batch of at least one")
+        return [np.stack(column) for column in zip(*results)]
+
+    def _scan(self, frame: Frame, states: list[Any], sequences: Sequence[Array]) -> tuple[list[Any], list[Stack]]:
+        trips = len(sequences[0])
+        if any(len(s) != trips for s in sequences):
+            raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
+        sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
+        stacks = self.body.stacks(trips)
+        states = self.body.lend(states)
+        for t in range(trips):
+            _, states = self.body.run(frame, (), states, [sequence[t, ...] for sequence in sequences], stacks)
+        return states, stacks
+
+
+def _padded(rows: Array, length: int) -> Array:
+    if len(rows) == length:
+        return rows
+    whole = np.full((length, *rows.shape[1:]), "" if rows.dtype.hasobject else 0, rows.dtype)
+    whole[: len(rows)] = rows
+    return whole
+
+
+def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
+    """``prim::CallFunction(function, arguments...)``.
+
+    At run time a value of type Function is the plan of that function, so
+    functions may also be chosen by control flow.
+    """
+    function, *arguments = ins
+
+    dead = lowering.emptied(ins)
+
+    def step(frame: Frame) -> None:
+        plan: Plan = frame[function]
+        results = plan.call([frame[s] for s in arguments], frame[0])
+        if len(results) != len(outs):
+            raise Error("IRC434", f"{plan.name} returns {len(results)} values, not {len(outs)}")
+        put(frame, outs, results, dead)
+
+    return step

@@ -1,1 +1,0 @@
-"""What a run may use of steps, memory and time."""

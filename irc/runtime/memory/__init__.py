@@ -1,1 +1,0 @@
-"""Where results lie: storage classes, results over dead operands, planned memory, arrays that grow."""

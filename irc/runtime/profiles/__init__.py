@@ -1,1 +1,0 @@
-"""Where time and memory of a run go."""

@@ -1,1 +1,0 @@
-"""Work on several threads: a pool of workers, and the threads of NumPy's BLAS."""
