@@ -260,6 +260,18 @@ def test_random_groups(model: Model) -> None:
     assert native.counters.kernels <= plain.counters.kernels
 
 
+def test_large_results_begin_at_cache_lines() -> None:
+    x = np.linspace(-2, 2, 250_001, dtype=np.float32)
+    text = """graph(%x : Float(250001)):
+      %a : Tensor = onnx::Sigmoid(%x)
+      %y : Tensor = onnx::Mul(%a, %x)
+      return (%y)
+    """
+    made = irc.compile(parse_graph(text), backend="native")
+    kept = [made.run({"x": x})["y"] for _ in range(4)]
+    assert {y.ctypes.data % 64 for y in kept} == {0}
+
+
 # -- runs of large groups -------------------------------------------------------
 
 LARGE = """

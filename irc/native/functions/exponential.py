@@ -11,6 +11,7 @@ from irc.native.functions.common import (
     coefficients,
     exact_product,
     format_of,
+    horner,
     magnitude,
     polynomial,
     power_of_two,
@@ -22,12 +23,17 @@ from irc.native.lanes import Lanes, select
 from irc.ops.algebra import SINGLE
 
 
-def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
-    """exp(x) as (exp(r) - 1, k), where x = k log(2) + r, |r| is at most log(2)/2 and k is as `rounded` gives it."""
+def _rest(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
+    """(r, k), where x = k log(2) + r, |r| is at most log(2)/2 and k is as `rounded` gives it."""
     whole, exponent = rounded(x, LOG2_E)
     high, low = format_of(x).log_2
     exact = whole.fma(-high, x)
-    rest = whole.fma(-low, exact) if rest_of_x is None else exact + whole.fma(-low, rest_of_x)
+    return whole.fma(-low, exact) if rest_of_x is None else exact + whole.fma(-low, rest_of_x), exponent
+
+
+def reduced(x: Lanes, rest_of_x: Lanes | None = None) -> tuple[Lanes, Lanes]:
+    """exp(x) as (exp(r) - 1, k): see `_rest`."""
+    rest, exponent = _rest(x, rest_of_x)
     return (rest * rest).fma(polynomial(rest, coefficients("exp", x)), rest), exponent
 
 
@@ -119,15 +125,19 @@ def exp_of_negative(x: Lanes) -> Lanes:
 
 
 def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> Lanes:
-    """``numerator / (1 + exp(-x))``, or 1 over that: its numerator is scaled so that results may be denormal."""
+    """``numerator / (1 + exp(-x))``, or 1 over that: both are scaled so that results may be denormal."""
     form = format_of(x)
-    # Below, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN.
+    # Below, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN. Above, 1 is added to
+    # less than half an ulp.
     limit = -(form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
-    x = at_least(at_most(x, (form.bias - 1) * math.log(2)), limit)
-    less_one, exponent = reduced(-x, rest_of_x)
-    scale = select(x < -form.half_range * math.log(2), x.constant(2.0**-form.half_range), x.constant(1.0))
-    power = (exponent + scale.bits_as_integers()).bitcast(x.dtype)
-    divisor = (less_one + 1).fma(power, scale)
+    x = at_least(at_most(x, (form.bias - form.half_range - 1) * math.log(2)), limit)
+    rest, exponent = _rest(-x, rest_of_x)
+    # As one chain: of all orders, it has the fewest operations, which gates over long arrays are bound by.
+    exponential = horner(rest, (1.0, 1.0, *coefficients("exp", x)))
+    scale = x.constant(2.0**-form.half_range)
+    if numerator is not None:  # scaled it may be denormal itself
+        scale = select(x < -form.half_range * math.log(2), scale, 1.0)
+    divisor = exponential.fma((exponent + scale.bits_as_integers()).bitcast(x.dtype), scale)
     return (scale if numerator is None else numerator * scale) / divisor
 
 
