@@ -69,8 +69,8 @@ def test_same_as_onnx_runtime(name, tmp_path):
         assert np.abs(first - second).max() > 1e-3 * np.abs(first).max(), "the outputs should depend on the inputs"
     counters = variants["on NumPy"].counters  # of a second run, in planned memory
     assert counters.planned > 0 and counters.arena_bytes == counters.arena_bound, counters
-    counters = variants["default"].counters  # compiled groups do not write over what they read
-    assert counters.planned > 0 and counters.arena_bytes <= 1.25 * counters.arena_bound, counters
+    counters = variants["default"].counters
+    assert counters.planned > 0 and counters.arena_bytes <= 1.06 * counters.arena_bound, counters
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1"])

@@ -71,13 +71,21 @@ class Compiler(Protocol):
         ...
 
 
+class GroupCompiler(Compiler, Protocol):
+    """Compiles a group."""
+
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`; there is a kernel for these operands."""
+        ...
+
+
 class Native(Backend):
     """Compiles groups and single operators with llvmlite."""
 
     name: ClassVar[str] = "native"
 
     def __init__(self) -> None:
-        self._groups: dict[Graph, Compiler] = {}
+        self._groups: dict[Graph, GroupCompiler] = {}
         self._bound = Bound()
 
     def refuses(self, group: Graph) -> Declined | None:
@@ -112,7 +120,10 @@ class Native(Backend):
         except Unsupported as error:
             return Declined(str(error))
 
-    def _of_group(self, group: Graph) -> Compiler:
+    def overwrites(self, group: Graph, operands: tuple[ArrayType, ...]) -> Sequence[tuple[int, int]]:
+        return self._groups[group].overwrites(operands)
+
+    def _of_group(self, group: Graph) -> GroupCompiler:
         from irc.native.kernels import Anchored, Pointwise
         from irc.native.row_kernels import Rows
 

@@ -105,6 +105,15 @@ class Pointwise:
         shapes = program.shapes([operand.shape for operand in operands])
         return [ArrayType(program.dtypes[value], shapes[value]) for value in self._outputs]
 
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`: elements are read before those in their place are written."""
+        results = self.results(operands)
+        if any(operation.keeps_layout for operation in self.program(operands).operations):
+            return []
+        if len({result.shape for result in results}) > 1:  # those of one shape are made after those of another
+            return []
+        return [(i, k) for i, result in enumerate(results) for k, operand in enumerate(operands) if result == operand]
+
     def code(self, program: Program, body: GroupBody, results: Sequence[Value], space: Space) -> Code:
         """The code that makes ``results`` of arrays that lie as ``space`` says."""
         dtypes = [program.dtypes[value] for value in (*body.inputs, *results)]
@@ -188,6 +197,10 @@ class Anchored:
             return epilogue[0](*given, made, out=made if out is None and epilogue[1] else out)
 
         return run
+
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`: the product is in the result before operands are read."""
+        return []
 
 
 def arrays_for(types: Sequence[ArrayType], out: Sequence[Array | None] | None) -> tuple[Array, ...]:

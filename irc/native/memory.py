@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
+from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import check_size
-from irc.runtime.memory.raw import aligned_bytes
 
 LEAST = 1 << 18
 MOST = 64 << 20

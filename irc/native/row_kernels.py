@@ -15,7 +15,7 @@ from irc.native.kernels import BYTE, Call, arrays_for
 from irc.native.loops import Access, Space, Step, c_strides, space_of
 from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Shape, emit
-from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, schedule
+from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, overwritable, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
 from irc.runtime.backends import ArrayType
@@ -28,12 +28,13 @@ Sizes = tuple[int, ...]
 
 
 class _Compiled(NamedTuple):
-    """Code, how many values it keeps, the bytes of an element of these, and what an element costs."""
+    """Code, how many values it keeps, the bytes of an element of these, what an element costs; see `overwritable`."""
 
     code: Code
     kept: int
     unit: int
     cost: int
+    over: list[tuple[int, int]]
 
 
 _LEAST_ALONG = 8
@@ -61,8 +62,7 @@ class Rows:
         self._codes: dict[Any, _Compiled] = {}
         self._lock = Lock()
 
-    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+    def _made(self, operands: Sequence[ArrayType | None]) -> _RowKernel:
         kinds = [kind for kind in operands if kind is not None]
         shapes = [shape for _, shape in kinds]
         if len(kinds) < len(operands) or any(0 in shape for shape in shapes):
@@ -73,7 +73,15 @@ class Rows:
             if found is None:
                 program = read(self._nodes, self._inputs, kinds, self._outputs)
                 found = self._programs[key] = program, listing(program), is_light(program)
-        return _RowKernel(self, *found, shapes).kernel()
+        return _RowKernel(self, *found, shapes)
+
+    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        return self._made(operands).kernel()
+
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.native.groups.Unsupported`."""
+        return [(result, operand) for result, operand in self._made(operands).over if operand < len(operands)]
 
     def code(self, program: RowProgram, text: str, shape: Shape, is_gathered: tuple[bool, ...]) -> _Compiled:
         """The code of ``program``, which is ``text``, for arrays that lie as ``shape`` says."""
@@ -85,7 +93,7 @@ class Rows:
                 parts = (text, repr(shape), repr(is_gathered))
                 code = process_jit().load(name, "\0".join(parts), lambda: emit(name, program, plan, shape, current()))
                 unit = max((x.dtype.itemsize for x in plan.kept), default=1)
-                found = self._codes[key] = _Compiled(code, len(plan.kept), unit, plan.cost)
+                found = self._codes[key] = _Compiled(code, len(plan.kept), unit, plan.cost, overwritable(program, plan))
             return found
 
 
@@ -174,7 +182,8 @@ class _RowKernel:
         levels = 0 if steps <= 2 * BLOCK else 1 if steps <= BLOCK * BLOCK else 2
         shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count)
         gathered = tuple([kind.step is Step.APART for kind in kinds[:leaves]])
-        code, kept, unit, cost = self._owner.code(program, self._text, shape, gathered)
+        code, kept, unit, cost, over = self._owner.code(program, self._text, shape, gathered)
+        self.over = [(i, self._where[k]) for i, k in over if arrays[k] == arrays[leaves + i] and self._is_alone(i, k)]
         scratch_strides, row_bytes = _scratch(inner, is_across, count, unit)
         layout = [*outer.sizes, *inner.sizes, elements, row_bytes]
         for i in range(len(dtypes)):
@@ -184,6 +193,11 @@ class _RowKernel:
         work = elements * rows * cost * _NANOSECONDS
         scratch = kept * row_bytes
         return Call.of(code, len(dtypes), layout, size, work, is_in_order=True, scratch=scratch)
+
+    def _is_alone(self, result: int, leaf: int) -> bool:
+        """Whether ``leaf`` has the element type of ``result``, and is all that is read of its input."""
+        source, dtype = self._where[leaf], self._program.leaves[leaf].dtype
+        return dtype == self._program.results[result].dtype and self._where.count(source) == 1
 
     def compute(self, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
         """Make ``results``, in C order, of the program's inputs."""

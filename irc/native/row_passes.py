@@ -141,6 +141,16 @@ def schedule(program: RowProgram, is_gathered: Callable[[int], bool]) -> Schedul
     return Schedule(passes, vary, all_kept, cost)
 
 
+def overwritable(program: RowProgram, plan: Schedule) -> list[tuple[int, int]]:
+    """Pairs (result, leaf), each along the row, of which the leaf is not read after the result has been written."""
+    last: dict[int, int] = {}
+    written: dict[int, int] = {}
+    for number, each in enumerate(plan.passes):
+        last.update((x.index, number) for x in each.order if isinstance(x, Operand) and id(x) not in each.loaded)
+        written.update((i, number) for i in each.results)
+    return [(i, leaf) for i, at in written.items() for leaf, read in last.items() if read <= at]
+
+
 def is_light(program: RowProgram) -> bool:
     """Whether vectors of more lanes than usual pay, where lanes lie across rows: the registers hold what there is."""
     nodes = ordered([x.expression for x in program.results], lambda _: False)

@@ -355,7 +355,8 @@ class PlannedRuns:
         """The planner for runs in which the groups ``compiled`` are one kernel each."""
         lowerer = self.lowerer
         if compiled not in self._planners:
-            self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, compiled)
+            kernels = {node: found for node in compiled if (found := lowerer.bound.compiled(node)) is not None}
+            self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, kernels)
         return self._planners[compiled]
 
     @cached_property

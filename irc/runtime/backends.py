@@ -8,7 +8,7 @@ Invariants that a backend keeps:
 - A kernel gives the interpreter's results, within the bounds that the backend states, for operands of the types that
   it was compiled for, however they lie in memory.
 - It writes to nothing but its results. Operands may be read-only, and may overlap each other. ``out`` overlaps no
-  operand.
+  operand but one that the backend says may be written over, whose memory it then is.
 - It keeps no operand, and nothing that it returns shares memory with an operand.
 - It may be called from several threads at once.
 - For the same group and types, the backend decides the same each time that it is asked.
@@ -96,6 +96,15 @@ class Backend:
         """
         return Declined(f"the backend {self.name} compiles no groups")
 
+    def overwrites(self, group: Graph, operands: tuple[ArrayType, ...]) -> Sequence[tuple[int, int]]:
+        """Which results of the kernel for ``group`` may be made over which operands: (result, operand), by position.
+
+        Asked once for each kernel that `compile_group` has given. Result and operand have the same type and shape. A
+        result is made over an operand only if both lie in C order, and nothing else reads that memory, then or later;
+        any number of results may be, each over another operand.
+        """
+        return ()
+
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         """What runs ``node``: ``kernel``, which is the interpreter's, or one that is quicker, and may call that.
 
@@ -149,6 +158,13 @@ MOST_KINDS = 64
 """Kinds of operands that one group keeps kernels for; of more, those that came first are forgotten."""
 
 
+class GroupKernel(NamedTuple):
+    """A kernel of a group, and which results it may make over which operands (`Backend.overwrites`)."""
+
+    kernel: Kernel
+    over: tuple[tuple[int, int], ...]
+
+
 class CompiledGroup:
     """The kernels that a backend has compiled for one group, by the types of operands.
 
@@ -161,11 +177,16 @@ class CompiledGroup:
     def __init__(self, backend: Backend, group: Graph, tell: Callable[[str], None]) -> None:
         self._backend = backend
         self._group = group
-        self._kernels: dict[tuple[Any, ...], Kernel | None] = {}
+        self._kernels: dict[tuple[Any, ...], GroupKernel | None] = {}
         self._tell = tell
         self._reasons: set[str] = set()
 
-    def kernel(self, operands: Sequence[Any]) -> Kernel | None:
+    def over(self, result: int, operands: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> list[int]:
+        """The operands of these types, for which it was compiled, that the result at that position may be made over."""
+        found = self._kernels.get(tuple(operands))
+        return [operand for made, operand in found.over if made == result] if found is not None else []
+
+    def kernel(self, operands: Sequence[Any]) -> GroupKernel | None:
         """The kernel for ``operands``; None if the members have to run, one by one."""
         kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
         try:
@@ -173,16 +194,17 @@ class CompiledGroup:
         except KeyError:
             return self._compiled(kind)
 
-    def _compiled(self, kind: tuple[Any, ...]) -> Kernel | None:
+    def _compiled(self, kind: tuple[Any, ...]) -> GroupKernel | None:
         kernel = None
         if None in kind:
             self._decline("an operand is no array")
         else:
-            made = self._backend.compile_group(self._group, tuple([ArrayType(*each) for each in kind]))
+            types = tuple([ArrayType(*each) for each in kind])
+            made = self._backend.compile_group(self._group, types)
             if isinstance(made, Declined):
                 self._decline(made.reason)
             else:
-                kernel = made
+                kernel = GroupKernel(made, tuple(self._backend.overwrites(self._group, types)))
         kernels = self._kernels
         if len(kernels) >= MOST_KINDS:
             kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])

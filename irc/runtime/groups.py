@@ -8,16 +8,18 @@ fused: their values get slots of that frame, and die there.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
-from irc.runtime.steps import drop_step, move_step
+from irc.runtime.steps import drop_step, is_apart, move_step
 from irc.runtime.values import arrays_once
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from irc.ir import Graph, Node
     from irc.runtime.backends import CompiledGroup
     from irc.runtime.lowering import Lowering
@@ -90,6 +92,18 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
     return step
 
 
+def _place_over(results: list[Any], operands: Sequence[Any], pairs: Iterable[tuple[int, int]], arena: Any) -> int:
+    """Put operands that may be written over where results have no place yet; how many."""
+    count = 0
+    for result, i in pairs:
+        x = operands[i]
+        is_taken = any(x is y for y in results)  # by another result, or, donated, as a place
+        if results[result] is None and not is_taken and x.flags.carray and is_apart(x.base, arena):
+            results[result] = x
+            count += 1
+    return count
+
+
 def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> Step:
     """Lower a group that a backend may compile: a kernel if it has one for the operands, else its members."""
     inside = lowering.groups[node] = Members(lowering, node, ins, outs)
@@ -98,20 +112,24 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
     for value, slot in zip(node.outputs, outs):
         lowering.may_be_placed(value, slot)
     out = outs[0] if len(outs) == 1 else None
+    free = frozenset([i for i in lowering.free(ins, len(ins)) if ins[i] in dead])
 
     def step(frame: Frame) -> None:
         operands = [frame[s] for s in ins]
-        kernel = compiled.kernel(operands)
-        if kernel is None:
+        found = compiled.kernel(operands)
+        if found is None:
             del operands  # what is counted by references is for the members to write over
             members(frame)
             return
+        run: Run = frame[0]
+        kernel, over = found
+        given = [frame[s] for s in outs]
+        if free and over:
+            run.in_place += _place_over(given, operands, [pair for pair in over if pair[1] in free], run.arena)
         if out is None:
-            given = [frame[s] for s in outs]
             put(frame, outs, kernel(*operands, out=None if all(x is None for x in given) else given))
         else:
-            frame[out] = kernel(*operands, out=frame[out])
-        run: Run = frame[0]
+            frame[out] = kernel(*operands, out=given[0])
         run.kernels += 1
         run.compiled += 1
         for s in dead:

@@ -8,16 +8,17 @@ classes (`irc.runtime.storage`), so a view keeps the memory it shows alive.
 What outputs may show has no place: it must outlive the run.
 
 Places are found largest first, each in the smallest gap that holds it, which
-comes close to the lower bound, the most bytes that are alive at one time.
+comes close to the lower bound, the most bytes that are alive at one time. Where
+that is not reached, they are also found longest alive first: the better one is taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
+from irc.ir.tensor import Tensor
 from irc.ir.types import TensorType
 from irc.runtime.array_memory import aligned
 from irc.runtime.execution import Watch
@@ -35,6 +37,7 @@ from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
+    from irc.runtime.backends import CompiledGroup
     from irc.runtime.execution import Frame, Slots
     from irc.runtime.storage import Storage
 
@@ -202,20 +205,26 @@ class Planner:
         graph: the graph.
         storage: which of its values are one memory.
         placeable: the results whose kernels can be given the arrays for them.
-        compiled: the fusion groups that are one kernel. The members of others are steps like all others.
+        compiled: the fusion groups that are one kernel, and their kernels. The members of others are steps like all
+            others.
 
     Attributes:
         static: the values whose shapes the shapes of the inputs decide.
     """
 
     def __init__(
-        self, graph: Graph, storage: Storage, placeable: Container[Value], compiled: Collection[Node] = ()
+        self,
+        graph: Graph,
+        storage: Storage,
+        placeable: Container[Value],
+        compiled: Mapping[Node, CompiledGroup] | None = None,
     ) -> None:
         self._storage = storage
         self._inputs = graph.inputs
         groups = own_groups(graph)
         self.static = static_shapes(graph, groups, storage.written)
-        self._groups = {node: group for node, group in groups.items() if node not in compiled}
+        self._compiled = compiled or {}
+        self._groups = {node: group for node, group in groups.items() if node not in self._compiled}
         order = list(enumerate(self._in_order(graph), 1))
         self._turns = {node: turn for turn, node in order if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
@@ -249,7 +258,7 @@ class Planner:
             form = forms.get(value)
             if form is None:
                 continue
-            buffer = self._dying(node, form, turn, held)
+            buffer = self._dying(node, self._candidates(node, value, forms), form, turn, held)
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
             else:
@@ -264,11 +273,20 @@ class Planner:
         free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
         return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
 
-    def _dying(self, node: Node, form: Form, turn: int, held: Mapping[Value, _Buffer]) -> _Buffer | None:
-        """The buffer that ``node`` may write its result over: of the first operand that it is the last to read."""
-        count = overwritable(node)
-        shown = [c for v in node.inputs for c in self._storage.shown(v)] if count else []
-        for value in map(self._resolved, node.inputs[:count]):
+    def _candidates(self, node: Node, result: Value, forms: Mapping[Value, Form]) -> Sequence[Value]:
+        """The operands that ``node`` may write ``result`` over, if they have its form."""
+        kernels = self._compiled.get(node)
+        if kernels is None:
+            return node.inputs[: overwritable(node)]
+        types = [_type_of(value, forms) for value in node.inputs]
+        return [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
+
+    def _dying(
+        self, node: Node, candidates: Sequence[Value], form: Form, turn: int, held: Mapping[Value, _Buffer]
+    ) -> _Buffer | None:
+        """The buffer that ``node`` may write a result over: of the first candidate that it is the last to read."""
+        shown = [c for v in node.inputs for c in self._storage.shown(v)] if candidates else []
+        for value in map(self._resolved, candidates):
             buffer, storage = held.get(value), self._storage.of(value)
             if buffer is None or buffer.form != form or buffer.latest is not value:
                 continue  # in none, or another result has been written over it
@@ -294,35 +312,51 @@ class Planner:
         return value
 
 
-def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
-    """Place the buffers in one arena, the largest first; of equally large ones, those alive longest first.
+def _type_of(value: Value, forms: Mapping[Value, Form]) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+    """The element type and shape of ``value``, which is a constant or has a form; else None."""
+    form = forms.get(value)
+    if form is not None:
+        return form.dtype, form.shape
+    tensor = value.node.attributes.get("value") if value.node is not None and value.node.kind == CONSTANT else None
+    return (tensor.dtype.numpy, tensor.shape) if isinstance(tensor, Tensor) else None
 
-    Values are in the order in which they are made.
-    """
+
+def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
+    """Place the buffers in one arena. Values are in the order in which they are made."""
     buffers = list(dict.fromkeys(made.values()))
     own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
-    starts = np.array([b.start for b in own], np.int64)
-    ends = np.array([b.end for b in own], np.int64)
-    sizes = np.array([b.form.nbytes for b in own], np.int64)
-    offsets = np.zeros(len(own), np.int64)
-    for i in range(len(own)):
-        at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
-        offsets[i] = _best_fit(offsets[at_once], sizes[at_once], sizes[i])
+    bound = max(_in_use(own, [b.form.nbytes for b in own]))
+    offsets, nbytes = _packed(own)
+    if nbytes > bound:
+        longest = sorted(own, key=lambda b: (b.start - b.end, -b.form.nbytes))
+        other, other_nbytes = _packed(longest)
+        if other_nbytes < nbytes:
+            own, offsets, nbytes = longest, other, other_nbytes
     taken = [b for b in buffers if b.source is not None]
     index = {b: i for i, b in enumerate([*own, *taken])}
-    places = [
-        Place(b.form, int(offset), b.source) for b, offset in zip([*own, *taken], [*offsets, *(0 for _ in taken)])
-    ]
+    places = [Place(b.form, offset, b.source) for b, offset in zip([*own, *taken], [*offsets, *(0 for _ in taken)])]
     place_of = {v: index[b] for v, b in made.items() if b in index}
     return MemoryPlan(
         places=places,
         place_of=place_of,
-        nbytes=int((offsets + sizes).max(initial=0)),
-        bound=int(_in_use(starts, ends, sizes).max()),
+        nbytes=nbytes,
+        bound=bound,
         over=frozenset(place_of.keys() & over),
         turns=turns,
-        in_use=_in_use(starts, ends, np.array([b.form.exact_bytes for b in own], np.int64)).tolist(),
+        in_use=_in_use(own, [b.form.exact_bytes for b in own]),
     )
+
+
+def _packed(buffers: Sequence[_Buffer]) -> tuple[list[int], int]:
+    """The offsets of buffers, placed in this order, and the bytes that they take."""
+    starts = np.array([b.start for b in buffers], np.int64)
+    ends = np.array([b.end for b in buffers], np.int64)
+    sizes = np.array([b.form.nbytes for b in buffers], np.int64)
+    offsets = np.zeros(len(buffers), np.int64)
+    for i in range(len(buffers)):
+        at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
+        offsets[i] = _best_fit(offsets[at_once], sizes[at_once], sizes[i])
+    return offsets.tolist(), int((offsets + sizes).max(initial=0))
 
 
 def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: int) -> int:
@@ -335,11 +369,10 @@ def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: 
     return int(gap_starts[np.argmin(gaps)])
 
 
-def _in_use(
-    starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """The bytes in use at each turn, from 0 on."""
+def _in_use(buffers: Sequence[_Buffer], sizes: Sequence[int]) -> list[int]:
+    """The bytes in use at each turn, from 0 on, if buffers have these sizes."""
+    starts, ends = (np.array(turns, np.int64) for turns in ([b.start for b in buffers], [b.end for b in buffers]))
     change = np.zeros(int(ends.max(initial=0)) + 2, np.int64)
-    np.add.at(change, starts, sizes)
-    np.subtract.at(change, ends + 1, sizes)
-    return np.cumsum(change)
+    np.add.at(change, starts, np.array(sizes, np.int64))
+    np.subtract.at(change, ends + 1, np.array(sizes, np.int64))
+    return cast("list[int]", np.cumsum(change).tolist())

@@ -173,7 +173,7 @@ def reusing_step(
     return step
 
 
-def _is_apart(base: Any, arena: Any) -> bool:
+def is_apart(base: Any, arena: Any) -> bool:
     """Whether an array whose ``base`` this is lies outside of ``arena``.
 
     If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
@@ -184,7 +184,7 @@ def _is_apart(base: Any, arena: Any) -> bool:
 def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         x = frame[a]
-        if x.flags.carray and _is_apart(x.base, frame[0].arena):
+        if x.flags.carray and is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, out=x)
             frame[0].in_place += 1
         else:
@@ -201,7 +201,7 @@ def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: S
 
     def step(frame: Frame) -> None:
         x, y = frame[a], frame[b]
-        if x.flags.carray and (x.shape == y.shape or not y.shape) and _is_apart(x.base, frame[0].arena):
+        if x.flags.carray and (x.shape == y.shape or not y.shape) and is_apart(x.base, frame[0].arena):
             frame[out] = kernel(x, y, out=x)
             frame[0].in_place += 1
             for s in dead:
@@ -228,7 +228,7 @@ def _any_arity_over(
         inputs = [frame[s] for s in ins]
         for s in given:
             x = frame[s]
-            if has_form_of_result(x, inputs) and _is_apart(x.base, frame[0].arena):
+            if has_form_of_result(x, inputs) and is_apart(x.base, frame[0].arena):
                 frame[out] = kernel(*inputs, out=x)
                 frame[0].in_place += 1
                 for s in dead:

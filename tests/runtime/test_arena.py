@@ -883,9 +883,15 @@ def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) 
 
 
 def test_the_bound_is_what_is_in_use_at_once_even_if_the_arena_is_larger() -> None:
+    places, plan = packed([(385, 3, 3), (512, 2, 0), (128, 3, 0), (385, 2, 2)])
+    assert [place.form.nbytes for place in places] == [448, 512, 128, 448]
+    assert (plan.bound, plan.nbytes) == (448 + 128 + 448, 1088)
+
+
+def test_where_the_largest_first_need_more_those_alive_longest_are_placed_first() -> None:
     places, plan = packed([(65, 0, 0), (65, 0, 1), (385, 0, 0), (449, 1, 0)])
-    assert [place.form.nbytes for place in places] == [128, 128, 448, 512]
-    assert (plan.bound, plan.nbytes) == (128 + 128 + 448, 768)
+    assert places[1].offset == 0
+    assert plan.bound == plan.nbytes == 128 + 128 + 448
 
 
 def test_a_place_is_the_smallest_gap_that_holds_it() -> None:
