@@ -23,7 +23,7 @@ from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.operator import trace
-from irc.runtime.backends import ArrayType, Backend, Declined
+from irc.runtime.backends import ArrayType, Backend, Declined, Unsupported
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import takes_out
@@ -66,7 +66,7 @@ class Compiler(Protocol):
         """The kernel for operands of these types, None for those that are absent.
 
         It takes ``out=``, an array in C order, if the interpreter's kernel does. Operands that are neither arrays nor
-        absent are never asked about. Raises `irc.native.groups.Unsupported`.
+        absent are never asked about. Raises `irc.runtime.backends.Unsupported`.
         """
         ...
 
@@ -110,8 +110,6 @@ class Native(Backend):
         reason = unusable()
         if reason:
             return Declined(reason)
-        from irc.native.groups import Unsupported
-
         try:
             found = self._groups.get(group)
             if found is None:
@@ -288,8 +286,6 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
         nonlocal compiler, kernels
         found = None
         if False not in kind and not unusable():
-            from irc.native.groups import Unsupported
-
             try:
                 compiler = compiler or make()
                 found = compiler.kernel([None if each is None else ArrayType(*each) for each in kind])

@@ -35,16 +35,13 @@ from irc.ops.algebra import (
 )
 from irc.ops.onnx.activations import swish
 from irc.ops.operator import Operator, trace
+from irc.runtime.backends import Unsupported
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
 
 Shape = tuple[int, ...]
-
-
-class Unsupported(Exception):
-    """Why a group has no code."""
 
 
 COMPOUNDS: dict[Any, str] = {

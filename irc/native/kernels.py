@@ -18,14 +18,15 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array
 from irc.native.backend import with_loops
 from irc.native.calls import call_of
-from irc.native.groups import GroupBody, Program, Unsupported, read
+from irc.native.groups import GroupBody, Program, read
 from irc.native.inner_loops import straightened
 from irc.native.jit import Code, process_jit
 from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
 from irc.native.memory import new_array
 from irc.native.target import current
-from irc.runtime.backends import ArrayType
+from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.execution import fail
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
 from irc.runtime.lowering import runtime_constant
@@ -65,7 +66,7 @@ class Pointwise:
         self._lock = Lock()
 
     def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         given = [operand for operand in operands if operand is not None]
         if len(given) != len(self._inputs):
             raise Unsupported("an operand is absent")
@@ -92,7 +93,7 @@ class Pointwise:
         return laid_out(program, outputs, shapes, made)
 
     def program(self, operands: Sequence[ArrayType]) -> Program:
-        """The program for operands of these element types. Raises `irc.native.groups.Unsupported`."""
+        """The program for operands of these element types. Raises `irc.runtime.backends.Unsupported`."""
         key = tuple([(operand.dtype, bool(operand.shape)) for operand in operands])
         with self._lock:
             if key not in self._programs:
@@ -171,7 +172,7 @@ class Anchored:
         }
 
     def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         types = [operand for operand in operands if operand is not None]
         places = {value: i for i, value in enumerate(self._inputs)}
         first = self._anchor.inputs[0]
@@ -180,16 +181,19 @@ class Anchored:
         if any(operation.is_of_one_shape for operation in program.operations):
             raise Unsupported("attributes align operands with a result whose shape is not known before")
         taken = [self._constants.get(value, places.get(value)) for value in self._anchor.inputs]
-        compute, rest = self._kernel, self._rest
+        anchor, compute, rest = self._anchor, self._kernel, self._rest
         epilogue: tuple[Kernel, bool] | None = None
 
         def run(*given: Array, out: Any = None) -> Any:
             nonlocal epilogue
             arguments = [given[x] if isinstance(x, int) else x for x in taken]
-            if epilogue is not None and epilogue[1] and out is not None:
-                made = compute(*arguments, out=out)
-                return epilogue[0](*given, made, out=out)
-            made = np.asarray(compute(*arguments), order="C")
+            try:
+                if epilogue is not None and epilogue[1] and out is not None:
+                    made = compute(*arguments, out=out)
+                else:
+                    made = np.asarray(compute(*arguments), order="C")
+            except Exception as error:
+                fail(error, anchor, arguments)
             if epilogue is None:
                 kind = ArrayType(made.dtype, made.shape)
                 kernel = rest.kernel([*types, kind])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.native.groups import Unsupported
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import BYTE, Call, arrays_for
 from irc.native.loops import Access, Space, Step, c_strides, space_of
@@ -18,7 +17,7 @@ from irc.native.row_loops import BLOCK, Shape, emit
 from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, overwritable, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
 from irc.native.target import current
-from irc.runtime.backends import ArrayType
+from irc.runtime.backends import ArrayType, Unsupported
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -76,11 +75,11 @@ class Rows:
         return _RowKernel(self, *found, shapes)
 
     def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         return self._made(operands).kernel()
 
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
-        """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.native.groups.Unsupported`."""
+        """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
         return [(result, operand) for result, operand in self._made(operands).over if operand < len(operands)]
 
     def code(self, program: RowProgram, text: str, shape: Shape, is_gathered: tuple[bool, ...]) -> _Compiled:
@@ -106,7 +105,7 @@ class RowOperator:
         self._rows = Rows([node], [node.inputs[i] for i in self._places], list(node.outputs))
 
     def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.native.groups.Unsupported`."""
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         places = self._places
         kernel = self._rows.kernel([operands[i] for i in places])
         if self._has_all:

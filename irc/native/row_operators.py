@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.ops.row_axes import static
 from irc.native.elements import computed
-from irc.native.groups import Unsupported
 from irc.ops.algebra import (
     DOUBLE,
     AnyDType,
@@ -31,6 +30,7 @@ from irc.ops.algebra import (
     select,
     sqrt,
 )
+from irc.runtime.backends import Unsupported
 from irc.runtime.kernels.support import numpy_dtype
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from irc.native.groups import (
     Operation,
     Program,
     Rounded,
-    Unsupported,
     add_constant,
     add_operation,
     broadcast,
@@ -35,6 +34,7 @@ from irc.native.groups import (
 )
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
 from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand, Primitive, cast, fold
+from irc.runtime.backends import Unsupported
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value

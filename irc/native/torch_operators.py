@@ -21,11 +21,11 @@ from irc.native.groups import (
     Operation,
     Program,
     Rounded,
-    Unsupported,
     compound_of,
     finished_operation,
 )
 from irc.ops.algebra import POWER, Constant, Expression, Operand, cast, divide
+from irc.runtime.backends import Unsupported
 from irc.runtime.binding import bind
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import layout

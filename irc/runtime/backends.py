@@ -55,6 +55,10 @@ class Declined(NamedTuple):
     reason: str
 
 
+class Unsupported(Exception):
+    """Why a kernel cannot compute operands of types that it was compiled for: it raises this before it writes."""
+
+
 class PlannedStep(NamedTuple):
     """A step of a run in planned memory that calls one kernel.
 
@@ -92,7 +96,8 @@ class Backend:
 
         Called in the first run in which the operands have these types. A kernel takes one array an input of the group.
         It returns the result, or, of several results, a tuple. It takes ``out=``: None, or an array of the result's
-        type and shape, in C order, in which the result is made; of several results, None or a list of such.
+        type and shape, in C order, in which the result is made; of several results, None or a list of such. It may
+        raise `Unsupported`: the members then run, in this run and in later ones.
         """
         return Declined(f"the backend {self.name} compiles no groups")
 
@@ -188,11 +193,16 @@ class CompiledGroup:
 
     def kernel(self, operands: Sequence[Any]) -> GroupKernel | None:
         """The kernel for ``operands``; None if the members have to run, one by one."""
-        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+        kind = _kind(operands)
         try:
             return self._kernels[kind]
         except KeyError:
             return self._compiled(kind)
+
+    def decline(self, operands: Sequence[Any], reason: str) -> None:
+        """Have the members run for operands of these types from now on."""
+        self._decline(reason)
+        self._kernels = {**self._kernels, _kind(operands): None}
 
     def _compiled(self, kind: tuple[Any, ...]) -> GroupKernel | None:
         kernel = None
@@ -215,3 +225,8 @@ class CompiledGroup:
         if reason not in self._reasons:
             self._reasons.add(reason)
             self._tell(reason)
+
+
+def _kind(operands: Sequence[Any]) -> tuple[tuple[np.dtype[Any], tuple[int, ...]] | None, ...]:
+    """What kernels are kept for: the types of operands; None for what is no array."""
+    return tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
+from irc.runtime.backends import Unsupported
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
 from irc.runtime.steps import drop_step, is_apart, move_step
 from irc.runtime.values import arrays_once
@@ -126,10 +127,15 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
         given = [frame[s] for s in outs]
         if free and over:
             run.in_place += _place_over(given, operands, [pair for pair in over if pair[1] in free], run.arena)
-        if out is None:
-            put(frame, outs, kernel(*operands, out=None if all(x is None for x in given) else given))
-        else:
-            frame[out] = kernel(*operands, out=given[0])
+        try:
+            if out is None:
+                put(frame, outs, kernel(*operands, out=None if all(x is None for x in given) else given))
+            else:
+                frame[out] = kernel(*operands, out=given[0])
+        except Unsupported as error:
+            compiled.decline(operands, str(error))
+            members(frame)
+            return
         run.kernels += 1
         run.compiled += 1
         for s in dead:

@@ -44,7 +44,7 @@ def model(
 
 
 def compiled(proto: onnx.ModelProto, operands: Sequence[Array]) -> Callable[..., Any]:
-    """The native kernel of the whole graph, for operands like these. Raises `irc.native.groups.Unsupported`."""
+    """The native kernel of the whole graph, for operands like these. Raises `irc.runtime.backends.Unsupported`."""
     graph = irc.compile(proto, "", backend="numpy").graph
     made = Rows(list(graph.nodes), list(graph.inputs), list(graph.outputs))
     return made.kernel([ArrayType(x.dtype, x.shape) for x in operands])

@@ -456,6 +456,36 @@ def test_casts(dtype: AnyDType, final: AnyDType) -> None:
     assert native.counters.compiled == 1
 
 
+PRODUCT = """
+graph(%x : Float(*, *), %w : Float(*, *), %b : Float(*), %c : Float(*)):
+  %m : Tensor = onnx::MatMul(%x, %w)
+  %a : Tensor = onnx::Add(%m, %b)
+  %d : Tensor = onnx::Tanh(%a)
+  %e : Tensor = onnx::Mul(%d, %c)
+  return (%e)
+"""
+
+
+@pytest.mark.parametrize("sizes", [(5, 4, 5, 5), (5, 5, 4, 5), (5, 5, 5, 4), (4, 4, 5, 5)])
+def test_what_does_not_fit_a_product_is_refused_as_on_numpy(sizes: Sequence[int]) -> None:
+    """Nothing knows the shape of a product before it is made."""
+    k, n, b, c = sizes
+    fitting = {name: np.ones(shape, np.float32) for name, shape in zip("xwbc", [(3, 5), (5, 5), (5,), (5,)])}
+    feeds = {name: np.ones(shape, np.float32) for name, shape in zip("xwbc", [(3, 5), (k, n), (b,), (c,)])}
+    messages: list[list[str]] = []
+    for backend in ("numpy", "native"):
+        model = irc.compile(parse_graph(PRODUCT), backend=backend)
+        messages.append([])
+        for _ in range(3):
+            model.run(fitting)
+            with pytest.raises(irc.Error) as refused:
+                model.run(feeds)
+            messages[-1].append(str(refused.value))
+    assert model.run(fitting) and model.counters.compiled == 1
+    assert messages[0] == messages[1]
+    assert "onnx::" in messages[0][0]
+
+
 @pytest.mark.parametrize("outputs", ["%a, %a", "%x, %a", "%a, %c", "%a, %x, %c, %a"])
 def test_results_that_are_no_arrays_of_their_own(outputs: str) -> None:
     """Who writes to one of two equal results writes to both: they are one array, or an operand."""

@@ -17,10 +17,9 @@ from irc import ops
 from irc.ir import Builder, Graph, Node, parse_graph
 from irc.ir.types import TENSOR
 from irc.native.backend import Native
-from irc.native.groups import Unsupported
 from irc.native.kernels import Pointwise
 from irc.ops.algebra import SINGLE, Apply, walk
-from irc.runtime.backends import ArrayType
+from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.registry import find_binder
 from tests.native.test_groups import elements

@@ -16,7 +16,7 @@ from irc import backend as onnx_backend
 from irc import offers
 from irc.cli import main
 from irc.ir import Graph, parse_graph
-from irc.runtime.backends import ArrayType, Backend, Declined, PlannedStep, find_backend
+from irc.runtime.backends import ArrayType, Backend, Declined, PlannedStep, Unsupported, find_backend
 from irc.runtime.execution import Frame
 from irc.runtime.plan import lower
 
@@ -107,6 +107,25 @@ def test_what_is_refused_runs_as_if_it_were_not_fused() -> None:
     assert not backend.asked
     assert model.report.declined == {"it is Sunday": len(model.report.groups)}
     assert "2 groups left to NumPy: it is Sunday" in str(dict(model.report.rows())["backend"])
+
+
+def test_what_a_kernel_cannot_compute_its_members_compute_from_then_on() -> None:
+    class Unfit(Members):
+        def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Any:
+            self.asked.append(operands)
+
+            def kernel(*arrays: Any, out: Any = None) -> Any:
+                raise Unsupported("it has a cold")
+
+            return kernel
+
+    backend = Unfit()
+    model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
+    for _ in range(3):
+        same(results(model), results(plain))
+        assert model.counters == plain.counters
+    assert len(backend.asked) == 2
+    assert model.report.declined == {"it has a cold": 2}
 
 
 def test_what_is_declined_for_some_types_runs_as_its_members_for_these() -> None:
