@@ -22,7 +22,7 @@ from irc.ir.kinds import GROUP
 from irc.ir.types import DType
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.backends import ArrayType, Declined, PlannedStep
-from irc.runtime.execution import NOWHERE, Instruction, Run, execute
+from irc.runtime.execution import NOWHERE, Instruction, Run, execute, put
 from irc.runtime.groups import subgraph_of
 from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
 from irc.runtime.plan_cache import PlanCache
@@ -142,8 +142,7 @@ def is_plain(node: Node) -> bool:
 def _one_step(run: Callable[[Frame], None], dead: Slots) -> Step:
     def step(frame: Frame) -> None:
         run(frame)
-        for s in dead:
-            frame[s] = None
+        put(frame, (), (), dead)
 
     return step
 

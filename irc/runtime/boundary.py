@@ -31,7 +31,7 @@ from irc.runtime.arguments import Argument, Path, Sizes, accept, check_shape, el
 from irc.runtime.array_memory import copy_as_it_lies, overlaps_itself
 from irc.runtime.bounds import CURRENT, check_bytes
 from irc.runtime.execution import Counters
-from irc.runtime.growable import Room, is_append_only, plain, room_of
+from irc.runtime.growable import GrowableBuffer, buffer_of, is_append_only, plain
 from irc.runtime.kernels.support import check_size
 from irc.runtime.values import (
     Array,
@@ -106,7 +106,7 @@ def detach(
     kept = detacher.keep(results, held.keep)
     order = list(leaving)
     if donated:  # of results that share memory, the first stays where it is: the whole of what was donated has reserve
-        order.sort(key=lambda name: 0 if room_of(leaving[name]) is None else -leaving[name].nbytes)
+        order.sort(key=lambda name: 0 if buffer_of(leaving[name]) is None else -leaving[name].nbytes)
     released: dict[str, Any] = dict.fromkeys(wanted)
     for name in order:
         try:
@@ -198,9 +198,9 @@ class _Detacher:
             raise Error("IRC417", f"only tensors can be handed on to the next step, not {describe(value)}")
         own = self._release(value)
         own.flags.writeable = False
-        room = room_of(own)
-        if room is not None:
-            room.make_append_only(own, value)
+        buffer = buffer_of(own)
+        if buffer is not None:
+            buffer.make_append_only(own, value)
         return own
 
     def _count(self, size: int) -> None:
@@ -218,7 +218,7 @@ class _Detacher:
             return self._copied(array)
         owner = _owner(array)
         if owner is not array:
-            if type(owner) is Room:  # it goes by the identity of its latest view, of which a holder may set the shape
+            if type(owner) is GrowableBuffer:  # which knows its latest view by identity: a holder may set its shape
                 array = array.view()
             elif _keeps_much(array.nbytes, owner) and _keeps_much(self._shown.get(id(owner), 0), owner):
                 with suppress(Error):  # there is no memory for it, or the run may not use so much
@@ -279,7 +279,7 @@ def _copied(array: Array, counters: Counters, duplicate: Callable[[Array], Array
 
 
 def _keeps_much(shown: int, owner: Any) -> bool:
-    """Whether ``shown`` bytes are a small part of the array that they keep alive; rooms are exempt."""
+    """Whether ``shown`` bytes are a small part of the array that they keep alive; buffers are exempt."""
     return is_array(owner) and (size := owner.nbytes) > SPARED_BYTES and size > SPARE * shown
 
 

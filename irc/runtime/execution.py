@@ -76,10 +76,6 @@ class Counters:
     def __repr__(self) -> str:
         return f"Counters({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
-    def add_breaks(self, breaks: Mapping[str, int]) -> None:
-        """Add ``breaks`` to the reasons why units ended."""
-        self.breaks = Counter(self.breaks) + Counter(breaks)
-
 
 class Watch:
     """Follows a run step by step: a base class whose methods do nothing.
@@ -121,13 +117,6 @@ class Run(Counters):
     watch: Watch | None = None
     arena: Any = NOWHERE
     again: bool = False
-
-    @classmethod
-    def watched(cls, watch: Watch | None) -> Run:
-        """A run that ``watch`` follows, if that is not None."""
-        run = cls()
-        run.watch = watch
-        return run
 
 
 class Instruction(NamedTuple):
@@ -225,7 +214,7 @@ def execute(code: Code, frame: Frame) -> None:
     run: Run = frame[0]
     run.units += code.units
     if code.breaks:
-        run.add_breaks(code.breaks)
+        run.breaks = Counter(run.breaks) + Counter(code.breaks)
     run.kernels += code.kernels
     if code.in_place:
         run.in_place += code.in_place

@@ -28,7 +28,7 @@ from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.array_memory import address_of, aligned_bytes, is_shown_alone
 from irc.runtime.bounds import CURRENT
-from irc.runtime.execution import Frame, Slots, Step, label
+from irc.runtime.execution import Frame, Slots, Step, label, put
 from irc.runtime.kernels.support import MAX_BYTES, adding, axis_in, check_size
 from irc.runtime.values import Array, integer
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from irc.runtime.lowering import Lowering
 
 
-class Room:
+class GrowableBuffer:
     """Memory for an array that grows along one axis.
 
     Attributes:
@@ -46,25 +46,6 @@ class Room:
         used: how many of them are in use: the high-water mark.
         append_only: whether its views are read-only, but may still be appended to.
     """
-
-    __slots__ = (
-        "__array_interface__",
-        "__weakref__",
-        "_address",
-        "_around",
-        "_before",
-        "_begin",
-        "_dtype",
-        "_fits",
-        "_is_raw",
-        "_latest",
-        "_turn",
-        "_whole",
-        "append_only",
-        "axis",
-        "capacity",
-        "used",
-    )
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], axis: int) -> None:
         shape = check_size(shape, dtype)
@@ -92,7 +73,7 @@ class Room:
         self._begin = 0  # where it begins
 
     def first(self, parts: Sequence[Array]) -> Array:
-        """Put ``parts``, which fit together, into the empty room, one after the other; return a view of them."""
+        """Put ``parts``, which fit together, into the empty buffer, one after the other; return a view of them."""
         axis = self.axis
         end = sum([part.shape[axis] for part in parts])
         place = (*self._before, slice(end))
@@ -140,7 +121,7 @@ class Room:
         return both
 
     def go_back(self, view: Array) -> bool:
-        """Free the positions behind ``view``, a view of the room, if no other view may show them; whether it did."""
+        """Free the positions behind ``view``, a view of the buffer, if no other view may show them; whether it did."""
         try:
             turn = self._turn.pop()
         except IndexError:
@@ -156,7 +137,7 @@ class Room:
         return True
 
     def _place(self, view: Array) -> tuple[int, int] | None:
-        """The first position of ``view``, a view of the room, and its end; None if it is laid out otherwise."""
+        """The first position of ``view``, a view of the buffer, and its end; None if it is laid out otherwise."""
         length = view.shape[self.axis] if self.axis < view.ndim else 0
         before, after = self._around
         strides = self._whole.strides
@@ -166,7 +147,7 @@ class Room:
         return None if within else (begin, begin + length)
 
     def takes(self, new: Array) -> bool:
-        """Whether ``new`` has the room's element type and, apart from the size along the axis, its shape."""
+        """Whether ``new`` has the buffer's element type and, apart from the size along the axis, its shape."""
         shape, axis = new.shape, self.axis
         if len(shape) <= axis or (shape[:axis], shape[axis + 1 :]) != self._around or new.dtype != self._dtype:
             return False
@@ -180,7 +161,7 @@ class Room:
         """
         view.flags.writeable = False
         face = view.base
-        assert face is not None, "a view of a room has an array of the whole room as its base"
+        assert face is not None, "a view of a buffer has an array of the whole buffer as its base"
         face.flags.writeable = False
         self.append_only = True
         try:
@@ -194,7 +175,7 @@ class Room:
             self._turn.append(turn)
 
     def _ends(self, array: Array) -> bool:
-        """Whether ``array`` is laid out as the room and ends at the high-water mark; if so, this sets `_begin`."""
+        """Whether ``array`` is laid out as the buffer and ends at the high-water mark; if so, this sets `_begin`."""
         place = self._place(array)
         if place is None or place[1] != self.used:
             return False
@@ -210,19 +191,19 @@ def _none() -> None:
     return None
 
 
-def room_of(value: Any) -> Room | None:
-    """The room that ``value`` is a view of, if it is an array in one."""
+def buffer_of(value: Any) -> GrowableBuffer | None:
+    """The buffer that ``value`` is a view of, if it is an array in one."""
     try:
-        room = value.base.base
+        buffer = value.base.base
     except AttributeError:  # dearer than asking before, but for caches it is not raised
         return None
-    return room if type(room) is Room else None
+    return buffer if type(buffer) is GrowableBuffer else None
 
 
 def is_append_only(value: Any) -> bool:
-    """Whether ``value`` is a read-only array in a room and may still be appended to."""
-    room = room_of(value)
-    return room is not None and room.append_only and not value.flags.writeable
+    """Whether ``value`` is a read-only array in a buffer and may still be appended to."""
+    buffer = buffer_of(value)
+    return buffer is not None and buffer.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Array, bool]:
@@ -234,8 +215,8 @@ def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Arra
         Error: as `moved`.
     """
     axis = axis_in(axis, old.ndim)
-    room = room_of(old)
-    if room is not None and room.axis == axis and (both := room.extend(old, new)) is not None:
+    buffer = buffer_of(old)
+    if buffer is not None and buffer.axis == axis and (both := buffer.extend(old, new)) is not None:
         return both, True
     return moved(old, new, axis, again), False
 
@@ -243,8 +224,8 @@ def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Arra
 def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     """``old`` and then ``new`` along ``axis``, counted from the front, in new memory.
 
-    It is a room for twice the positions of ``old`` where that is in a room that may be appended to; and where that is
-    longer than the result, if ``old`` may be written to, so that it is the run's, or if the result will be extended
+    It is a buffer for twice the positions of ``old`` where that is in a buffer that may be appended to; and where that
+    is longer than the result, if ``old`` may be written to, so that it is the run's, or if the result will be extended
     ``again``. Else both are joined as by Concat.
 
     Raises:
@@ -260,9 +241,9 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
             raise mismatch(old, new, axis)
     size = old.shape[axis]
     length = size + new.shape[axis]
-    room, is_ours = room_of(old), old.flags.writeable
-    in_room = room is not None and room.axis == axis and (room.append_only or is_ours)
-    if not in_room and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
+    buffer, is_ours = buffer_of(old), old.flags.writeable
+    in_buffer = buffer is not None and buffer.axis == axis and (buffer.append_only or is_ours)
+    if not in_buffer and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
         if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
             check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
         from irc.runtime.kernels.pieces import concatenate  # a family, which models without Concat do not need
@@ -277,13 +258,13 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
 
 
 def filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
-    """``parts``, one after the other, in a new room for ``capacity`` positions along ``axis``.
+    """``parts``, one after the other, in a new buffer for ``capacity`` positions along ``axis``.
 
     Raises:
         Error: IRC403 if there is not so much memory; IRC422 if that is more than any array may take.
     """
     first = parts[0]
-    return Room((*first.shape[:axis], capacity, *first.shape[axis + 1 :]), first.dtype, axis).first(parts)
+    return GrowableBuffer((*first.shape[:axis], capacity, *first.shape[axis + 1 :]), first.dtype, axis).first(parts)
 
 
 def reserve(array: Array, axis: int, capacity: int) -> Array:
@@ -295,9 +276,9 @@ def reserve(array: Array, axis: int, capacity: int) -> Array:
     if array.dtype.hasobject:
         return array
     view = filled((array,), axis, max(capacity, array.shape[axis]))
-    room = room_of(view)
-    assert room is not None, "it has just been put into one"
-    room.make_append_only(view)
+    buffer = buffer_of(view)
+    assert buffer is not None, "it has just been put into one"
+    buffer.make_append_only(view)
     return view
 
 
@@ -317,8 +298,6 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
     if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
         raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
     old, new = ins
-    (out,) = outs
-
     dead = lowering.emptied(ins)
 
     def step(frame: Frame) -> None:
@@ -326,12 +305,10 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
         both, stayed = append(start, frame[new], axis, run.again)
         if stayed:
             run.in_place += 1
-        elif both.base is not None:  # moved to a room; else it is Concat's new array, which is no copy either
+        elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is no copy either
             run.copies += 1
             run.copied_bytes += start.nbytes
-        frame[out] = both
-        for s in dead:
-            frame[s] = None
+        put(frame, outs, (both,), dead)
 
     return step
 
@@ -385,8 +362,8 @@ class GrowableArray:
         """
         if type(rows) is not np.ndarray:
             rows = _array(rows, "rows", self.dtype)
-        both = self._room.extend(self._view, rows)
-        if both is None and not self._room.takes(rows):
+        both = self._buffer.extend(self._view, rows)
+        if both is None and not self._buffer.takes(rows):
             raise mismatch(self._view, rows, self._axis)
         self._view = moved(self._view, rows, self._axis) if both is None else both
         return both is not None
@@ -434,8 +411,8 @@ class GrowableArray:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     @property
-    def _room(self) -> Room:
-        return self._view.base.base  # type: ignore[reportOptionalMemberAccess]  # only rooms are ever viewed
+    def _buffer(self) -> GrowableBuffer:
+        return self._view.base.base  # type: ignore[reportOptionalMemberAccess]  # only buffers are ever viewed
 
     @property
     def axis(self) -> int:
@@ -445,7 +422,7 @@ class GrowableArray:
     @property
     def capacity(self) -> int:
         """For how many positions along the axis there is memory."""
-        return self._room.capacity
+        return self._buffer.capacity
 
     def __getstate__(self) -> tuple[int, dict[str, Any]]:
         return self.capacity, vars(self)

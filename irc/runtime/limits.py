@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.made_bytes import STRING_BYTES, VIEW_BYTES, made_bytes
+from irc.ir.ops.made_bytes import STRING_BYTES, made_bytes
 from irc.ir.ops.pointwise import POINTWISE
 from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
 from irc.runtime.execution import Watch, label
 from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.live_memory import HeldBytes, LiveBytes, text_bytes
+from irc.runtime.live_memory import ArrayBytes, ObjectBytes, text_bytes
 from irc.runtime.values import Array, describe, integer, is_array, is_sequence
 from irc.wording import count
 
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from irc.ir import Node
     from irc.runtime.execution import Frame, Slots
 
-
-WIDEST = 16
-"""Bytes of the widest element type."""
 
 Estimate = Callable[..., int]
 """The bytes of the results of a node on its operands: ``estimate(node, *operands)``."""
@@ -104,11 +101,6 @@ def _nonzero(node: Node, x: Array) -> int:
     return int(np.count_nonzero(x)) * x.ndim * 8
 
 
-@_of("aten::masked_scatter")
-def _masked(node: Node, x: Array, mask: Array, *_: Any) -> int:
-    return _broadcast(node, x, mask)
-
-
 @_of("aten::where")
 def _where(node: Node, condition: Array, *sides: Any) -> int:
     return _broadcast(node, condition, *sides) if sides else _nonzero(node, condition)
@@ -117,16 +109,6 @@ def _where(node: Node, condition: Array, *sides: Any) -> int:
 @_of("onnx::Gather")
 def _gather(node: Node, x: Array, indices: Array) -> int:
     return x.nbytes // x.shape[node.attributes.get("axis", 0)] * indices.size
-
-
-@_of("aten::index_select")
-def _index_select(node: Node, x: Array, dim: int, index: Array) -> int:
-    return x.nbytes // x.shape[dim] * index.size
-
-
-@_of("aten::embedding")
-def _embedding(node: Node, weight: Array, indices: Array, *_: Any) -> int:
-    return weight.nbytes // weight.shape[0] * indices.size
 
 
 @_of("onnx::GatherND")
@@ -153,103 +135,6 @@ def _joined(node: Node, *operands: Any) -> int:
 def _joined_text(node: Node, *operands: Array) -> int:
     elements = math.prod(broadcast_shape(*(x.shape for x in operands)))
     return sum(text_bytes(x) * (elements // max(1, x.size)) for x in operands) + elements * 8
-
-
-@_of("onnx::StringSplit")
-def _split_text(node: Node, x: Array) -> int:
-    """Bytes of the parts of strings: each row has as many parts as the string with the most."""
-    return x.size * (max((len(s) for s in x.reshape(-1)), default=0) + 1) * 8
-
-
-@_of("onnx::SplitToSequence")
-def _pieces(node: Node, x: Array, size: Array | None = None) -> int:
-    count = x.shape[node.attributes.get("axis", 0)]
-    if size is not None:
-        count = size.size if size.ndim else -(-count // int(size.item()))
-    return count * VIEW_BYTES
-
-
-@_of(*(f"aten::{name}" for name in "chunk split split_with_sizes tensor_split unbind unsafe_split".split()))
-def _views(node: Node, x: Array, parts: Any = None, dim: int | None = None) -> int:
-    """Bytes of the views of unbind, split or chunk: one per element, per listed size, or a given count or size."""
-    if node.kind == "aten::unbind":
-        return x.shape[parts or 0] * VIEW_BYTES
-    if not isinstance(parts, int):
-        return len(parts) * VIEW_BYTES
-    size = x.shape[dim or 0]
-    if node.kind == "aten::chunk":
-        parts = min(parts, size or parts)
-    elif node.kind != "aten::tensor_split":
-        parts = -(-size // parts)
-    return parts * VIEW_BYTES
-
-
-@_of("onnx::Col2Im")
-def _col2im(node: Node, columns: Array, image: Array, block: Array) -> int:
-    channels = columns.shape[1] // math.prod(block.tolist())
-    return columns.shape[0] * channels * math.prod(image.tolist()) * columns.itemsize
-
-
-@_of("onnx::DFT")
-def _spectrum(node: Node, x: Array, length: Array | None = None, axis: Array | None = None) -> int:
-    """DFT pads or cuts to the length given."""
-    along = node.attributes.get("axis", 1) if axis is None else int(axis.item())
-    return 0 if length is None else x.size // x.shape[along] * int(length.item()) * WIDEST
-
-
-@_of("onnx::STFT")
-def _spectrogram(
-    node: Node, signal: Array, step: Array, window: Array | None = None, length: Array | None = None
-) -> int:
-    size = int(length.item()) if length is not None else 0 if window is None else window.size
-    frames = max(0, signal.shape[1] - size) // int(step.item()) + 1
-    return signal.shape[0] * frames * size * WIDEST
-
-
-@_of("onnx::MelWeightMatrix")
-def _mel_weights(node: Node, bins: Array, length: Array, *_: Any) -> int:
-    return int(bins.item()) * (int(length.item()) // 2 + 1) * WIDEST
-
-
-@_of("onnx::TfIdfVectorizer")
-def _ngram_counts(node: Node, x: Array) -> int:
-    return (x.shape[0] if x.ndim > 1 else 1) * (max(node.attributes["ngram_indexes"]) + 1) * 4
-
-
-@_of("aten::addr", "aten::outer")
-def _outer(node: Node, *operands: Any) -> int:
-    a, b = [x for x in operands if is_array(x)][-2:]
-    return a.size * b.size * max(a.itemsize, b.itemsize)
-
-
-@_of("aten::bilinear")
-def _bilinear(node: Node, x: Array, y: Array, weight: Array, *_: Any) -> int:
-    return x.size // x.shape[-1] * weight.shape[0] * x.itemsize
-
-
-@_of("aten::tensordot")
-def _tensordot(node: Node, x: Array, y: Array, along: Sequence[int], *_: Any) -> int:
-    """Bytes of a contraction: the axes summed over are in both operands."""
-    return x.size * y.size // math.prod(x.shape[axis] for axis in along) ** 2 * x.itemsize
-
-
-@_of("aten::cov")
-def _covariance(node: Node, x: Array, *_: Any) -> int:
-    return len(x) ** 2 * 8 if x.ndim > 1 else 0
-
-
-@_of("aten::linalg_qr", "aten::linalg_svd")
-def _whole_bases(node: Node, x: Array, wanted: Any = True, *_: Any) -> int:
-    """Bytes of square matrices for each operand, unless only the span of its columns is asked for."""
-    return x.size // x.shape[-1] * x.shape[-2] * x.itemsize if wanted in (True, "complete") else 0
-
-
-@_of("aten::take_along_dim")
-def _take_along(node: Node, x: Array, indices: Array, axis: int | None = None, *_: Any) -> int:
-    if axis is None:  # both are taken flat
-        return indices.size * x.itemsize
-    rests = [(*a.shape[:axis], *a.shape[axis:][1:]) for a in (x, indices)]
-    return math.prod(broadcast_shape(*rests)) * indices.shape[axis] * x.itemsize
 
 
 @_of("aten::max", "aten::min")
@@ -342,7 +227,7 @@ class LimitGuard(Watch):
         self._deadline = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self.most_bytes = math.inf if limits.bytes is None else limits.bytes
         inputs = list(inputs)
-        self._live, self._held = LiveBytes(inputs), HeldBytes(inputs)
+        self._arrays, self._objects = ArrayBytes(inputs), ObjectBytes(inputs)
         self._changing: Sequence[Any] = ()
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
@@ -359,10 +244,10 @@ class LimitGuard(Watch):
             return
         changing, self._changing = self._changing, ()
         for container in changing:  # what it holds has been counted where that was made
-            self._held.resize(container)
+            self._objects.resize(container)
         made = [frame[s] for s in outs if not any(frame[s] is x for x in changing)]
-        self._held.count(made)
-        self._live.count(made)
+        self._objects.count(made)
+        self._arrays.count(made)
         del changing, made
         in_use = self._in_use(0)
         if in_use > self.most_bytes:
@@ -370,7 +255,7 @@ class LimitGuard(Watch):
 
     def leave(self, made: Any) -> None:
         """Stop counting ``made``: the model keeps it."""
-        self._live.disown([made])
+        self._arrays.disown([made])
 
     def enter(self) -> None:
         """Count a step."""
@@ -389,9 +274,9 @@ class LimitGuard(Watch):
 
     def _in_use(self, more: int) -> int:
         """The bytes that are alive, counted exactly if ``more`` bytes might not fit."""
-        if self._live.now + self._held.now + more > self.most_bytes:
-            self._held.let_go()
-        return self._live.now + self._held.now
+        if self._arrays.now + self._objects.now + more > self.most_bytes:
+            self._objects.let_go()
+        return self._arrays.now + self._objects.now
 
     def work(self, products: int) -> None:
         """Error IRC443 if ``products`` multiplications cannot be made in the time left."""

@@ -12,7 +12,7 @@ from irc.runtime.array_memory import is_alone
 from irc.runtime.values import Array, arrays_once, owner
 
 
-class LiveBytes:
+class ArrayBytes:
     """The bytes of the arrays that a run has made and that something still refers to.
 
     A view counts as the array whose memory it shows, and each array counts once. Read-only arrays are the model's or
@@ -79,7 +79,7 @@ def text_bytes(array: Array) -> int:
     return sum(STRING_BYTES + len(s) for s in array.reshape(-1) if isinstance(s, str))
 
 
-class HeldBytes:
+class ObjectBytes:
     """The bytes of the strings, lists, tuples and dictionaries of a run that something else still refers to.
 
     They are held here, so that none is counted twice, and released when room is needed. Until then, those that nothing

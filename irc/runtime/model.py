@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fsdecode
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from numpy import ndarray
 
@@ -27,7 +27,6 @@ from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.boundary import (
     NOTHING,
     Arrays,
-    Compute,
     Held,
     Signature,
     are_distinct,
@@ -100,24 +99,6 @@ Answer = tuple[dict[str, Any], list[Array], Counters]
 """What one run gave: the results that were wanted, by name, and those to keep; what it did."""
 
 
-class _Usual(NamedTuple):
-    """A run that is likely to come again.
-
-    Attributes:
-        values: for the graph's inputs, but for those that are passed.
-        arrays: what is passed.
-        kind: of the run.
-        compute: what makes the run.
-        wanted: the names and positions of the results that leave: all are outputs.
-    """
-
-    values: list[Any]
-    arrays: Arrays
-    kind: Kind | None
-    compute: Compute
-    wanted: list[tuple[str, int]]
-
-
 class CompiledModel:
     """A graph that is ready to run. Several threads may run one model at once.
 
@@ -183,7 +164,8 @@ class CompiledModel:
         self._share = sharing(options.threads)
         self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
-        self._usual: dict[tuple[str, ...] | None, _Usual] = {}  # by the outputs that are wanted
+        # By the outputs that are wanted: a run that is likely to come again, what is passed to it, and its kind.
+        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}
 
     def _lowered(self, graph: Graph) -> PlannedRuns:
         with no_collection():
@@ -227,10 +209,10 @@ class CompiledModel:
         is_plain = feeds.__class__ is dict and donate.__class__ is tuple and limits is None and threads is None
         if usual is None or not is_plain or donate:
             return self.execute(feeds, names, donate, limits, threads)[0]
-        template, arrays, kind, compute, wanted = usual
+        signature, arrays, kind = usual
         if len(feeds) != len(arrays):
             return self.execute(feeds, names)[0]
-        values = template.copy()
+        values = signature.values.copy()
         for i, name, dtype, shape in arrays:
             value = feeds.get(name)
             if type(value) is not ndarray or value.dtype is not dtype or value.shape != shape:
@@ -245,16 +227,16 @@ class CompiledModel:
         scope.share, scope.is_busy = self._share, True
         try:
             ERRORS.set(IGNORED)
-            results = compute(values, run, kind)
+            results = signature.compute(values, run, kind)
             found: dict[str, Any] = {}
             is_own = True
-            for name, i in wanted:
+            for name, (i,) in signature.wanted.items():  # all are outputs
                 value = found[name] = results[i]
                 if type(value) is not ndarray or value.base is not None or not value.flags.carray:
                     is_own = False
             # Of arrays with memory of their own, only one that is two results shares any.
             if not is_own or (len(found) > 1 and not are_distinct(found.values())):
-                found, _ = detach(results, {name: (i,) for name, i in wanted}, run, NOTHING)
+                found, _ = detach(results, signature.wanted, run, NOTHING)
             self.counters = run
             return found
         finally:
@@ -309,8 +291,8 @@ class CompiledModel:
         key = tuple(feeds), names, _names(donate, "donate", "IRC416"), held.keep
         signature = self._signatures.get(key) or self._signature(*key)
         share = self._share if threads is None else sharing(threads)
-        run = Run.watched(profiler)
-        run.again = held is not NOTHING
+        run = Run()
+        run.watch, run.again = profiler, held is not NOTHING
         try:
             values, kind, arrays = signature.bind(feeds, held, run)
         except Error as error:
@@ -325,8 +307,7 @@ class CompiledModel:
         if profiler is not None:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if arrays is not None:
-            wanted = [(name, path[0]) for name, path in signature.wanted.items()]
-            self._usual[names] = _Usual(signature.values, arrays, kind, signature.compute, wanted)
+            self._usual[names] = signature, arrays, kind
         task = self._compute, signature, values, kind, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.watch = None  # which refers to the values that the run was given

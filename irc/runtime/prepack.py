@@ -65,19 +65,19 @@ class Kept:
     Threads that need it for the first time at the same moment each make it, and one of them keeps its result.
 
     Attributes:
-        room: all that is kept for the graph.
+        preparations: all that is kept for the graph.
         made: the value, once a run has made it and it was kept.
         nbytes: the bytes it takes.
     """
 
-    room: Preparations
+    preparations: Preparations
     made: Any = None
     nbytes: int = 0
 
     def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
         """Keep ``made``, which consists of ``arrays``, if there is room. Returns whether it is kept."""
         size = sum(owner(array).nbytes for array in arrays)
-        if not self.room.admits(size):
+        if not self.preparations.admits(size):
             return False
         for array in arrays:
             array.flags.writeable = False

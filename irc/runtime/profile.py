@@ -27,7 +27,7 @@ from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
-from irc.runtime.live_memory import LiveBytes
+from irc.runtime.live_memory import ArrayBytes
 from irc.runtime.values import describe, is_array
 from irc.wording import count, milliseconds
 
@@ -187,9 +187,9 @@ class Profile:
         Raises:
             Error: IRC501 if the file cannot be written; what was there before stays.
         """
-        from irc.runtime.profile import save_trace
-
-        save_trace(self, path)
+        content = {"traceEvents": list(trace_events(self)), "displayTimeUnit": "ms"}
+        with replacing(path) as file:
+            file.write(json.dumps(content).encode("ascii"))
 
     def __str__(self) -> str:
         return to_text(self)
@@ -248,7 +248,7 @@ class Profiler(Watch):
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns, most_events: int = MOST_EVENTS) -> None:
         self._clock = clock
         self._most = most_events
-        self._live = LiveBytes()
+        self._live = ArrayBytes()
         self._counters = Counters()
         self._nodes: dict[Node, NodeProfile] = {}
         self._passing: set[str] = set()  # kinds whose lists hold what was there
@@ -448,13 +448,6 @@ def ms(nanoseconds: int) -> str:
 
 
 _PROCESS = 1
-
-
-def save_trace(profile: Profile, path: str | PathLike[str]) -> None:
-    """Write a trace file, whole or not at all. Error IRC501 if that cannot be."""
-    content = {"traceEvents": list(trace_events(profile)), "displayTimeUnit": "ms"}
-    with replacing(path) as file:
-        file.write(json.dumps(content).encode("ascii"))
 
 
 def trace_events(profile: Profile) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from irc.runtime.arguments import accept, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied
 from irc.runtime.execution import Counters
-from irc.runtime.growable import reserve, room_of
+from irc.runtime.growable import buffer_of, reserve
 from irc.runtime.kernels.support import check_size
 from irc.runtime.model import CompiledModel, check_number
 from irc.runtime.values import describe, integer, is_mapping
@@ -140,7 +140,7 @@ class Session:
             self._check_idle()
             shorter = self._cut(length)
             self._held = {**self._held, **shorter}  # first, so that nothing longer can be taken from here any more
-            self._due |= _without_room(shorter)
+            self._due |= _without_buffer(shorter)
 
     def _cut(self, length: int) -> dict[str, Array]:
         """The caches longer than `truncate` allows, each cut to the length that remains."""
@@ -178,8 +178,8 @@ class Session:
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
         other._lock, other._is_stepping, other._lent = RLock(), False, {}
-        # Of a room, forks have views of their own. Other arrays they share: then neither is lent them.
-        other._held = {name: array if room_of(array) is None else array.view() for name, array in caches.items()}
+        # Of a buffer, forks have views of their own. Other arrays they share: then neither is lent them.
+        other._held = {name: array if buffer_of(array) is None else array.view() for name, array in caches.items()}
         return other
 
     __copy__ = fork
@@ -244,10 +244,10 @@ class Session:
         return {name: array for name, array in held.items() if name not in feeds}, lent
 
 
-def _without_room(shorter: Mapping[str, Array]) -> frozenset[str]:
-    """The names of cut caches that cannot free their room's tail: they are in none, or another view shows it."""
-    rooms = [(name, array, room_of(array)) for name, array in shorter.items()]
-    return frozenset(name for name, array, room in rooms if room is None or not room.go_back(array))
+def _without_buffer(shorter: Mapping[str, Array]) -> frozenset[str]:
+    """The names of cut caches that cannot free their buffer's tail: they are in none, or another view shows it."""
+    buffers = [(name, array, buffer_of(array)) for name, array in shorter.items()]
+    return frozenset(name for name, array, buffer in buffers if buffer is None or not buffer.go_back(array))
 
 
 def _can_be_lent(array: Array) -> bool:

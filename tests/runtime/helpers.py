@@ -13,7 +13,7 @@ import numpy as np
 import irc
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
-from irc.runtime.execution import Counters, Run
+from irc.runtime.execution import Counters, Run, Watch
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Plan, lower
 
@@ -35,6 +35,13 @@ def graph_of(text: str, *, verify: bool = True) -> Graph:
 
 def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
     return CompiledModel(module_of(text, weights))
+
+
+def watched_run(watch: Watch | None) -> Run:
+    """A run that ``watch`` follows."""
+    run = Run()
+    run.watch = watch
+    return run
 
 
 def run(text: str, *inputs: Any, counters: Run | None = None, verify: bool = True) -> list[Any]:

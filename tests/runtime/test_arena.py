@@ -18,7 +18,6 @@ import irc
 from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, array_memory
 from irc.runtime.array_memory import ALIGNMENT
-from irc.runtime.execution import Run
 from irc.runtime.kernels import half_ufuncs
 from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
@@ -26,7 +25,7 @@ from irc.runtime.report import Report
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, examples, expected
-from tests.runtime.helpers import PACKAGE, interrupted
+from tests.runtime.helpers import PACKAGE, interrupted, watched_run
 
 RNG = np.random.default_rng(0)
 
@@ -911,5 +910,5 @@ def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
     recorder = FormRecorder()
-    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], Run.watched(recorder))
+    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], watched_run(recorder))
     assert {v.name for v in recorder.forms} == set("abcde")

@@ -13,11 +13,11 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, types
 from irc.ir.ops import register
-from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.execution import Counters, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
-from tests.runtime.helpers import f32, graph_of
+from tests.runtime.helpers import f32, graph_of, watched_run
 
 TENSOR = types.tensor(DType.FLOAT)
 WAIT = 60
@@ -198,7 +198,7 @@ graph(%x : Tensor):
 @pytest.mark.parametrize("text", [IN_ORDER, IN_A_LOOP], ids=["in order", "in a loop"])
 def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, watch: Watch | None):
     with pytest.raises(Error, match="it fails") as caught:
-        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], Run.watched(watch))
+        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], watched_run(watch))
     assert caught.value.where == "test.bulk::Fail '%f'"
     assert CALLED == []
 
@@ -248,6 +248,6 @@ def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
     plan = Lowerer(graph_of(BRANCHES)).plan
     x = np.eye(4, dtype=np.float32)
     with pytest.raises(Exception, match="a callback"):
-        plan.run([x, x], Run.watched(Raising()))
+        plan.run([x, x], watched_run(Raising()))
     y, d = plan.run([x, x])
     np.testing.assert_array_equal(y, d)

@@ -15,7 +15,7 @@ from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.values import describe
-from tests.runtime.helpers import f32, graph_of, i64, run
+from tests.runtime.helpers import f32, graph_of, i64, run, watched_run
 
 FLOAT = types.tensor(DType.FLOAT)
 
@@ -338,13 +338,13 @@ def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int
     for _ in range(2):
         members.failing, members.called, members.raised = failing, [], []
         with pytest.raises(Error, match="it fails") as caught:
-            plan.call([x, w], Run.watched(watch))
+            plan.call([x, w], watched_run(watch))
         assert members.called == order[: order.index(failing) + 1]
         assert members.raised == [caught.value.__cause__]
         assert (caught.value.code, caught.value.where) == ("IRC401", f"test.group::{kind} '%{failing}'")
         assert caught.value.message.endswith("; inputs: float32[3, 4], float32[4]")
         assert caught.value.message.count("inputs:") == 1
-        members.failing, members.called, counters = None, [], Run.watched(watch)
+        members.failing, members.called, counters = None, [], watched_run(watch)
         (y,) = plan.call([x, w], counters)
         np.testing.assert_array_equal(y, x + 7 * w)
         assert members.called == order
@@ -404,7 +404,7 @@ class _Seen(Watch):
 
 def test_a_group_leaves_nothing_behind_that_nobody_reads():
     plan, seen = lower(graph_of(RETURNS)), _Seen()
-    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], Run.watched(seen))
+    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], watched_run(seen))
     assert seen.left == [len(["b", "c", "d", "e", "two"])]
 
 

@@ -12,10 +12,10 @@ import pytest
 import irc
 from irc.ir import Node
 from irc.ir.ops import register
-from irc.runtime.execution import Frame, Run, Slots, Watch
+from irc.runtime.execution import Frame, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
-from tests.runtime.helpers import boolean, f32, graph_of, i64
+from tests.runtime.helpers import boolean, f32, graph_of, i64, watched_run
 
 X = f32(-1, 2, -3)
 
@@ -26,7 +26,7 @@ def run(text: str, *inputs: Any, watch: Watch | None = None) -> tuple[list[Any],
     views = [np.array(x) for x in inputs]
     for view in views:
         view.flags.writeable = False
-    counters = Run.watched(watch)
+    counters = watched_run(watch)
     results = lower(graph_of(text), guarded=True).run(views, counters)
     for view, before in zip(views, kept):
         np.testing.assert_array_equal(view, before)

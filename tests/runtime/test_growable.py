@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import irc
 from irc.errors import Error
 from irc.runtime.array_memory import aligned_bytes
-from irc.runtime.growable import GrowableArray, append, reserve, room_of
+from irc.runtime.growable import GrowableArray, append, buffer_of, reserve
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.runtime.helpers import f32, graph_of, interrupted
@@ -227,7 +227,7 @@ def test_a_window_that_slides_is_copied_once_in_its_length(window, rows):
         longer, in_place = append(held, new, 1)
         copied += 0 if in_place else held.shape[1]
         held = longer[:, -window:]
-        assert room_of(held).capacity <= max(2 * window, window + rows)
+        assert buffer_of(held).capacity <= max(2 * window, window + rows)
     assert copied <= 200 * rows + window
 
 
@@ -247,7 +247,7 @@ def test_where_twice_the_length_is_too_much_what_is_needed_will_do(way, monkeypa
     grown = GrowableArray(past, 0)
     out = model.run({"past": grown, "x": f32([2, 2])}, donate=["past"], limits=limits)["present"]
     np.testing.assert_array_equal(out, np.concatenate([past, f32([2, 2])]))
-    assert room_of(out).capacity == 1001
+    assert buffer_of(out).capacity == 1001
 
 
 def test_a_view_without_the_axis_has_none():
@@ -268,7 +268,7 @@ def test_read_only_memory_is_copied_and_gets_no_reserve():
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "int64", ml_dtypes.bfloat16])
 def test_what_a_run_may_not_write_to_is_joined_as_by_concat(axis, dtype):
-    """Nobody will append to the result again, as far as is known: it needs no reserve, and no room to have some in."""
+    """Nobody will append to the result again, as far as is known: it needs no reserve, and no buffer that has one."""
     model = CompiledModel(
         graph_of(f"graph(%a : Tensor, %b : Tensor):\n  %c = irc::append_[axis={axis}](%a, %b)\n  return (%c)")
     )
@@ -312,10 +312,10 @@ def test_memory_is_freed_without_the_collector():
     try:
         grown = GrowableArray(f32(1), 0, capacity=4)
         grown.append(f32(2))
-        room = room_of(grown.array)
-        assert room is not None
-        gone = weakref.ref(room)
-        del room
+        buffer = buffer_of(grown.array)
+        assert buffer is not None
+        gone = weakref.ref(buffer)
+        del buffer
         del grown
         assert gone() is None
     finally:
@@ -457,9 +457,9 @@ def test_masked_arrays_are_refused():
 def test_nobody_waits_for_an_append_that_is_going_on():
     """A signal handler that appended to the array whose append it stopped would wait for ever."""
     prefix = GrowableArray(f32(0), 0, capacity=8).array
-    turn = room_of(prefix)._turn.pop()
+    turn = buffer_of(prefix)._turn.pop()
     both, stays = append(prefix, f32(1), 0)
-    room_of(prefix)._turn.append(turn)
+    buffer_of(prefix)._turn.append(turn)
     np.testing.assert_array_equal(both, f32(0, 1))
     assert not stays
     assert append(prefix, f32(2), 0)[1]
@@ -593,7 +593,7 @@ def test_two_runs_on_one_donated_prefix_never_meet():
 
 
 def test_what_was_done_to_a_result_is_not_overlooked():
-    """A room knows its latest view by identity; whoever holds a result may have given it another shape."""
+    """A buffer knows its latest view by identity; whoever holds a result may have given it another shape."""
     model = CompiledModel(graph_of(APPEND.replace(", 2)", ", *)")))
     past, x = GrowableArray(np.zeros((3, 4), np.float32), 0, capacity=9), np.ones((1, 4), np.float32)
     out = model.run({"past": past, "x": x}, donate=["past"])["present"]
@@ -712,11 +712,11 @@ def append_only(*values):
 
 def test_a_room_goes_back_for_the_only_view_that_is_left():
     view = append_only(1, 2, 3)
-    room, shorter = room_of(view), view[:2]
-    assert not room.go_back(shorter)
+    buffer, shorter = buffer_of(view), view[:2]
+    assert not buffer.go_back(shorter)
     assert append(shorter, f32(4), 0)[1] is False
     del view
-    assert room.go_back(shorter) and room.used == 2
+    assert buffer.go_back(shorter) and buffer.used == 2
     both, stayed = append(shorter, f32(4), 0)
     assert stayed and both.tolist() == [1, 2, 4] and shorter.tolist() == [1, 2]
 
@@ -724,10 +724,10 @@ def test_a_room_goes_back_for_the_only_view_that_is_left():
 @pytest.mark.parametrize("part", [slice(1, 4), slice(None, None, 2), slice(2, None, -1)])
 def test_no_room_goes_back_behind_what_it_shows(part):
     view = append_only(1, 2, 3, 4, 5)
-    room, shown = room_of(view), view[part]
+    buffer, shown = buffer_of(view), view[part]
     expected = shown.tolist()
     del view
-    room.go_back(shown)
+    buffer.go_back(shown)
     for start, stop in [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (0, 3)]:
         append(shown[start:stop], f32(9), 0)
         assert shown.tolist() == expected

@@ -10,7 +10,7 @@ import pytest
 
 import irc
 from irc.runtime.limits import LimitGuard, Limits
-from irc.runtime.live_memory import HeldBytes
+from irc.runtime.live_memory import ObjectBytes
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
 
@@ -130,7 +130,7 @@ def test_what_is_held_is_let_go_of_with_all_that_only_it_holds() -> None:
 
 def test_lists_are_counted_by_what_they_have_become() -> None:
     grown: list[int] = []
-    held = HeldBytes([NUMBERS])
+    held = ObjectBytes([NUMBERS])
     held.count([grown, NUMBERS, grown])
     assert held.now == 0
     grown.extend(range(100))

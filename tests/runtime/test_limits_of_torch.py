@@ -51,6 +51,7 @@ LARGE: dict[str, tuple[Any, ...]] = {
     "kron": (ROW, COLUMN),
     "linalg_qr": (np.ones((2048, 1)), "complete"),
     "linalg_svd": (np.ones((2048, 1)), True, None),
+    "linalg_svd_by": (np.ones((1, 2048)), True, None),
     "linspace": (0.0, 1.0, MIB, None, None, None, None),
     "logspace": (0.0, 1.0, MIB, 10.0, None, None, None, None),
     "masked_fill": (ROW, MASK.T, 2.0),
@@ -88,7 +89,7 @@ LARGE: dict[str, tuple[Any, ...]] = {
 """Operands."""
 
 LISTS = {"chunk", "split", "tensor_split", "unbind", "where"}
-SEVERAL = {"linalg_qr": 2, "linalg_svd": 3}
+SEVERAL = {"linalg_qr": 2, "linalg_svd": 3, "linalg_svd_by": 3}
 
 
 def literal(value: Any) -> str | None:

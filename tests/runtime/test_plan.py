@@ -14,7 +14,7 @@ from irc.runtime import kernels
 from irc.runtime.execution import Run, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import SPECIAL, lower
-from tests.runtime.helpers import f32, graph_of, module_of, run
+from tests.runtime.helpers import f32, graph_of, module_of, run, watched_run
 
 FLOAT4 = types.tensor(DType.FLOAT, (4,))
 
@@ -368,7 +368,7 @@ def test_what_is_written_over(lines, results, over):
     plan = lower(graph, guarded=True)
     for _ in range(2):  # a constant that is written over would be seen in the second run
         addresses = Addresses()
-        counters = Run.watched(addresses)
+        counters = watched_run(addresses)
         for found, expected in zip(plan.run([x], counters), results.values(), strict=True):
             np.testing.assert_array_equal(found, expected)
         assert counters.in_place == len(over)

@@ -17,14 +17,14 @@ from irc.ir import Node
 from irc.ir.ops import register
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.live_memory import LiveBytes
+from irc.runtime.live_memory import ArrayBytes
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events
 from tests.counting import calls
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
-from tests.runtime.helpers import graph_of, i64, model_of, module_of
+from tests.runtime.helpers import graph_of, i64, model_of, module_of, watched_run
 
 
 def ticking() -> Profiler:
@@ -35,7 +35,7 @@ def profile(text: str, *inputs: Any, most_events: int = 1000) -> Profile:
     graph = module_of(text, {}, verify=False).main
     plan = lower(graph)
     profiler = Profiler(count().__next__, most_events)
-    counters = Run.watched(profiler)
+    counters = watched_run(profiler)
     profiler.start(graph, inputs, counters)
     with np.errstate(all="ignore"):
         outputs = plan.call(inputs, counters)
@@ -412,7 +412,7 @@ def test_no_run_takes_less_than_is_needed_at_least(program: Program) -> None:
 
 
 def test_live_bytes_follow_arrays():
-    live = LiveBytes()
+    live = ArrayBytes()
     a, b = np.zeros(10), np.zeros(20)
     live.ignore([b])
     assert live.count([a[2:], [a, (b[::2], "text")], {"k": a}]) == 80
@@ -586,7 +586,7 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan = lower(program.graph)
     plan.run(program.inputs(program.memory()))  # what groups make of constants alone is kept: no later run computes it
     counting, profiler = _Counting(), ticking()
-    plan.run(program.inputs(program.memory()), Run.watched(counting))
+    plan.run(program.inputs(program.memory()), watched_run(counting))
     counters = Run()
     inputs = program.inputs(program.memory())
     profiler.start(program.graph, inputs, counters)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.ops.made_bytes import VIEW_BYTES
+from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.pieces import concatenate, split_of
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar
@@ -99,10 +101,12 @@ def split_to_sequence(node: Node) -> Kernel:
         along = axis_in(axis, x.ndim)
         total = x.shape[along]
         if split is not None and split.ndim:
+            check_bytes(split.size * VIEW_BYTES)
             return list(split_of(x, ints(split), along))
         size = 1 if split is None else int(scalar(split, "split"))
         if size < 1:
             raise Error("IRC424", f"a tensor cannot be split into parts of {size}")
+        check_bytes(-(-total // size) * VIEW_BYTES)
         parts = split_of(x, [min(size, total - start) for start in range(0, total, size)], along)
         return list(parts) if keep or split is not None else [p.squeeze(along) for p in parts]
 

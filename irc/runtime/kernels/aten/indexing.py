@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
@@ -107,6 +108,7 @@ def _index_select(x: Array, dim: int, index: Array) -> Array:
     places = index.reshape(-1)
     if places.size and (places.min() < 0 or places.max() >= x.shape[axis]):
         raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
+    check_bytes(x.nbytes // max(x.shape[axis], 1) * places.size)
     return np.asarray(np.take(x, places, axis))
 
 
@@ -329,6 +331,7 @@ def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
     axis = axis_in(dim, x.ndim)
     indices = np.where(indices < 0, indices % max(x.shape[axis], 1), indices)
     shape = list(broadcast_shape(_without(x, axis), _without(indices, axis)))
+    check_size((*shape[:axis], indices.shape[axis], *shape[axis:]), x.dtype)
     spread = [np.broadcast_to(v, [*shape[:axis], v.shape[axis], *shape[axis:]]) for v in (x, indices)]
     return _gather(spread[0], axis, spread[1])
 
@@ -353,6 +356,7 @@ def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
         raise Error("IRC423", f"an embedding's indices must be integers, not {indices.dtype.name}")
     if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise Error("IRC420", f"an index is out of range for an embedding of {weight.shape[0]} rows")
+    check_bytes(indices.size * weight.shape[1] * weight.itemsize)
     return np.asarray(np.take(weight, indices, 0), order="C")
 
 

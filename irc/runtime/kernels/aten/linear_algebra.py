@@ -156,6 +156,8 @@ def _in_columns(x: Array, is_vector: bool) -> Array:
 
 def _singular(x: Array, full_matrices: bool = True, driver: str | None = None) -> tuple[Array, Array, Array]:
     matrices(x, "a singular value decomposition")
+    if full_matrices:
+        check_size((*x.shape[:-2], *[max(x.shape[-2:])] * 2), x.dtype)
     try:
         u, s, vh = np.linalg.svd(x, full_matrices)
     except np.linalg.LinAlgError as error:
@@ -238,6 +240,7 @@ def _plus_outer(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> 
     """``beta * x + alpha * a b^T``."""
     if a.ndim != 1 or b.ndim != 1:
         raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
+    check_size((a.size, b.size), x.dtype)
     dtype = promote(x.dtype, result_type(a, b))  # a number that is added counts as the matrix that it becomes
     if is_integral(dtype) and any(isinstance(factor, float) for factor in (alpha, beta)):
         raise Error("IRC423", f"integers are multiplied by integers, not by {alpha} or {beta}; convert to floats first")
@@ -298,6 +301,8 @@ def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
     if mode not in ("reduced", "complete", "r"):
         raise Error("IRC424", f"qr's mode is {mode!r}; it must be 'reduced', 'complete' or 'r'")
     matrices(x, "a QR decomposition")
+    if mode == "complete":
+        check_size((*x.shape[:-1], x.shape[-2]), x.dtype)
     q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
     return np.empty(0, x.dtype) if mode == "r" else column_major(q), column_major(r)
 

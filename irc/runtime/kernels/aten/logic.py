@@ -24,7 +24,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, of_two, register, run
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, chosen, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, is_half
 from irc.runtime.values import is_array
 
 
@@ -180,7 +180,9 @@ def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
 
 
 def _scattered_where(x: Array, mask: Array, source: Array) -> Array:
-    return _scatter_where(np.array(_spread(x, mask), order="C"), mask, source)
+    spread = _spread(x, mask)
+    check_size(spread.shape, x.dtype)
+    return _scatter_where(np.array(spread, order="C"), mask, source)
 
 
 table(

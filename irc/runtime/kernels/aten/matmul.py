@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten.element_types import dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.halves import widened
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.support import Array, broadcast_shape, in_rows, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, in_rows, is_half
 
 
 def _checked(rank_a: int, rank_b: int) -> Any:
@@ -102,6 +104,8 @@ def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int])
         for i, j in zip(dims_a, dims_b, strict=True):
             if (x.shape[i] == 1) != (y.shape[j] == 1):
                 x, y = (v if v.shape[k] == 1 else v.sum(k, v.dtype, keepdims=True) for v, k in ((x, i), (y, j)))
+        shared = math.prod(x.shape[i] for i in dims_a)
+        check_bytes(x.size * y.size // max(shared, 1) ** 2 * x.itemsize)
         found = np.tensordot(x, y, (list(dims_a), list(dims_b)))
     except (ValueError, IndexError) as error:
         raise Error("IRC421", f"tensordot over {list(dims_a)} and {list(dims_b)}: {error}") from None
@@ -113,6 +117,7 @@ def _bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> A
     if x.shape[:-1] != y.shape[:-1]:
         shapes = f"{list(x.shape)} and {list(y.shape)}"
         raise Error("IRC421", f"a bilinear form is of vectors in tensors alike; the shapes are {shapes}")
+    check_size((*x.shape[:-1], *weight.shape[:1]), x.dtype)
     found = np.einsum("...i,kij,...j->...k", x, weight, y, optimize=True)
     return np.asarray(found if bias is None else found + bias).astype(x.dtype, copy=False)
 
@@ -121,6 +126,7 @@ def _outer(a: Array, b: Array) -> Array:
     if a.ndim != 1 or b.ndim != 1:
         raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
     dtype = result_type(a, b)
+    check_size((a.size, b.size), dtype)
     return np.multiply.outer(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
 
 

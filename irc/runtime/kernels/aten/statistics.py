@@ -87,6 +87,7 @@ def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weig
             raise Error("IRC421", "an observation counts once or several times: one number for each, none negative")
     dtype = as_float(x.dtype)
     wide = np.atleast_2d(x).astype(np.complex128 if dtype.kind == "c" else np.float64)
+    check_size((len(wide), len(wide)), wide.dtype)
     share = np.ones(wide.shape[1]) if weights is None else weights.astype(np.float64)
     share = share if counts is None else share * counts
     total = share.sum()

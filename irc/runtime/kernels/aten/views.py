@@ -11,6 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.ops.made_bytes import VIEW_BYTES
 from irc.ir.storages import is_dense
+from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import aten, one, table, two
@@ -273,6 +274,11 @@ def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
 # -- parts in lists ------------------------------------------------------------
 
 
+def _check_views(count: int) -> None:
+    """To be called before so many views are made."""
+    check_bytes(count * VIEW_BYTES)
+
+
 def _pieces(x: Array, axis: int, ends: Sequence[int]) -> list[Array]:
     return [part(x, axis, a, b) for a, b in zip([0, *ends], ends)]
 
@@ -287,9 +293,11 @@ def _split(x: Any, sizes: Any = None, dim: Any = 0) -> list[Any]:
         given = list(sizes)
         if sum(given) != total or min(given, default=0) < 0:
             raise Error("IRC421", f"sizes {given} do not add up to {total}, the size of dimension {dim}")
+        _check_views(len(given))
         return _pieces(x, axis, [sum(given[: i + 1]) for i in range(len(given))])
     if sizes < 1 and total:
         raise Error("IRC420", f"a tensor cannot be split into parts of {sizes}")
+    _check_views(-(-total // max(sizes, 1)))
     return _pieces(x, axis, [min(end, total) for end in range(sizes, total + sizes, sizes)] if total else [0])
 
 
@@ -298,7 +306,10 @@ def _chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
     if chunks < 1:
         raise Error("IRC420", f"a tensor cannot be cut into {chunks} chunks")
     size = -(-x.shape[axis] // chunks)
-    return _split(x, size, dim) if size else [part(x, axis, 0, 0)] * chunks
+    if size:
+        return _split(x, size, dim)
+    _check_views(chunks)
+    return [part(x, axis, 0, 0)] * chunks
 
 
 def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
@@ -310,11 +321,12 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
         where = where.tolist()
     total = x.shape[axis]
     if not isinstance(where, int):
+        _check_views(len(where))
         starts: list[Any] = [None, *where]
         return [part(x, axis, a, b) for a, b in zip(starts, [*where, None])]
     if where < 1:
         raise Error("IRC420", f"a tensor cannot be split into {where} parts")
-    check_size((where, VIEW_BYTES), np.dtype(np.uint8))
+    _check_views(where)
     size, longer = divmod(total, where)
     ends = [(i + 1) * size + min(i + 1, longer) for i in range(where)]
     return _pieces(x, axis, ends)
@@ -331,6 +343,7 @@ def _evenly_split(x: Array, where: Any, dim: int, least: int) -> list[Array]:
 
 def _unbind(x: Array, dim: int = 0) -> list[Array]:
     axis = axis_in(dim, x.ndim)
+    _check_views(x.shape[axis])
     return [_select(x, axis, i) for i in range(x.shape[axis])]
 
 
