@@ -11,6 +11,7 @@ Invariants:
 - Fields of array objects are read by their offsets in NumPy's ABI (ndarraytypes.h, PyArrayObject_fields), which is the
   same for all of NumPy 2. An argument that is no array of exactly NumPy's type is refused, not read.
 - Element types and shapes are the caller's to check: a kernel is made for them.
+- A loop function that `irc.native.loops.pause` has ended leaves an exception, which the call then raises.
 - The record is alive as long as the builtin, which holds it; it says nothing of who holds the code.
 """
 
@@ -84,6 +85,7 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyBool_FromLong(i64)
+declare ptr @PyErr_Occurred()
 
 define ptr @irc.call(ptr %self, ptr %args, i64 %given) {{
 entry:
@@ -171,6 +173,14 @@ released:
   br label %done
 
 done:
+  %error = call ptr @PyErr_Occurred()
+  %is.ended = icmp ne ptr %error, null
+  br i1 %is.ended, label %ended, label %made
+
+ended:
+  ret ptr null
+
+made:
   %true = call ptr @PyBool_FromLong(i64 1)
   ret ptr %true
 

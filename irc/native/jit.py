@@ -28,8 +28,12 @@ from irc.native.cache import ObjectCache, default_folder
 from irc.native.llvm import VERSION
 from irc.native.llvm import binding as llvm
 from irc.native.target import Target, current
+from irc.runtime.bounds import pace
 
 LOCK = RLock()
+
+PACE = "irc.pace"
+"""The symbol of the Python function `irc.runtime.bounds.pace`, which loops call."""
 
 Make = Callable[[], tuple[str, Mapping[str, Any]]]
 """Emits a module: its text, and the functions of the library that it calls, each with what emits that."""
@@ -47,6 +51,17 @@ class Code:
         self.address: int = tracker[name]
 
 
+class _Object:
+    """What code refers to, and is no code.
+
+    Attributes:
+        address: of the object, which lives as long as the process.
+    """
+
+    def __init__(self, kept: object) -> None:
+        self._kept, self.address = kept, id(kept)
+
+
 class Jit:
     """Compiles and links, for one process.
 
@@ -62,7 +77,7 @@ class Jit:
         self._target = target or current()
         self._compiler = llvm.create_lljit_compiler(self._target.machine(2))
         self._cache = cache
-        self._library: dict[str, Code] = {}
+        self._library: dict[str, Code | _Object] = {PACE: _Object(pace)}
         self._codes: WeakValueDictionary[str, Code] = WeakValueDictionary()
         self._linked = 0
         self._identity = "\0".join((VERSION, _sources(), self._target.cpu, self._target.features))

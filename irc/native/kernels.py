@@ -41,6 +41,9 @@ Shape = tuple[int, ...]
 PIECE = 100_000
 """Nanoseconds of work, by estimate, that are worth a thread, and that pass between looks at the clock."""
 
+LONG = 1 << 22
+"""Elements for one number of a range, from which on its loops pause."""
+
 RELEASED = 10_000
 """Nanoseconds of work from which on other Python threads may run meanwhile."""
 
@@ -121,16 +124,16 @@ class Pointwise:
         accesses = list(space.accesses(dtypes))
         for i in range(len(body.inputs), len(accesses)):
             accesses[i] = Access(dtypes[i], Step.DENSE)  # also where there is one element
-        key = tuple(dtypes), tuple(results), tuple(accesses), len(space.sizes)
+        is_long = math.prod(space.sizes[1:]) > LONG
+        key = tuple(dtypes), tuple(results), tuple(accesses), len(space.sizes), is_long
         with self._lock:
             found = self._codes.get(key)
             if found is None:
                 depth, name = len(space.sizes), "irc.group"
-                text = (
-                    f"{body.key}\n{depth} {' '.join(f'{access.dtype.name}{access.step.name}' for access in accesses)}"
-                )
+                lying = " ".join(f"{access.dtype.name}{access.step.name}" for access in accesses)
+                text = f"{body.key}\n{depth} {lying} {is_long}"
                 found = process_jit().load(
-                    name, text, lambda: emit(name, body, accesses, len(results), depth, current())
+                    name, text, lambda: emit(name, body, accesses, len(results), depth, current(), is_long)
                 )
                 self._codes[key] = found
             return found

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.native.elements import load, load_one, memory_type, store
+from irc.native.jit import PACE
 from irc.native.lanes import Emitter, Lanes
 from irc.native.llvm import ir
 from irc.native.target import Target
@@ -106,7 +107,7 @@ def space_of(shape: Sequence[int], arrays: Sequence[tuple[Sequence[int], Sequenc
 
 
 @contextmanager
-def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Generator[Any]:
+def loop(builder: Any, start: Any, stop: Any, step: Any = 1) -> Generator[Any]:
     """Emit what follows once, to be run for each number from ``start`` up to ``stop``."""
     before = builder.block
     head, body, after = (builder.append_basic_block() for _ in range(3))
@@ -117,9 +118,63 @@ def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Generator[Any]:
     builder.cbranch(builder.icmp_signed("<", index, stop), body, after)
     builder.position_at_end(body)
     yield index
-    index.add_incoming(builder.add(index, number(step)), builder.block)
+    index.add_incoming(builder.add(index, number(step) if isinstance(step, int) else step), builder.block)
     builder.branch(head)
     builder.position_at_end(after)
+
+
+@contextmanager
+def paced_loop(emitter: Emitter, start: Any, stop: Any, step: int, elements: Any) -> Generator[Any]:
+    """As `loop`, with a `pause` now and then, where each number stands for so many ``elements``."""
+    builder = emitter.builder
+    steps = chunk_of(builder, elements, step)
+    with loop(builder, start, stop, steps) as i:
+        pause(emitter, i, start)
+        with loop(builder, i, least(builder, builder.add(i, steps), stop), step) as k:
+            yield k
+
+
+def chunk_of(builder: Any, elements: Any, step: int = 1) -> Any:
+    """A multiple of ``step``, after which a loop is to pause, if each number stands for so many elements."""
+    steps = builder.sdiv(number(_PAUSE // step), elements)
+    return builder.mul(builder.select(builder.icmp_signed("<", steps, number(1)), number(1), steps), number(step))
+
+
+_PAUSE = 1 << 20
+"""Elements between two pauses: about a millisecond's work."""
+
+
+def pause(emitter: Emitter, i: Any, start: Any) -> None:
+    """Emit a look at signals and the run's limits, unless ``i`` is ``start``: the loop function ends if one raises."""
+    builder, bit = emitter.builder, ir.IntType(1)
+    with builder.if_then(builder.icmp_signed("!=", i, start)):
+        asked = builder.call(emitter.library("irc.pause", bit, [], _pause_module), [])
+        with builder.if_then(asked, likely=False):
+            builder.ret_void()
+
+
+def _pause_module() -> tuple[str, Mapping[str, Any]]:
+    """The module of a function that calls Python's `irc.runtime.bounds.pace`, and tells whether that raises.
+
+    It may be called with and without the interpreter's lock. An exception stays with the thread: `irc.native.calls`.
+    """
+    text = f"""
+    @{PACE} = external global i8
+    declare i32 @PyGILState_Ensure()
+    declare void @PyGILState_Release(i32)
+    declare ptr @PyObject_CallNoArgs(ptr)
+    declare void @Py_DecRef(ptr)
+
+    define i1 @irc.pause() {{
+      %state = call i32 @PyGILState_Ensure()
+      %made = call ptr @PyObject_CallNoArgs(ptr @{PACE})
+      call void @Py_DecRef(ptr %made)
+      call void @PyGILState_Release(i32 %state)
+      %is.raised = icmp eq ptr %made, null
+      ret i1 %is.raised
+    }}
+    """
+    return text, {PACE: None}
 
 
 def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[Any, Any]:
@@ -138,6 +193,11 @@ def loop_function(name: str, arrays: int, numbers: int) -> tuple[Any, Any, list[
     starts = [builder.load(offset(builder, table, number(8 * i)), typ=POINTER, align=8) for i in range(arrays)]
     known = [builder.load(offset(builder, layout, number(8 * i)), typ=INT, align=8) for i in range(numbers)]
     return made, builder, starts, known, begin, end
+
+
+def product(builder: Any, factors: Sequence[Any]) -> Any:
+    """The product of numbers."""
+    return reduce(builder.mul, factors, number(1))
 
 
 def least(builder: Any, x: Any, y: Any) -> Any:
@@ -200,26 +260,34 @@ class Body:
 
 
 def emit(
-    name: str, body: Body, accesses: Sequence[Access], results: int, depth: int, target: Target
+    name: str,
+    body: Body,
+    accesses: Sequence[Access],
+    results: int,
+    depth: int,
+    target: Target,
+    is_long: bool = False,
 ) -> tuple[str, Mapping[str, Any]]:
     """The module of the function ``name`` that computes ``body`` over a `Space` of ``depth`` axes, and what it needs.
 
     Args:
         accesses: of the operands, then of the ``results``, which are `Step.DENSE`.
+        is_long: whether what is done for one number of the range takes so long that it has to pause.
     """
     arrays = len(accesses)
     made, builder, starts, known, begin, end = loop_function(name, arrays, depth * (1 + arrays))
     count = target.lanes(max(access.dtype.itemsize for access in accesses))
     emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
     sizes, *strides = [known[i : i + depth] for i in range(0, len(known), depth)]
-    _Loops(emitter, body, accesses, results).emit(starts, sizes, strides, begin, end)
+    _Loops(emitter, body, accesses, results, is_long).emit(starts, sizes, strides, begin, end)
     builder.ret_void()
     return str(made.module), emitter.needs
 
 
 class _Loops:
-    def __init__(self, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int) -> None:
+    def __init__(self, emitter: Emitter, body: Body, accesses: Sequence[Access], results: int, is_long: bool) -> None:
         self._builder, self._emitter, self._body = emitter.builder, emitter, body
+        self._is_long = is_long
         self._accesses, self._results = accesses, results
 
     def emit(self, starts: list[Any], sizes: list[Any], strides: list[list[Any]], begin: Any, end: Any) -> None:
@@ -231,9 +299,15 @@ class _Loops:
         if axis == len(sizes) - 1:
             self._row(at, begin, end, [each[-1] for each in strides], buffers)
             return
-        with loop(builder, begin, end) as i:
+        with self._loop(begin, end, 1, sizes[axis + 1 :]) as i:
             inner = [offset(builder, start, builder.mul(i, each[axis])) for start, each in zip(at, strides)]
             self._level(axis + 1, inner, number(0), sizes[axis + 1], sizes, strides, buffers)
+
+    def _loop(self, begin: Any, end: Any, step: int, inside: Sequence[Any]) -> Any:
+        """A loop over an axis; sizes of the axes ``inside`` it."""
+        if not self._is_long:
+            return loop(self._builder, begin, end, step)
+        return paced_loop(self._emitter, begin, end, step, product(self._builder, inside))
 
     def _row(self, at: list[Any], begin: Any, end: Any, strides: list[Any], buffers: list[Any]) -> None:
         builder, emitter, accesses = self._builder, self._emitter, self._accesses
@@ -243,7 +317,7 @@ class _Loops:
         ]
         operands = len(accesses) - self._results
         self._body.before(emitter, fixed[:operands])
-        with loop(builder, begin, end, emitter.count) as i:
+        with self._loop(begin, end, emitter.count, ()) as i:
             left = builder.sub(end, i)
             is_whole = builder.icmp_signed(">=", left, number(emitter.count))
             whole, rest, body = (builder.append_basic_block() for _ in range(3))

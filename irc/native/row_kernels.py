@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import BYTE, Call, arrays_for
+from irc.native.kernels import BYTE, LONG, Call, arrays_for
 from irc.native.loops import Access, Space, Step, c_strides, space_of
 from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Shape, emit
@@ -179,7 +179,8 @@ class _RowKernel:
             kinds.append(Access(dtype, step))
         steps = -(-inner.sizes[-1] // (1 if is_across else count))
         levels = 0 if steps <= 2 * BLOCK else 1 if steps <= BLOCK * BLOCK else 2
-        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count)
+        is_long = elements > LONG
+        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count, is_long)
         gathered = tuple([kind.step is Step.APART for kind in kinds[:leaves]])
         code, kept, unit, cost, over = self._owner.code(program, self._text, shape, gathered)
         self.over = [(i, self._where[k]) for i, k in over if arrays[k] == arrays[leaves + i] and self._is_alone(i, k)]

@@ -32,12 +32,16 @@ from irc.native.loops import (
     POINTER,
     Access,
     Step,
+    chunk_of,
     copy_elements,
     indices,
+    least,
     loop,
     loop_function,
     number,
     offset,
+    pause,
+    product,
     stack_buffer,
 )
 from irc.native.primitives import PRIMITIVES, cast
@@ -61,6 +65,7 @@ class Shape(NamedTuple):
         inner: the number of axes that are.
         levels: of blocks of blocks.
         lanes: of a vector.
+        is_long: whether a row takes so long that its loops have to pause.
     """
 
     arrays: tuple[Access, ...]
@@ -69,6 +74,7 @@ class Shape(NamedTuple):
     inner: int
     levels: int
     lanes: int
+    is_long: bool
 
 
 def emit(name: str, program: RowProgram, plan: Schedule, shape: Shape, target: Target) -> tuple[str, Mapping[str, Any]]:
@@ -251,9 +257,19 @@ class _RowLoops:
             def step(i: Any, accumulators: Accumulators) -> Accumulators:
                 return self._nest(axis + 1, self._moved(at, i, axis), begun, accumulators, each, point)
 
-            return self._fold(number(0), self._inner[axis], 1, accumulators, step)
+            if not self._shape.is_long:
+                return self._fold(number(0), self._inner[axis], 1, accumulators, step)
+            size, chunk = self._inner[axis], chunk_of(self._builder, product(self._builder, self._inner[axis + 1 :]))
+
+            def several_steps(i: Any, accumulators: Accumulators) -> Accumulators:
+                pause(self._emitter, i, number(0))
+                end = least(self._builder, self._builder.add(i, chunk), size)
+                return self._fold(i, end, 1, accumulators, step)
+
+            return self._fold(number(0), size, chunk, accumulators, several_steps)
         builder, size = self._builder, self._inner[axis]
-        levels = self._shape.levels if any(x.primitive is SUM for x in each.reductions) else 0
+        is_blocked = self._shape.is_long or any(x.primitive is SUM for x in each.reductions)
+        levels = self._shape.levels if is_blocked else 0
         reducers = [x.primitive for x in each.reductions]
         if self._is_across:
 
@@ -296,14 +312,15 @@ class _RowLoops:
         builder, size = self._builder, step * BLOCK**levels
 
         def block(i: Any, accumulators: Accumulators) -> Accumulators:
-            end = builder.add(i, number(size))
-            end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
+            if self._shape.is_long and levels == self._shape.levels:
+                pause(self._emitter, i, start)
+            end = least(builder, builder.add(i, number(size)), stop)
             found = self._blocks(i, end, step, begun, begun, reducers, body, levels - 1)
             return [_combine(each, x, y) for each, x, y in zip(reducers, accumulators, found)]
 
         return self._fold(start, stop, size, accumulators, block)
 
-    def _fold(self, start: Any, stop: Any, step: int, accumulators: Accumulators, body: Step_) -> Accumulators:
+    def _fold(self, start: Any, stop: Any, step: Any, accumulators: Accumulators, body: Step_) -> Accumulators:
         """A loop, from each step of which to the next go the accumulators."""
         builder = self._builder
         before = builder.block
@@ -321,7 +338,7 @@ class _RowLoops:
         builder.position_at_end(inside)
         for x, y in zip(carried, body(index, carried)):
             x.value.add_incoming(y.value, builder.block)
-        index.add_incoming(builder.add(index, number(step)), builder.block)
+        index.add_incoming(builder.add(index, number(step) if isinstance(step, int) else step), builder.block)
         builder.branch(head)
         builder.position_at_end(after)
         return carried

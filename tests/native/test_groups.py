@@ -389,6 +389,51 @@ def test_limits_are_looked_at_between_ranges(monkeypatch: pytest.MonkeyPatch) ->
         assert x.tobytes() == wanted[name].tobytes()
 
 
+ONE_LONG_RANGE = {
+    "rows of two factors": ("(2, 5000000)", "onnx::Mul(%x, %b)"),
+    "all elements": ("(10000000)", "onnx::ReduceSum[keepdims=0](%x)"),
+    "columns": ("(700000, 2, 7)", "onnx::ReduceMax[keepdims=0](%x, %axes)"),
+    "one row": ("(1, 5000000)", "onnx::Softmax(%x)"),
+}
+
+
+@pytest.mark.parametrize("name", ONE_LONG_RANGE)
+def test_limits_and_interrupts_are_looked_at_in_one_long_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, first = ONE_LONG_RANGE[name]
+    text = f"""graph(%x : Float{shape}, %b : Float(2, 1)):
+      %axes : Long(2) = prim::Constant[value=tensor([0, 2])]()
+      %r : Tensor = {first}
+      %y : Tensor = onnx::Sigmoid(%r)
+      return (%y)
+    """
+    model = irc.compile(parse_graph(text), backend="native", options=irc.Options(threads=1))
+    sizes = [int(n) for n in shape[1:-1].split(",")]
+    x = np.resize(np.linspace(-2, 2, 10_007, dtype=np.float32), sizes)
+    feeds = {"x": x, "b": np.array([[1], [3]], np.float32)}
+    wanted = model.run(feeds)["y"]
+    assert model.counters.compiled == model.counters.kernels == 1
+    calls, limit, error = 0, 1 << 30, BaseException
+
+    def pace(guard: LimitGuard) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > limit:
+            raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LimitGuard, "pace", pace)
+        found = model.run(feeds, limits=irc.Limits(seconds=100))["y"]
+        assert found.tobytes() == wanted.tobytes()
+        pauses = calls
+        assert pauses > 3
+        for limit, error in ((1, KeyboardInterrupt), (pauses - 1, TimeoutError)):
+            calls = 0
+            with pytest.raises(error):
+                model.run(feeds, limits=irc.Limits(seconds=100))
+            assert calls == limit + 1
+    assert model.run(feeds)["y"].tobytes() == wanted.tobytes()
+
+
 def test_results_that_are_too_large_are_refused_before() -> None:
     model = large()
     for _ in range(2):
