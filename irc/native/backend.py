@@ -55,6 +55,9 @@ ASKING = frozenset(
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
 
+KEEPING_LAYOUT = frozenset(["aten::batch_norm", "aten::group_norm"])
+"""Kinds among `COMPILERS` whose results lie as the first operand does."""
+
 MOST_KINDS = 64
 """Kinds of operands that one operator keeps kernels for."""
 
@@ -138,7 +141,8 @@ class Native(Backend):
         if node.kind in COPYING:
             return _choosing(kernel)
         if node.kind in COMPILERS:
-            return _bound(node, kernel, lambda: _compiler(node))
+            native = _bound(node, kernel, lambda: _compiler(node))
+            return _in_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
         if node.kind.startswith("aten::") and _is_slow_in_torch(node):
             return _torch_bound(node, kernel)
         if node.kind.startswith("onnx::") and node.kind.endswith("_"):
@@ -188,6 +192,15 @@ def with_loops(kernel: Kernel) -> Kernel:
             scope.loops = before
 
     return run_into if takes_out(kernel) else run
+
+
+def _in_order(native: Kernel, kernel: Kernel) -> Kernel:
+    """``native`` if the first operand lies in C order, as its results do, else ``kernel``."""
+
+    def run(*operands: Any) -> Any:
+        return (native if operands[0].flags.c_contiguous else kernel)(*operands)
+
+    return run
 
 
 def _choosing(kernel: Kernel) -> Kernel:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.ops.row_axes import static
+from irc.ir.ops.row_axes import static, torch_reduction
 from irc.native.elements import computed
+from irc.native.lanes import INT64
 from irc.ops.algebra import (
     DOUBLE,
     AnyDType,
@@ -202,10 +203,7 @@ def _layer_normalization(call: Call) -> list[Made]:
 
 def _torch_layer(call: Call) -> list[Made]:
     """``(x, shape, weight, bias, eps)``; of ``native_layer_norm``, the mean and the inverse deviation, too."""
-    try:
-        shape, epsilon = static(call.node, 1), static(call.node, 4)
-    except LookupError as error:
-        raise Unsupported(str(error)) from None
+    shape, epsilon = _known(call, 1), _known(call, 4)
     if any(call.has(i) and call.shapes[i] != tuple(shape) for i in (2, 3)):
         raise Unsupported("parameters do not have the shape of a row")
     y, mean, inverse = _standardized(call, call.operand(0, call.wide), 1e-5 if epsilon is None else float(epsilon))
@@ -225,16 +223,18 @@ def _rms_normalization(call: Call) -> list[Made]:
     return [Made(cast(y, computed(result)), result)]
 
 
+def _affine(call: Call, y: Expression, weight: int, bias: int) -> list[Made]:
+    """``y``, scaled and moved by parameters of the channels that may be absent."""
+    if call.has(weight):
+        y = y * call.channel(weight, call.wide)
+    return [Made(y + call.channel(bias, call.wide) if call.has(bias) else y, call.dtype)]
+
+
 @_enter("onnx::InstanceNormalization")
-def _instance_normalization(call: Call) -> list[Made]:
-    y, _, _ = _standardized(call, call.operand(0, call.wide))
-    return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
-
-
 @_enter("onnx::GroupNormalization")
-def _group_normalization(call: Call) -> list[Made]:
+def _normalization_of_channels(call: Call) -> list[Made]:
     y, _, _ = _standardized(call, call.operand(0, call.wide))
-    return [Made(y * call.channel(1, call.wide) + call.channel(2, call.wide), call.dtype)]
+    return _affine(call, y, 1, 2)
 
 
 @_enter("onnx::BatchNormalization")
@@ -244,6 +244,33 @@ def _batch_normalization(call: Call) -> list[Made]:
     factor = scale / sqrt(variance + _epsilon(call))
     y = call.operand(0, call.wide) * cast(factor, call.wide) + cast(shift - mean * factor, call.wide)
     return [Made(y, call.dtype)]
+
+
+def _known(call: Call, index: int) -> Any:
+    """The operand at ``index``, which is no array."""
+    try:
+        return static(call.node, index)
+    except LookupError as error:
+        raise Unsupported(str(error)) from None
+
+
+@_enter("aten::group_norm")
+def _torch_group(call: Call) -> list[Made]:
+    epsilon = _known(call, 4)
+    y, _, _ = _standardized(call, call.operand(0, call.wide), 1e-5 if epsilon is None else float(epsilon))
+    return _affine(call, y, 2, 3)
+
+
+@_enter("aten::batch_norm")
+def _torch_batch(call: Call) -> list[Made]:
+    """The mean is taken off first, as the factor may be infinite."""
+    if not (call.has(3) and call.has(4)):
+        raise Unsupported("there are no running statistics")
+    factor = 1 / sqrt(call.channel(4, DOUBLE) + float(_known(call, 7)))
+    if call.has(1):
+        factor = call.channel(1, DOUBLE) * factor
+    y = (call.operand(0, call.wide) - call.channel(3, call.wide)) * cast(factor, call.wide)
+    return [Made(y + call.channel(2, call.wide) if call.has(2) else y, call.dtype)]
 
 
 @_enter("onnx::LpNormalization")
@@ -288,6 +315,27 @@ def _reduction(name: str) -> Expand:
     return expand
 
 
+_TORCH_REDUCTIONS: dict[str, Callable[[Call, Expression], Expression]] = {
+    "sum": Call.sum,
+    "mean": Call.mean,
+    "amax": lambda call, x: call.reduce(MAXIMUM, x),
+    "amin": lambda call, x: call.reduce(MINIMUM, x),
+}
+
+
+def _torch_reduction(name: str) -> Expand:
+    def expand(call: Call) -> list[Made]:
+        found = torch_reduction(call.node)
+        wide = computed(call.dtype)
+        if found is None or wide.kind not in "fiub" or (name == "mean" and wide.kind != "f"):
+            raise Unsupported(f"there is no code for {name} of {wide.name}")
+        is_total = name == "sum" and wide.kind != "f"
+        made = _TORCH_REDUCTIONS[name](call, call.operand(0, INT64 if is_total else wide))
+        return [Made(made, INT64 if is_total else call.dtype, Form.KEPT if found[1] else Form.SQUEEZED)]
+
+    return expand
+
+
 @_enter("onnx::GlobalAveragePool")
 def _global_average_pool(call: Call) -> list[Made]:
     return [Made(call.mean(call.operand(0, call.wide)), call.dtype, Form.KEPT)]
@@ -301,6 +349,8 @@ def _global_max_pool(call: Call) -> list[Made]:
 for _name in _REDUCTIONS:
     ROW_OPERATORS[f"onnx::{_name}"] = _reduction(_name)
 
+for _name in _TORCH_REDUCTIONS:
+    ROW_OPERATORS[f"aten::{_name}"] = _torch_reduction(_name)
 for _name in ("softmax", "_softmax"):
     ROW_OPERATORS[f"aten::{_name}"] = _softmax
 for _name in ("log_softmax", "_log_softmax"):

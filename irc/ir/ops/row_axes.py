@@ -36,7 +36,9 @@ def row_axes(node: Node, rank: int) -> Rows | None:
     axes = None if find is None else find(node, rank)
     if axes is None or not all(-rank <= axis < rank for axis in axes):
         return None
-    groups = int(node.attributes.get("num_groups", 0)) if node.kind == "onnx::GroupNormalization" else 0
+    groups = 0
+    if node.kind in ("onnx::GroupNormalization", "aten::group_norm"):
+        groups = int(static(node, 1) if node.kind == "aten::group_norm" else node.attributes.get("num_groups", 0))
     return Rows(tuple(sorted({axis % rank - rank for axis in axes})), groups)
 
 
@@ -122,6 +124,46 @@ def _torch_layer(node: Node, rank: int) -> Sequence[int] | None:
     return range(rank - size, rank) if 0 < size <= rank else None
 
 
+def _torch_groups(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        count = static(node, 1)
+    except LookupError:
+        return None
+    return range(1, rank) if rank > 1 and isinstance(count, int) and count > 0 else None
+
+
+def _torch_batch(node: Node, rank: int) -> Sequence[int] | None:
+    """As `_batch`."""
+    try:
+        is_training = static(node, 5)
+    except LookupError:
+        return None
+    return range(2, rank) if rank > 1 and is_training is False else None
+
+
+def torch_reduction(node: Node) -> tuple[Any, bool] | None:
+    """The dimensions that a reduction of TorchScript goes over, as they are given, and whether they stay as 1.
+
+    None if something of that is computed, or the result is of an element type of its own.
+    """
+    try:
+        given = [static(node, i) for i in range(1, len(node.inputs))]
+    except LookupError:
+        return None
+    if len(given) < 2 and not (given and isinstance(given[0], list | tuple)):
+        given = [None, False, *given]
+    dim, keeps, dtype = (*given, *(None, False, None)[len(given) :])
+    return None if dtype is not None else (dim, bool(keeps))
+
+
+def _torch_reduced(node: Node, rank: int) -> Sequence[int] | None:
+    found = torch_reduction(node)
+    if found is None or not rank:
+        return None
+    dim, _ = found
+    return [dim] if isinstance(dim, int) else dim or range(rank)
+
+
 REDUCTIONS = (
     *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"),
     *("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
@@ -142,6 +184,9 @@ _KINDS: dict[str, _Find] = {
     **{f"onnx::{name}": _reduced for name in REDUCTIONS},
     **{f"aten::{name}": _torch_softmax for name in ("softmax", "_softmax", "log_softmax", "_log_softmax")},
     **{f"aten::{name}": _torch_layer for name in ("layer_norm", "native_layer_norm")},
+    **{f"aten::{name}": _torch_reduced for name in ("sum", "mean", "amax", "amin")},
+    "aten::group_norm": _torch_groups,
+    "aten::batch_norm": _torch_batch,
 }
 
 ROW_KINDS = frozenset(_KINDS)
