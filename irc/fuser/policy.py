@@ -149,7 +149,7 @@ def rows_of(node: Node) -> Domain | None:
     """What ``node``, or the first such operator of the group, reduces; None if it reduces nothing, or unknown axes."""
     if is_group(node):
         return next((found for op in operators(node) if (found := rows_of(op)) is not None), None)
-    if node.kind not in ROW_KINDS or node.kind.startswith("aten::"):  # those lie as the operands of others do
+    if node.kind not in ROW_KINDS:
         return None
     shape = _shape(node.inputs[0])
     rows = None if shape is None else row_axes(node, len(shape))

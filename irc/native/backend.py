@@ -117,7 +117,10 @@ class Native(Backend):
             found = self._groups.get(group)
             if found is None:
                 found = self._groups[group] = self._of_group(group)
-            return found.kernel(operands)
+            kernel = found.kernel(operands)
+            kinds = {node.kind for node in group.nodes}
+            is_laid_out = not ROW_KINDS.isdisjoint(kinds) and any(kind.startswith("aten::") for kind in kinds)
+            return _of_ordered(kernel) if is_laid_out else kernel
         except Unsupported as error:
             return Declined(str(error))
 
@@ -199,6 +202,17 @@ def _in_order(native: Kernel, kernel: Kernel) -> Kernel:
 
     def run(*operands: Any) -> Any:
         return (native if operands[0].flags.c_contiguous else kernel)(*operands)
+
+    return run
+
+
+def _of_ordered(kernel: Kernel) -> Kernel:
+    """``kernel``, which makes results in C order, where TorchScript's operators would: if all operands lie so."""
+
+    def run(*operands: Array, out: Any = None) -> Any:
+        if not all(x.flags.c_contiguous for x in operands):
+            raise Unsupported("operands lie in other orders than C's, which results then may, too")
+        return kernel(*operands, out=out)
 
     return run
 

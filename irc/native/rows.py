@@ -152,10 +152,7 @@ class _Reader:
                 self._reduce(node)
             else:
                 add_operation(program, node)
-                operation = program.operations.pop()
-                if operation.keeps_layout:
-                    raise Unsupported("results of torch's operators lie in other orders than C's")
-                self._apply(operation)
+                self._apply(program.operations.pop())
         if self._domain is None:
             raise Unsupported("nothing is reduced")
         if not all(value in self._made for value in outputs):

@@ -97,7 +97,7 @@ class Backend:
         Called in the first run in which the operands have these types. A kernel takes one array an input of the group.
         It returns the result, or, of several results, a tuple. It takes ``out=``: None, or an array of the result's
         type and shape, in C order, in which the result is made; of several results, None or a list of such. It may
-        raise `Unsupported`: the members then run, in this run and in later ones.
+        raise `Unsupported`: the members then run.
         """
         return Declined(f"the backend {self.name} compiles no groups")
 
@@ -193,26 +193,21 @@ class CompiledGroup:
 
     def kernel(self, operands: Sequence[Any]) -> GroupKernel | None:
         """The kernel for ``operands``; None if the members have to run, one by one."""
-        kind = _kind(operands)
+        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
         try:
             return self._kernels[kind]
         except KeyError:
             return self._compiled(kind)
 
-    def decline(self, operands: Sequence[Any], reason: str) -> None:
-        """Have the members run for operands of these types from now on."""
-        self._decline(reason)
-        self._kernels = {**self._kernels, _kind(operands): None}
-
     def _compiled(self, kind: tuple[Any, ...]) -> GroupKernel | None:
         kernel = None
         if None in kind:
-            self._decline("an operand is no array")
+            self.decline("an operand is no array")
         else:
             types = tuple([ArrayType(*each) for each in kind])
             made = self._backend.compile_group(self._group, types)
             if isinstance(made, Declined):
-                self._decline(made.reason)
+                self.decline(made.reason)
             else:
                 kernel = GroupKernel(made, tuple(self._backend.overwrites(self._group, types)))
         kernels = self._kernels
@@ -221,12 +216,8 @@ class CompiledGroup:
         self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
         return kernel
 
-    def _decline(self, reason: str) -> None:
+    def decline(self, reason: str) -> None:
+        """Note why the members run instead of a kernel."""
         if reason not in self._reasons:
             self._reasons.add(reason)
             self._tell(reason)
-
-
-def _kind(operands: Sequence[Any]) -> tuple[tuple[np.dtype[Any], tuple[int, ...]] | None, ...]:
-    """What kernels are kept for: the types of operands; None for what is no array."""
-    return tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])

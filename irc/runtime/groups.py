@@ -133,7 +133,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             else:
                 frame[out] = kernel(*operands, out=given[0])
         except Unsupported as error:
-            compiled.decline(operands, str(error))
+            compiled.decline(str(error))
             members(frame)
             return
         run.kernels += 1

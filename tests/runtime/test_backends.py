@@ -109,7 +109,7 @@ def test_what_is_refused_runs_as_if_it_were_not_fused() -> None:
     assert "2 groups left to NumPy: it is Sunday" in str(dict(model.report.rows())["backend"])
 
 
-def test_what_a_kernel_cannot_compute_its_members_compute_from_then_on() -> None:
+def test_what_a_kernel_cannot_compute_its_members_compute() -> None:
     class Unfit(Members):
         def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Any:
             self.asked.append(operands)
