@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -20,21 +21,21 @@ import numpy as np
 from irc.ir.bulk import no_collection
 from irc.ir.kinds import GROUP
 from irc.ir.types import DType
-from irc.runtime.array_memory import aligned_bytes
-from irc.runtime.backends import ArrayType, Declined, PlannedStep
-from irc.runtime.execution import NOWHERE, Instruction, Run, execute, put
+from irc.runtime.array_memory import ArrayType, aligned_bytes
+from irc.runtime.backends import Declined, PlannedStep
+from irc.runtime.execution import NOWHERE, Instruction, Run, execute
 from irc.runtime.groups import subgraph_of
-from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
+from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
 from irc.runtime.plan_cache import PlanCache
-from irc.runtime.steps import placed_step
+from irc.runtime.steps import drop_step, placed_step
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Collection
 
     from irc.ir import Node, Value
     from irc.runtime.backends import Backend
-    from irc.runtime.execution import Code, Frame, Slots, Step
+    from irc.runtime.execution import Code, Frame
     from irc.runtime.lowering import Bound
     from irc.runtime.plan import Lowerer, Plan
 
@@ -77,7 +78,7 @@ def planned_code(plan: Plan, bound: Bound, placed: Collection[Value], compiled: 
 
 
 def compiled_code(
-    backend: Backend, plan: Plan, code: Code, forms: Mapping[Value, Form], placed: Collection[Value]
+    backend: Backend, plan: Plan, code: Code, forms: Mapping[Value, ArrayType], placed: Collection[Value]
 ) -> tuple[Code, int]:
     """``code`` with consecutive steps compiled, as far as the backend does, and how many compiled steps there are.
 
@@ -88,45 +89,31 @@ def compiled_code(
         forms: of the values whose shapes are the same in each run of this kind.
         placed: the values whose arrays lie in the frame beforehand.
     """
-    types = _types(plan, code, forms)
-    found: list[Instruction] = []
-    count, at = 0, 0
-    for steps, start in _runs(code, types, placed):
-        made = backend.compile_steps(steps)
-        if isinstance(made, Declined):
-            continue
-        end = start + len(steps)
-        dead = tuple(s for each in code.instructions[start:end] for s in each.dead)
-        ins = tuple({s for step in steps for s in step.ins})
-        one = Instruction(_one_step(made, dead), steps[0].node, ins, tuple(step.out for step in steps), dead)
-        found += [*code.instructions[at:start], one]
-        count, at = count + 1, end
-    return code.with_instructions(found + code.instructions[at:]), count
-
-
-def _types(plan: Plan, code: Code, forms: Mapping[Value, Form]) -> dict[int, ArrayType]:
-    """The types of the arrays in slots, as far as they are the same in each run."""
     types = {s: ArrayType(x.dtype, x.shape) for s, x in enumerate(plan.template) if is_array(x)}
     made = [pair for each in code.instructions for pair in zip(each.node.outputs, each.outs)]
     given = zip(plan.graph_inputs, code.params)
-    types.update((slot, ArrayType(f.dtype, f.shape)) for v, slot in (*given, *made) if (f := forms.get(v)) is not None)
-    return types
+    types.update((slot, f) for v, slot in (*given, *made) if (f := forms.get(v)) is not None)
 
+    def may_be_compiled(each: Instruction) -> bool:
+        return is_placed(each, placed) and types.keys() >= set(each.ins)
 
-def _runs(
-    code: Code, types: Mapping[int, ArrayType], placed: Collection[Value]
-) -> Iterator[tuple[list[PlannedStep], int]]:
-    """The longest sequences of steps whose results are placed and whose operands have known types, and their starts."""
-    steps: list[PlannedStep] = []
-    for i, each in enumerate(code.instructions):
-        if is_placed(each, placed) and all(s in types for s in each.ins):
-            steps.append(PlannedStep(each.node, tuple([types[s] for s in each.ins]), each.ins, each.outs[0]))
-            continue
-        if len(steps) >= FEWEST:
-            yield steps, i - len(steps)
-        steps = []
-    if len(steps) >= FEWEST:
-        yield steps, len(code.instructions) - len(steps)
+    found: list[Instruction] = []
+    count = 0
+    for may_be, run in groupby(code.instructions, may_be_compiled):
+        instructions = list(run)
+        if may_be and len(instructions) >= FEWEST:
+            steps = [
+                PlannedStep(n, tuple([types[s] for s in ins]), ins, outs[0]) for _, n, ins, outs, _ in instructions
+            ]
+            compiled = backend.compile_steps(steps)
+            if not isinstance(compiled, Declined):
+                dead = tuple([s for each in instructions for s in each.dead])
+                ins = tuple({s for step in steps for s in step.ins})
+                one = Instruction(compiled, steps[0].node, ins, tuple([step.out for step in steps]))
+                instructions = [one, Instruction(drop_step(dead), steps[0].node, (), (), dead)] if dead else [one]
+                count += 1
+        found += instructions
+    return code.with_instructions(found), count
 
 
 def is_placed(each: Instruction, placed: Collection[Value]) -> bool:
@@ -137,14 +124,6 @@ def is_placed(each: Instruction, placed: Collection[Value]) -> bool:
 def is_plain(node: Node) -> bool:
     """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
     return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
-
-
-def _one_step(run: Callable[[Frame], None], dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        run(frame)
-        put(frame, (), (), dead)
-
-    return step
 
 
 KINDS = 8
@@ -163,15 +142,15 @@ _FORM_BYTES = 768
 Kind = tuple[Any, ...]
 """What a plan is made for: shapes and element types of the inputs, and the positions of those that are donated."""
 
-_SHAPE_AND_TYPE = attrgetter("shape", "dtype")
+_TYPE = attrgetter("dtype", "shape")
 
 
 def kind_of(inputs: Sequence[Any], donated: Iterable[int]) -> Kind:
     """The kind of a run on ``inputs``, of which those at the positions ``donated`` may be overwritten."""
     try:
-        forms: list[Any] = [*map(_SHAPE_AND_TYPE, inputs)]
+        forms: list[Any] = [*map(_TYPE, inputs)]
     except AttributeError:
-        forms = [(x.shape, x.dtype) if is_array(x) else type(x) for x in inputs]
+        forms = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
     # Results lie in C order: they are never made over an array that does not.
     return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
 
@@ -253,7 +232,7 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self.lowerer = lowerer
-        self._kinds: PlanCache[dict[Value, Form] | _Planned | None] = PlanCache(BUDGET, KINDS)
+        self._kinds: PlanCache[dict[Value, ArrayType] | _Planned | None] = PlanCache(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
@@ -299,7 +278,9 @@ class PlannedRuns:
         """As `run`, for the first run of its ``kind``."""
         recorder = run.watch = FormRecorder()
         results = self.lowerer.plan.call(inputs, run)
-        recorder.forms.update((v, Form(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple))
+        recorder.forms.update(
+            (v, ArrayType(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple)
+        )
         run.watch = None
         self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
         return results
@@ -327,12 +308,12 @@ class PlannedRuns:
             self._latest = kind, found, plan.template, plan.code
             return found, False
 
-    def _keep(self, kind: Kind, known: dict[Value, Form] | _Planned | None, nbytes: int) -> None:
+    def _keep(self, kind: Kind, known: dict[Value, ArrayType] | _Planned | None, nbytes: int) -> None:
         with self._lock:
             self._kinds.put(kind, known, _KIND_BYTES + nbytes)
             self._watched = sum([isinstance(found, dict) for found in self._kinds.made()])
 
-    def _plan(self, kind: Kind, forms: dict[Value, Form]) -> _Planned | None:
+    def _plan(self, kind: Kind, forms: dict[Value, ArrayType]) -> _Planned | None:
         donated = kind[len(self.lowerer.graph.inputs) :]
         compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
         planner = self._planner(compiled)
@@ -375,6 +356,6 @@ class PlannedRuns:
         return _Arena(nbytes)
 
 
-def _were_steps(group: Node, forms: Mapping[Value, Form]) -> bool:
+def _were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
     """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
     return any(value in forms for node in subgraph_of(group).nodes for value in node.outputs)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_char
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -69,6 +70,18 @@ def overlaps_itself(array: Array) -> bool:
             return array.size > 0
         extent += stride * (size - 1)
     return False
+
+
+class ArrayType(NamedTuple):
+    """The element type and the shape of an array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 ALIGNMENT = 64

@@ -21,10 +21,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from irc.errors import Error, did_you_mean, nonsense
 from irc.offers import BACKENDS, load, offers
+from irc.runtime.array_memory import ArrayType
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -40,13 +39,6 @@ AUTO = "auto"
 
 OWN = {"native": ("irc.native.backend", "Native", "llvmlite")}
 """irc's own backends: name -> module, class, and the package that it needs. The first that is there is `AUTO`."""
-
-
-class ArrayType(NamedTuple):
-    """The element type and the shape of an array that a kernel is compiled for."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
 
 
 class Declined(NamedTuple):
@@ -186,7 +178,7 @@ class CompiledGroup:
         self._tell = tell
         self._reasons: set[str] = set()
 
-    def over(self, result: int, operands: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> list[int]:
+    def over(self, result: int, operands: Sequence[ArrayType | None]) -> list[int]:
         """The operands of these types, for which it was compiled, that the result at that position may be made over."""
         found = self._kernels.get(tuple(operands))
         return [operand for made, operand in found.over if made == result] if found is not None else []

@@ -132,18 +132,6 @@ def _require_fit(first: Array, inputs: Sequence[Any], like: int | None) -> None:
         raise Error("IRC431", "an in-place operator's result must have its first input's shape and element type")
 
 
-def missing(graph: Graph, provided: frozenset[str]) -> list[Node]:
-    """The nodes of ``graph``, its functions and its fusion groups that nothing can compute.
-
-    ``provided`` are kinds that need no kernel.
-    """
-    return [
-        node
-        for node in reachable_nodes(graph)
-        if node.kind not in provided and kernels.means(functional(node) or node) is None
-    ]
-
-
 def may_stay_out(node: Node) -> bool:
     """Whether ``node`` may lack a kernel until a run reaches it: it passes through, or is in a TorchScript's branch."""
     is_torch = node.kind.startswith(("aten::", "prim::"))

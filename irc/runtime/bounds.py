@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -73,6 +74,7 @@ def in_turn(pieces: int, piece: Callable[[int], None]) -> None:
         piece(number)
 
 
+@dataclass(slots=True, eq=False)
 class Scope:
     """What belongs to the run on one thread.
 
@@ -84,14 +86,11 @@ class Scope:
         is_busy: whether a run is going on. One that begins in the middle of it has work memory of its own.
     """
 
-    __slots__ = ("guard", "is_busy", "loops", "scratch", "share")
-
-    def __init__(self) -> None:
-        self.guard: LimitGuard | None = None
-        self.loops: InnerLoops = NONE
-        self.share: Share = in_turn
-        self.scratch: dict[str, Array] = {}
-        self.is_busy = False
+    guard: LimitGuard | None = None
+    share: Share = in_turn
+    scratch: dict[str, Array] = field(default_factory=dict[str, Array])
+    is_busy: bool = False
+    loops: InnerLoops = NONE
 
 
 class _Current(threading.local):
@@ -124,16 +123,14 @@ def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[...,
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
-    scope, errors = CURRENT.scope, ERRORS.get()
-    around = scope.guard, scope.share, scope.scratch, scope.is_busy, scope.loops
-    # From here to `try` nothing is called, so no signal handler can raise in between.
-    scope.guard, scope.share, scope.scratch, scope.is_busy = guard, share, {} if scope.is_busy else scope.scratch, True
-    scope.loops = NONE
+    around, errors = CURRENT.scope, ERRORS.get()
+    scope = Scope(guard, share, {} if around.is_busy else around.scratch, is_busy=True)
     try:
+        CURRENT.scope = scope
         ERRORS.set(IGNORED)
         return function(*arguments)
     finally:
-        scope.guard, scope.share, scope.scratch, scope.is_busy, scope.loops = around
+        CURRENT.scope = around
         ERRORS.set(errors)  # last: once a call has returned, a handler may raise
 
 

@@ -107,7 +107,7 @@ def _place_over(results: list[Any], operands: Sequence[Any], pairs: Iterable[tup
 
 def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, compiled: CompiledGroup) -> Step:
     """Lower a group that a backend may compile: a kernel if it has one for the operands, else its members."""
-    inside = lowering.groups[node] = Members(lowering, node, ins, outs)
+    inside = lowering.plan.groups[node] = Members(lowering, node, ins, outs)
     dead = lowering.emptied(ins)
     members = inside.step(dead)
     for value, slot in zip(node.outputs, outs):

@@ -137,18 +137,12 @@ def _joined_text(node: Node, *operands: Array) -> int:
     return sum(text_bytes(x) * (elements // max(1, x.size)) for x in operands) + elements * 8
 
 
-@_of("aten::max", "aten::min")
-def _of_two(node: Node, *operands: Any) -> int:
-    """Bytes of the elementwise maximum or minimum of two tensors; 0 for one tensor, whose result is no larger."""
-    return _broadcast(node, *operands) if len(operands) == 2 and is_array(operands[1]) else 0
-
-
 _BROADCASTING = TORCH_POINTWISE | {
     f"aten::{name}"
     for name in (
         "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity "
         "cross dist hinge_embedding_loss huber_loss isclose kl_div l1_loss linalg_pinv margin_ranking_loss "
-        "masked_select mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss "
+        "masked_select max min mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss "
         "triplet_margin_loss"
     ).split()
 }

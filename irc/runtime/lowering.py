@@ -28,7 +28,7 @@ from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
-from irc.runtime.execution import Code, Frame, Instruction, Slots, Step, label
+from irc.runtime.execution import Code, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import check_size
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from irc.ir import Block, Node, Value
     from irc.runtime.backends import Backend
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.plan import Plan
     from irc.runtime.storage import Storage
 
 Special = Callable[["Lowering", "Node", Slots, Slots], Step]
@@ -131,36 +132,30 @@ class Lowering:
     region: the next trip needs a loop's captures again.
 
     Args:
+        plan: of the graph; its frame and slots are filled in.
         storage: which values of the graph are one memory.
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
-        bound: what earlier lowerings of the graph have made.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
-        bound: as given.
-        template: the frame a run starts from.
-        unread: slots of weights that are not in memory yet, which the first run puts into the template.
-        slot_of: the slots of results that may be placed: a run in planned memory finds arrays there.
-        groups: the members of fusion groups of the top block that a backend may compile.
+        plan: as given.
+        bound: what earlier lowerings of the graph have made.
     """
 
     def __init__(
         self,
+        plan: Plan,
         storage: Storage,
         specials: dict[str, Special],
         function: Callable[[str], Any],
-        bound: Bound,
         bulk: int | None = None,
     ) -> None:
-        self.template: Frame = [None]
-        self.unread: list[tuple[int, Node]] = []
-        self.slot_of: dict[Value, int] = {}
-        self.groups: dict[Node, Members] = {}
+        self.plan = plan
+        self.bound = plan.bound
         self._in_order = False
         """Whether something may look at how results lie in memory."""
         self._bulk = bulk
-        self.bound = bound
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -295,26 +290,26 @@ class Lowering:
         return slots
 
     def _new_slot(self, value: Value, region: int) -> int:
-        self.template.append(None)
+        self.plan.frame.append(None)
         self._regions.append(region)
         self._storages.append(self._storage.of(value))
         self._shown.append(self._storage.shown(value))
-        return len(self.template) - 1
+        return len(self.plan.frame) - 1
 
     def _place(self, node: Node) -> None:
         slot = self._slots[node.output] = self._new_slot(node.output, _NOWHERE)
         if node.outputs[0].type == FUNCTION:
             if node.outputs[0].has_uses:  # inlining leaves functions behind that nothing calls
-                self.template[slot] = self._function(node.attributes.get("name", ""))
+                self.plan.frame[slot] = self._function(node.attributes.get("name", ""))
             return
         value = node.attributes.get("value")
         if node not in self.bound.constants:
             if isinstance(value, Tensor) and value.can_wait:
-                self.unread.append((slot, node))
+                self.plan.unread.append((slot, node))
                 return
             constant = runtime_constant(value, self._in_order)
             self.bound.constants[node] = typed(constant, node.outputs[0].type) if self.bound.typed else constant
-        self.template[slot] = self.bound.constants[node]
+        self.plan.frame[slot] = self.bound.constants[node]
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots, dead: Slots) -> Step:
         kernel = self.bound.kernel(node)
@@ -332,7 +327,7 @@ class Lowering:
     def may_be_placed(self, value: Value, slot: int) -> None:
         """Note the ``slot`` of the result of the step being lowered, if that runs exactly once a run."""
         if len(self._live) <= self._groups + 1:
-            self.slot_of[value] = slot
+            self.plan.slot_of[value] = slot
 
     def dead(self, slots: Iterable[int]) -> list[int]:
         """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""

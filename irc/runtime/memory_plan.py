@@ -14,7 +14,6 @@ that is not reached, they are also found longest alive first: the better one is 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +22,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from irc.alias.classes import FOREIGN
+from irc.ir.constants import constant_tensor
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.ops.pointwise import overwritable
 from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
-from irc.ir.tensor import Tensor
 from irc.ir.types import TensorType
-from irc.runtime.array_memory import aligned
+from irc.runtime.array_memory import ArrayType, aligned
 from irc.runtime.execution import Watch
 from irc.runtime.values import is_array
 
@@ -91,23 +90,6 @@ MOST = 1 << 12
 """Places in one plan, the largest; finding them takes a time that grows with the square of their number."""
 
 
-class Form(NamedTuple):
-    """The properties of an array that its place depends on; a place holds arrays of one form."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        """Rounded up to the alignment."""
-        return aligned(self.exact_bytes)
-
-    @property
-    def exact_bytes(self) -> int:
-        """What an array's ``nbytes`` says."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
 class FormRecorder(Watch):
     """Watches a run for the forms of the values that it makes.
 
@@ -116,21 +98,21 @@ class FormRecorder(Watch):
     """
 
     def __init__(self) -> None:
-        self.forms: dict[Value, Form] = {}
+        self.forms: dict[Value, ArrayType] = {}
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         for value, slot in zip(node.outputs, outs):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
-                self.forms[value] = Form(array.shape, array.dtype)
+                self.forms[value] = ArrayType(array.dtype, array.shape)
 
 
-def stated_forms(graph: Graph) -> dict[Value, Form] | None:
+def stated_forms(graph: Graph) -> dict[Value, ArrayType] | None:
     """The forms of the values of the top block and of its fusion groups by their types.
 
     None if one is not known, or if they are too large for any run.
     """
-    forms: dict[Value, Form] = {}
+    forms: dict[Value, ArrayType] = {}
     blocks = [graph.block, *(group.block for group in own_groups(graph).values())]
     for value in (v for block in blocks for v in (*block.params, *(v for n in block.nodes for v in n.outputs))):
         type = value.type
@@ -138,8 +120,8 @@ def stated_forms(graph: Graph) -> dict[Value, Form] | None:
             if type.dtype is None or type.static_shape is None:
                 return None
             if not type.dtype.numpy.hasobject:
-                forms[value] = Form(type.static_shape, type.dtype.numpy)
-    return forms if sum(form.nbytes for form in forms.values()) <= MAX_SIZE else None
+                forms[value] = ArrayType(type.dtype.numpy, type.static_shape)
+    return forms if sum(aligned(form.nbytes) for form in forms.values()) <= MAX_SIZE else None
 
 
 class Place(NamedTuple):
@@ -151,7 +133,7 @@ class Place(NamedTuple):
         source: the position of the donated input whose memory it is instead, or None.
     """
 
-    form: Form
+    form: ArrayType
     offset: int
     source: int | None = None
 
@@ -191,11 +173,16 @@ class _Buffer:
         source: as of a `Place`.
     """
 
-    form: Form
+    form: ArrayType
     latest: Value
     start: int
     end: int
     source: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of its place."""
+        return aligned(self.form.nbytes)
 
 
 class Planner:
@@ -244,7 +231,7 @@ class Planner:
             if value in self.static and value in placeable and storage.of(value) not in self._kept
         ]
 
-    def plan(self, forms: Mapping[Value, Form], donated: Collection[int] = ()) -> MemoryPlan:
+    def plan(self, forms: Mapping[Value, ArrayType], donated: Collection[int] = ()) -> MemoryPlan:
         """The plan for runs in which values have ``forms``.
 
         Args:
@@ -267,13 +254,13 @@ class Planner:
             made[value] = held[value] = buffer
         return _pack(made, over, self._turns)
 
-    def _donated(self, forms: Mapping[Value, Form], donated: Collection[int]) -> dict[Value, _Buffer]:
+    def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
         values = {self._inputs[i]: i for i in donated}
         free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
         return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
 
-    def _candidates(self, node: Node, result: Value, forms: Mapping[Value, Form]) -> Sequence[Value]:
+    def _candidates(self, node: Node, result: Value, forms: Mapping[Value, ArrayType]) -> Sequence[Value]:
         """The operands that ``node`` may write ``result`` over, if they have its form."""
         kernels = self._compiled.get(node)
         if kernels is None:
@@ -282,7 +269,7 @@ class Planner:
         return [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
 
     def _dying(
-        self, node: Node, candidates: Sequence[Value], form: Form, turn: int, held: Mapping[Value, _Buffer]
+        self, node: Node, candidates: Sequence[Value], form: ArrayType, turn: int, held: Mapping[Value, _Buffer]
     ) -> _Buffer | None:
         """The buffer that ``node`` may write a result over: of the first candidate that it is the last to read."""
         shown = [c for v in node.inputs for c in self._storage.shown(v)] if candidates else []
@@ -312,23 +299,20 @@ class Planner:
         return value
 
 
-def _type_of(value: Value, forms: Mapping[Value, Form]) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+def _type_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
     """The element type and shape of ``value``, which is a constant or has a form; else None."""
-    form = forms.get(value)
-    if form is not None:
-        return form.dtype, form.shape
-    tensor = value.node.attributes.get("value") if value.node is not None and value.node.kind == CONSTANT else None
-    return (tensor.dtype.numpy, tensor.shape) if isinstance(tensor, Tensor) else None
+    tensor = constant_tensor(value)
+    return forms.get(value) or (None if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape))
 
 
 def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
     """Place the buffers in one arena. Values are in the order in which they are made."""
     buffers = list(dict.fromkeys(made.values()))
-    own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.form.nbytes, b.start - b.end))[:MOST]
-    bound = max(_in_use(own, [b.form.nbytes for b in own]))
+    own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.size, b.start - b.end))[:MOST]
+    bound = max(_in_use(own, [b.size for b in own]))
     offsets, nbytes = _packed(own)
     if nbytes > bound:
-        longest = sorted(own, key=lambda b: (b.start - b.end, -b.form.nbytes))
+        longest = sorted(own, key=lambda b: (b.start - b.end, -b.size))
         other, other_nbytes = _packed(longest)
         if other_nbytes < nbytes:
             own, offsets, nbytes = longest, other, other_nbytes
@@ -343,7 +327,7 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
         bound=bound,
         over=frozenset(place_of.keys() & over),
         turns=turns,
-        in_use=_in_use(own, [b.form.exact_bytes for b in own]),
+        in_use=_in_use(own, [b.form.nbytes for b in own]),
     )
 
 
@@ -351,7 +335,7 @@ def _packed(buffers: Sequence[_Buffer]) -> tuple[list[int], int]:
     """The offsets of buffers, placed in this order, and the bytes that they take."""
     starts = np.array([b.start for b in buffers], np.int64)
     ends = np.array([b.end for b in buffers], np.int64)
-    sizes = np.array([b.form.nbytes for b in buffers], np.int64)
+    sizes = np.array([b.size for b in buffers], np.int64)
     offsets = np.zeros(len(buffers), np.int64)
     for i in range(len(buffers)):
         at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))

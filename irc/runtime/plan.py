@@ -14,7 +14,7 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import FUNCTION, NONE
-from irc.runtime.binding import may_stay_out, missing, unsupported
+from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control_flow import lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
 from irc.runtime.execution import Code, Frame, Instruction, Run, execute
@@ -53,43 +53,41 @@ class Plan:
         graph_inputs: the graph's inputs.
         slot_of: the slots of results of the top block that may be made in arrays that lie there.
         groups: the members of fusion groups of the top block that a backend may compile.
+        frame: what runs start from, but for weights that are not in memory yet.
+        unread: the slots of those, which the first run fills.
+        bound: the kernels and constants.
     """
 
-    def __init__(self, name: str, bound: Bound) -> None:
+    def __init__(self, name: str, graph_inputs: Sequence[Value], bound: Bound) -> None:
         self.name = name
-        self.code = Code()
-        self.graph_inputs: Sequence[Value] = ()
+        self.code = Code()  # until it is lowered: functions may call themselves
+        self.graph_inputs = graph_inputs
         self.groups: dict[Node, Members] = {}
         self.slot_of: dict[Value, int] = {}
-        self._template: Frame = [None]
-        self._unread: list[tuple[int, Node]] = []
-        self._bound = bound
+        self.frame: Frame = [None]
+        self.unread: list[tuple[int, Node]] = []
+        self.bound = bound
         self._lock = RLock()
 
     def __repr__(self) -> str:  # in messages: the value that a function is
         return f"<plan of {self.name!r}>"
 
-    def fill(self, graph: Graph, lowering: Lowering, code: Code) -> None:
-        """Take over what lowering made. (A plan exists before its code, as functions may call themselves.)"""
-        self.code, self._template, self._unread = code, lowering.template, lowering.unread
-        self.slot_of, self.groups, self.graph_inputs = lowering.slot_of, lowering.groups, graph.inputs
-
     @property
     def template(self) -> Frame:
         """The frame that runs start from: it has the constants; weights are read when it is first used."""
-        if self._unread:
+        if self.unread:
             self._read()
-        return self._template
+        return self.frame
 
     def _read(self) -> None:
         with self._lock:
-            for slot, node in self._unread:
-                constants = self._bound.constants
+            for slot, node in self.unread:
+                constants = self.bound.constants
                 if node not in constants:
                     constants[node] = runtime_constant(node.attributes["value"])
-                self._template[slot] = constants[node]
+                self.frame[slot] = constants[node]
             # Last: a thread that sees none needs no lock, and after an error the next run tries again.
-            self._unread = []
+            self.unread = []
 
     def run(self, inputs: Sequence[Any], run: Run | None = None) -> list[Any]:
         """The graph's outputs, in order; they may share memory with the inputs, constants and each other.
@@ -114,8 +112,8 @@ class Plan:
 
 
 def without_kernels(graph: Graph) -> list[Node]:
-    """The nodes of ``graph`` and of what it calls that nothing can compute."""
-    return missing(graph, _PROVIDED)
+    """The nodes of ``graph``, its functions and its fusion groups that nothing can compute."""
+    return [n for n in reachable_nodes(graph) if n.kind not in _PROVIDED and means(functional(n) or n) is None]
 
 
 def lower(graph: Graph, guarded: bool = False) -> Plan:
@@ -158,7 +156,7 @@ class Lowerer:
         self.bound = Bound(deferred, backend, asks_for_types(graph))
         self._known = Functions(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
-        self.plan = Plan(graph.name, self.bound)
+        self.plan = Plan(graph.name, graph.inputs, self.bound)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
         while self._pending:
@@ -176,9 +174,8 @@ class Lowerer:
 
     def _fill(self, plan: Plan, graph: Graph, storage: Storage) -> None:
         self.bound.prepared.lasting.update(storage.lasting)
-        lowering = Lowering(storage, SPECIAL, self._function, self.bound, self._bulk)
         try:
-            plan.fill(graph, lowering, lowering.region(graph.block))
+            plan.code = Lowering(plan, storage, SPECIAL, self._function, self._bulk).region(graph.block)
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
 
@@ -188,7 +185,7 @@ class Lowerer:
             raise Error("IRC325", f"the module has no function {name!r}")
         if name not in self._functions:
             graph = module.graphs[name]
-            plan = self._functions[name] = Plan(name, self.bound)
+            plan = self._functions[name] = Plan(name, graph.inputs, self.bound)
             self._pending.append((plan, graph, Storage(analyze(graph, functions=self._known))))
         return self._functions[name]
 

@@ -162,15 +162,24 @@ def reusing_step(
 
     may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
     otherwise = kernel_step(kernel, ins, outs, dead)
-    step = _any_arity_over(kernel, ins, outs[0], dead, candidates, may_be_result, otherwise)
+    out, given = outs[0], tuple([ins[i] for i in candidates])
+
+    def step(frame: Frame) -> None:
+        inputs = [frame[s] for s in ins]
+        for s in given:
+            x = frame[s]
+            if may_be_result(x, inputs) and is_apart(x.base, frame[0].arena):
+                frame[out] = kernel(*inputs, out=x)
+                frame[0].in_place += 1
+                for s in dead:
+                    frame[s] = None
+                return
+        otherwise(frame)
+
     is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-    if not of_torch and like == 0 and candidates[0] == 0 and len(ins) <= 2 and is_given:
-        return (
-            _unary_over(kernel, ins[0], outs[0], dead)
-            if len(ins) == 1
-            else _binary_over(kernel, ins, outs[0], dead, step)
-        )
-    return step
+    if of_torch or like != 0 or candidates[0] != 0 or len(ins) > 2 or not is_given:
+        return step
+    return _unary_over(kernel, ins[0], out, dead) if len(ins) == 1 else _binary_over(kernel, ins, out, dead, step)
 
 
 def is_apart(base: Any, arena: Any) -> bool:
@@ -208,33 +217,6 @@ def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: S
                 frame[s] = None
         else:
             otherwise(frame)
-
-    return step
-
-
-def _any_arity_over(
-    kernel: Kernel,
-    ins: Slots,
-    out: int,
-    dead: Slots,
-    candidates: tuple[int, ...],
-    has_form_of_result: Callable[[Array, Sequence[Any]], bool],
-    otherwise: Step,
-) -> Step:
-    """A step that writes over the first candidate that has the form of the result; ``otherwise`` if none has."""
-    given = tuple([ins[i] for i in candidates])
-
-    def step(frame: Frame) -> None:
-        inputs = [frame[s] for s in ins]
-        for s in given:
-            x = frame[s]
-            if has_form_of_result(x, inputs) and is_apart(x.base, frame[0].arena):
-                frame[out] = kernel(*inputs, out=x)
-                frame[0].in_place += 1
-                for s in dead:
-                    frame[s] = None
-                return
-        otherwise(frame)
 
     return step
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import irc
 from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, array_memory
-from irc.runtime.array_memory import ALIGNMENT
+from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
 from irc.runtime.kernels import half_ufuncs
-from irc.runtime.memory_plan import Form, FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
+from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from tests.programs.generator import Program, dense, programs
@@ -863,7 +863,7 @@ def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
     """The places, in order, and the plan of buffers that rows describe: size, first turn, turns after that."""
     made: Any = {}
     for i, (size, start, length) in enumerate(rows):
-        made[i] = _Buffer(Form((size,), np.dtype(np.uint8)), i, start, start + length)
+        made[i] = _Buffer(ArrayType(np.dtype(np.uint8), (size,)), i, start, start + length)
     plan = _pack(made, [], {})
     return [plan.places[plan.place_of[i]] for i in made], plan
 
@@ -873,17 +873,17 @@ def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) 
     places, plan = packed(rows)
     spans = [(place, start, start + length) for place, (_, start, length) in zip(places, rows, strict=True)]
     for i, (a, a_start, a_end) in enumerate(spans):
-        assert a.offset % ALIGNMENT == 0 and a.offset + a.form.nbytes <= plan.nbytes
+        assert a.offset % ALIGNMENT == 0 and a.offset + aligned(a.form.nbytes) <= plan.nbytes
         for b, b_start, b_end in spans[:i]:
             if a_start <= b_end and b_start <= a_end:
-                assert a.offset + a.form.nbytes <= b.offset or b.offset + b.form.nbytes <= a.offset
-    alive = [sum(p.form.nbytes for p, s, e in spans if s <= t <= e) for t in range(42)]
+                assert a.offset + aligned(a.form.nbytes) <= b.offset or b.offset + aligned(b.form.nbytes) <= a.offset
+    alive = [sum(aligned(p.form.nbytes) for p, s, e in spans if s <= t <= e) for t in range(42)]
     assert plan.bound == max(alive) <= plan.nbytes
 
 
 def test_the_bound_is_what_is_in_use_at_once_even_if_the_arena_is_larger() -> None:
     places, plan = packed([(385, 3, 3), (512, 2, 0), (128, 3, 0), (385, 2, 2)])
-    assert [place.form.nbytes for place in places] == [448, 512, 128, 448]
+    assert [aligned(place.form.nbytes) for place in places] == [448, 512, 128, 448]
     assert (plan.bound, plan.nbytes) == (448 + 128 + 448, 1088)
 
 
