@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from irc.ir.kinds import ATTENTION
 from irc.ir.limits import MAX_ELEMENTS
-from irc.ir.ops.einsum import Axis, axes_of, is_equation
 from irc.ir.polynomials import plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
+from irc.ops.einsum import Axis, axes_of, is_equation
 from irc.passes.shapes.context import NodeTypes
 from irc.passes.shapes.rules import shape_rule
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.type_rules import type_fault
+from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.passes.base import describe
 from irc.wording import count
 
