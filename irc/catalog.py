@@ -25,6 +25,7 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.synonyms import NAMES
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
+from irc.ops import shape_rules as shapes
 from irc.ops.onnx_defs import signature
 from irc.ops.onnx_rules import check_onnx
 from irc.ops.plugins import is_foreign, load_all
@@ -33,7 +34,6 @@ from irc.ops.signatures import kinds as kinds_with_rows
 from irc.ops.torch_pointwise import is_torch_pointwise
 from irc.ops.twins import twin
 from irc.passes.remove_mutation.forms import functional_form
-from irc.passes.shapes import rules as shapes
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback

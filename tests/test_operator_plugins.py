@@ -21,9 +21,9 @@ from irc.catalog import place
 from irc.errors import Error, misfit
 from irc.ir import parse_graph
 from irc.ops import Effects, Operator, register, schemas
+from irc.ops import shape_rules as rules
 from irc.ops.schema_rules import check_schema
-from irc.passes.shapes import rules
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.shape_rules import shape_rule
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import kernel
 
@@ -162,7 +162,7 @@ def test_each_table_asks_for_the_package(folder: Path) -> None:
     tables = {
         "from irc.ops import schemas as find": "com.example::Scale",
         "from irc.alias.rules import find_rule as find": "com.example::EverySecond",
-        "from irc.passes.shapes.rules import find_rule as find": "com.example::Scale",
+        "from irc.ops.shape_rules import find_rule as find": "com.example::Scale",
         "find = lambda k: __import__('irc.runtime.kernels.registry', fromlist='x').find_binder(k, None)": (
             "com.example::Scale"
         ),

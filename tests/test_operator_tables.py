@@ -13,7 +13,7 @@ from irc.frontend.onnx.opsets import EXPANDED
 from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor
 from irc.ir.kinds import DOMAINS, SUBGRAPHS
-from irc.ops import Family, layouts
+from irc.ops import Family, layouts, shape_rules
 from irc.ops.heavy import CONTRACTING
 from irc.ops.metadata import CHANGES_METADATA
 from irc.ops.movers import MOVERS, ORDERED, SELECTING
@@ -25,7 +25,6 @@ from irc.passes import folding, whole
 from irc.passes.canonicalize import match
 from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.views import VIEWS
-from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.random_inputs.readers import ARITHMETIC, READERS
@@ -66,7 +65,7 @@ def test_torch_s_elementwise_operators_are_pointwise():
 
 def test_tags_are_read():
     text = "  aten::f(Tensor self) -> Tensor | pointwise=bool in-place\n  aten::f.out(Tensor a) -> Tensor | out=any"
-    found = Family(statements(text)).records["aten::f"]
+    found = Family("aten", statements(text)).records["aten::f"]
     assert list(found.rows) == ["aten::f(Tensor self) -> Tensor", "aten::f.out(Tensor a) -> Tensor"]
     assert (found.result_type, found.in_place, found.takes, found.out) == ("bool", "", "", {"aten::f.out": "any"})
 

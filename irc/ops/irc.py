@@ -6,6 +6,7 @@ from irc.ops import tags
 from irc.ops.record import Family, Operator
 
 FAMILY = Family(
+    "irc",
     tags.statements(
         """
     # Concat into reserved capacity: the result begins with the memory of the first operand.
@@ -33,7 +34,7 @@ FAMILY = Family(
     # The same, written into self itself.
     irc::overwrite_(Tensor(a!) self, Tensor src) -> Tensor(a!)
     """
-    )
+    ),
 )
 
 ATTRIBUTES: dict[str, dict[str, bool]] = {

@@ -61,7 +61,7 @@ _OTHERS = """
     prim::AutogradAnyNonZero(...) -> bool
     """
 
-FAMILY = Family(tags.statements(_OTHERS))
+FAMILY = Family("prim", tags.statements(_OTHERS))
 for _name in ("min", "max"):
     FAMILY.add(tags.statements(_MINMAX.replace("{F}", _name)))
 FAMILY.add(each("prim::Print prim::RaiseException prim::TimePoint", effects=Effects.SIDE_EFFECT))

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from enum import Flag, IntEnum, auto
+from enum import Enum, Flag, IntEnum, auto
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irc.ops.scalar import Function, ScalarSemantics
+
+if TYPE_CHECKING:
+    from irc.ir.types import Type
+    from irc.ops.inference import Contents, NodeTypes
+
+ShapeRule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
+"""Gives the types of a node's outputs; missing trailing ones are left as they are."""
+
+ContentsRule = Callable[["NodeTypes"], "Contents | None"]
+"""Gives the elements of a node's result, a small integer tensor; None if they are not known."""
+
+Check = Callable[["NodeTypes"], None]
+"""Raises IRC310 if the node does not have what its operator requires."""
 
 
 class Effects(Flag):
@@ -24,6 +37,14 @@ class Effects(Flag):
     """Advances the state of a random number generator: nothing may merge, drop or reorder such nodes."""
     SIDE_EFFECT = auto()
     """Acts on the world (prints, raises, reads a clock): it is never removed, and nothing is moved past it."""
+
+
+class Movement(Enum):
+    """How an operator moves elements: each element of the result is one of the first operand's."""
+
+    IN_ORDER = "all elements, each once, in their order: only the shape is another"
+    PERMUTED = "all elements, each once, in another order"
+    SELECTED = "some elements, or some of them several times"
 
 
 class Change(IntEnum):
@@ -59,6 +80,17 @@ class Operator:
         in_place: ``X_`` takes what ``X`` takes and needs no row: the kinds of element types that its first operand
             may have, "" for all; None if there is no such form.
         out: how the rows (names with overload) treat a tensor given as ``out=``; see `irc.ops.tags`.
+        shape: tells the types of the results from those of the operands. None: they are as declared.
+        contents: tells the elements of the result, in the arithmetic on shapes that exporters write.
+        requires: what the specification asks of attributes, and of operands' ranks, sizes and constants, beyond types.
+        movement: how it moves elements, if it does nothing else.
+        scatters: whether the result is the first operand but for some elements.
+        commutative: whether two operands may change places, to the bit, and the result has their type.
+        contracts: whether it sums products: each element of a result takes many multiplications.
+        epilogues: whether pointwise operators behind it may be fused with it.
+        value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
+            attributes. None: the results may have any shape.
+        kernel: the module of `irc.runtime.kernels` that has its kernels; "" for that of its namespace.
     """
 
     kind: str
@@ -73,6 +105,16 @@ class Operator:
     takes_both: str = ""
     in_place: str | None = None
     out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    shape: ShapeRule | None = None
+    contents: ContentsRule | None = None
+    requires: tuple[Check, ...] = ()
+    movement: Movement | None = None
+    scatters: bool = False
+    commutative: bool = False
+    contracts: bool = False
+    epilogues: bool = False
+    value_operands: tuple[int, ...] | None = None
+    kernel: str = ""
 
     def __post_init__(self) -> None:
         rows = (self.rows,) if isinstance(self.rows, str) else self.rows
@@ -134,10 +176,12 @@ class Family:
     """The records of one module.
 
     Args:
+        namespace: of the kinds that are given without one.
         statements: of its operators.
     """
 
-    def __init__(self, statements: Iterable[Operator] = ()) -> None:
+    def __init__(self, namespace: str = "", statements: Iterable[Operator] = ()) -> None:
+        self._prefix = f"{namespace}::"
         self.records: dict[str, Operator] = {}
         for statement in statements:
             self._enter(statement)
@@ -165,6 +209,22 @@ class Family:
 
         def enter(function: Function) -> Function:
             self.add(ScalarSemantics(kind, function, **properties))
+            return function
+
+        return enter
+
+    def shape(self, *kinds: str) -> Callable[[ShapeRule], ShapeRule]:
+        """Make a function the shape rule of ``kinds``."""
+        return self._attach("shape", kinds)
+
+    def contents(self, *kinds: str) -> Callable[[ContentsRule], ContentsRule]:
+        """Make a function the rule for the contents of the results of ``kinds``."""
+        return self._attach("contents", kinds)
+
+    def _attach(self, field: str, kinds: Iterable[str]) -> Callable[[Any], Any]:
+        def enter(function: Any) -> Any:
+            for kind in kinds:
+                self._enter(Operator(kind if "::" in kind else self._prefix + kind, **{field: function}))
             return function
 
         return enter

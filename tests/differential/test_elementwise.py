@@ -51,7 +51,7 @@ strides (``float_power``). Other tests have them."""
 
 def _of(tensors: int) -> list[str]:
     """Pointwise operators that take so many tensors, and nothing else that has no default."""
-    names = (kind.removeprefix("aten::") for kind in TORCH_POINTWISE)
+    names = (kind.removeprefix("aten::") for kind in sorted(TORCH_POINTWISE))
     rows = {name: schemas(f"aten::{name}") for name in names if name not in _ELSEWHERE}
     given = {name: [[a.type for a in row.arguments if not a.has_default] for row in rows[name]] for name in rows}
     return [name for name in given if [TENSOR] * tensors in given[name]]

@@ -39,4 +39,4 @@ _FAMILIES = (unary, binary, logic, views, nn, reductions, indexing, creation, si
 def records() -> dict[str, Operator]:
     """All records, by kind; those of in-place and copied forms that follow from others included."""
     found = gathered(module.FAMILY for module in (*_FAMILIES, activations, arithmetic))
-    return gathered([Family(found.values()), Family(in_place_forms(found)), Family(copied_forms(found))])
+    return gathered(Family("aten", part) for part in (found.values(), in_place_forms(found), copied_forms(found)))

@@ -19,7 +19,7 @@ from irc.ops.algebra import (
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("aten")
 FAMILY.add(
     ScalarSemantics(
         "aten::gelu",

@@ -114,4 +114,4 @@ ROWS = """
     aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))

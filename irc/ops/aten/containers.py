@@ -79,4 +79,4 @@ ROWS = (
     + "".join(_DICTS.replace("{K}", key) for key in _KEYS)
 )
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))

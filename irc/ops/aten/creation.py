@@ -77,7 +77,7 @@ ROWS = """
     aten::poisson(Tensor self, Generator? generator=None) -> Tensor | takes=f
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(
     each(
         "aten::rand aten::randn aten::randint aten::randperm aten::rand_like aten::randn_like aten::randint_like "

@@ -64,4 +64,4 @@ ROWS = """
     aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))

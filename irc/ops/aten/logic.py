@@ -146,7 +146,7 @@ ROWS = """
     aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(
     ScalarSemantics("aten::eq", algebra.equal, result=None),
     ScalarSemantics("aten::ne", algebra.not_equal, result=None),

@@ -217,7 +217,7 @@ ROWS = """
     aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(
     each(
         "aten::dropout aten::dropout_ aten::feature_dropout aten::feature_dropout_ aten::alpha_dropout aten::alpha_dropout_ aten::feature_alpha_dropout aten::feature_alpha_dropout_ aten::native_dropout aten::lstm aten::gru aten::rnn_tanh aten::rnn_relu",

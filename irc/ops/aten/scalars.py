@@ -127,5 +127,5 @@ ROWS = """
     aten::modf(float a) -> (float, float)
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(Operator("aten::warn", effects=Effects.SIDE_EFFECT))

@@ -46,4 +46,4 @@ ROWS = """
     aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor | out=none
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))

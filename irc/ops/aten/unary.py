@@ -204,7 +204,7 @@ ROWS = """
     aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)
     """
 
-FAMILY = Family(tags.statements(ROWS))
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(
     *(
         ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])

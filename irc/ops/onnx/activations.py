@@ -16,7 +16,7 @@ from irc.ops.algebra import (
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics, single
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 FAMILY.add(
     ScalarSemantics("onnx::Erf", functions.erf, floats=True),
     ScalarSemantics(

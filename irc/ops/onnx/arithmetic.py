@@ -23,7 +23,7 @@ from irc.ops.algebra import (
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 _LARGEST = 3.4028234663852886e38  # of float32
 
 FAMILY.add(

@@ -28,7 +28,7 @@ from irc.ops.algebra import (
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 FAMILY.add(
     ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})),
     ScalarSemantics("onnx::BitwiseAnd", bitwise_and),

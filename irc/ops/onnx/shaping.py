@@ -10,6 +10,7 @@ from irc.ops import tags
 from irc.ops.record import Family
 
 FAMILY = Family(
+    "onnx",
     tags.statements(
         """
         onnx::Identity(t(a) input) -> t(a==)
@@ -30,5 +31,5 @@ FAMILY = Family(
         onnx::SequenceErase(t(a)[] input_sequence, Tensor? position=None) -> t(a)[]
         onnx::SplitToSequence(Tensor(a) input, Tensor? split=None) -> Tensor(a)[]
         """
-    )
+    ),
 )

@@ -6,7 +6,7 @@ from irc.ops import algebra
 from irc.ops.record import Family
 from irc.ops.scalar import ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 FAMILY.add(
     ScalarSemantics("onnx::Acos", algebra.acos),
     ScalarSemantics("onnx::Acosh", algebra.acosh),

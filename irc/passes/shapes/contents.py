@@ -15,8 +15,8 @@ import numpy as np
 
 from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, surely_differ, times
 from irc.ir.types import Dim
+from irc.ops.inference import Contents, NodeTypes, as_contents
 from irc.ops.slices import bounds
-from irc.passes.shapes.context import Contents, NodeTypes, as_contents
 
 ContentsRule = Callable[[NodeTypes], "Contents | None"]
 

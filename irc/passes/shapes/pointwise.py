@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from irc import ops
 from irc.ir.types import DType, TensorType, Type
-from irc.passes.shapes.context import NodeTypes
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.inference import NodeTypes
+from irc.ops.shape_rules import shape_rule
 
 _SAME_AS_FIRST = (
     # along an axis, or with neighbours

@@ -9,17 +9,16 @@ import numpy as np
 
 from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
+from irc.ir.node import describe
 from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.type_rules import type_fault
 from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
-from irc.passes.base import describe
+from irc.ops.record import ShapeRule as Rule
+from irc.ops.registry import record, records
 from irc.wording import count
 
 if TYPE_CHECKING:
-    from irc.passes.shapes.context import NodeTypes
-
-Rule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
-"""Gives the types of a node's outputs; missing trailing ones are left as they are."""
+    from irc.ops.inference import NodeTypes
 
 _RULES: dict[str, Rule] = {}
 
@@ -38,8 +37,9 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         for kind in kinds:
             check_callable("a shape rule", kind, rule)
-            if kind in _RULES and _origin(_RULES[kind]) != _origin(rule):
-                both = " and ".join(_origin(r)[0] for r in (_RULES[kind], rule))
+            known = _RULES.get(kind) or record(kind).shape
+            if known is not None and _origin(known) != _origin(rule):
+                both = " and ".join(_origin(r)[0] for r in (known, rule))
                 raise Error("IRC304", f"two shape rules, of {both}", kind)
             _RULES[kind] = rule
         return rule
@@ -54,14 +54,18 @@ def _origin(rule: Rule) -> tuple[str, str]:
 
 def kinds() -> set[str]:
     """All kinds with a rule."""
-    return set(_RULES)
+    return {*_RULES, *(each.kind for each in records() if each.shape is not None)}
 
 
 def find_rule(kind: str) -> Rule | None:
     """The rule for ``kind``, or None. An in-place twin has the rule of the operator without the underscore."""
     load_for(kind)
-    of_its_own = _RULES.get(kind)
-    return _RULES.get(kind.removesuffix("_")) if of_its_own is None and kind.startswith(_TWINS) else of_its_own
+    of_its_own = _RULES.get(kind) or record(kind).shape
+    return (
+        find_rule(kind.removesuffix("_"))
+        if of_its_own is None and kind.startswith(_TWINS) and kind[-1] == "_"
+        else of_its_own
+    )
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
