@@ -39,9 +39,9 @@ def _with_defaults(schema: Schema) -> Schema:
     return replace(schema, arguments=arguments)
 
 
-def kinds() -> set[str]:
+def kinds() -> list[str]:
     """All kinds that have rows."""
-    return {each.kind for each in records() if each.rows}
+    return [each.kind for each in records() if each.rows]
 
 
 def effects(kind: str) -> Effects:
