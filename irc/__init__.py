@@ -4,7 +4,7 @@ Importing it imports next to nothing, not even ``typing``: names are looked up w
 command can be interrupted from its first line on without a traceback, and prints its version at once.
 """
 
-from irc.lazy import looked_up, put_off
+from irc.lazy import looked_up, provide, put_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,3 +47,4 @@ __getattr__, __dir__ = looked_up(
 )
 
 put_off("irc.compiler")
+provide("schemas", "irc.ops.lookup")

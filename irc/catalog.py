@@ -22,18 +22,18 @@ from irc.frontend.onnx_export.prepare import has_form
 from irc.fuser.policy import ANCHORS
 from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.ops import functional_by_default, registry, schemas
-from irc.ir.ops.onnx_defs import signature
-from irc.ir.ops.plugins import is_foreign, load_all
-from irc.ir.ops.pointwise import POINTWISE
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
-from irc.ir.ops.twins import twin
 from irc.ir.synonyms import NAMES
-from irc.ir.verify.onnx_rules import check_onnx
 from irc.ir.verify.operator_rules import form_rule
-from irc.ir.verify.schema_rules import check_schema
+from irc.ops import functional_by_default, schemas
+from irc.ops import shape_rules as shapes
+from irc.ops.onnx_defs import signature
+from irc.ops.onnx_rules import check_onnx
+from irc.ops.plugins import is_foreign, load_all
+from irc.ops.schema_rules import check_schema
+from irc.ops.signatures import kinds as kinds_with_rows
+from irc.ops.torch_pointwise import is_torch_pointwise
+from irc.ops.twins import twin
 from irc.passes.remove_mutation.forms import functional_form
-from irc.passes.shapes import rules as shapes
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback
@@ -118,11 +118,11 @@ class Operator:
         """How it fuses; "" if it does not."""
         if self.kind in ANCHORS:
             return "pointwise operators join it"
-        if self.kind in TORCH_POINTWISE:
+        if is_torch_pointwise(self.kind):
             return "pointwise, where the result is a tensor"
-        if self.kind not in POINTWISE:
+        if not ops.record(self.kind).pointwise:
             return ""
-        are_aligned = not all(record.broadcasts for record in ops.versions(self.kind))
+        are_aligned = not all(each.broadcasts for each in ops.record(self.kind).scalar)
         return "pointwise, from version 7 on" if are_aligned else "pointwise"
 
     @property
@@ -199,7 +199,7 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
         tell(error)
     tables: list[Iterable[str]] = [
         onnx_operators.kinds(),
-        registry.kinds(),
+        kinds_with_rows(),
         rules.kinds(),
         shapes.kinds(),
         registered(),

@@ -16,9 +16,9 @@ from irc.ir.bulk import no_collection
 from irc.ir.clone import verify_given
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.loops import known_rows
-from irc.ir.ops.opaque import is_opaque, opaque_operators
+from irc.ir.loops import known_rows
 from irc.loading import load_module
+from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
 from irc.runtime.backends import AUTO, Backend

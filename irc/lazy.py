@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MODULES: list[str] = []
+_PROVIDERS: dict[str, str] = {}
 
 
 def put_off(module: str) -> None:
@@ -21,6 +22,18 @@ def complete() -> None:
 
     for module in _MODULES:  # again, if another thread has only begun: it is waited for
         import_module(module)
+
+
+def provide(name: str, module: str) -> None:
+    """Let ``module``, of a higher layer, be what a lower one asks for as ``name``."""
+    _PROVIDERS[name] = module
+
+
+def provided(name: str) -> "Any":
+    """The module that provides ``name``, imported when it is first asked for."""
+    from importlib import import_module
+
+    return import_module(_PROVIDERS[name])
 
 
 def looked_up(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":

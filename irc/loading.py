@@ -8,7 +8,7 @@ from typing import Any, cast
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import module_of
-from irc.ir.ops.opaque import opaque_operators
+from irc.ops.opaque import opaque_operators
 from irc.runtime.file import is_saved
 from irc.runtime.model import CompiledModel
 from irc.wording import count

@@ -14,8 +14,8 @@ MAX_LINES = 800
 
 # In this order: a layer imports only those before it. What else it must know nothing of stands beside it.
 LAYERS: dict[str, set[str]] = {
-    "ops": set(),
     "ir": set(),
+    "ops": set(),
     "alias": set(),
     "passes": set(),
     "fuser": set(),

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from irc import catalog
+from irc import catalog, ops
 from irc.alias import analyze, rules
 from irc.alias.rules.words import on_memory
 from irc.catalog import Operator
 from irc.errors import Error
-from irc.ir import Builder, Graph, ops, types
+from irc.ir import Builder, Graph, types
 from irc.ir.schema import Schema
 from irc.ir.types import OptionalType, TensorType
+from irc.ops.signatures import kinds as kinds_with_rows
 from irc.runtime.kernels.registry import registered
 
 ROOT = Path(__file__).parent.parent
@@ -103,7 +104,7 @@ def everything() -> list[dict[str, object]]:
 
 def test_all_operators_with_kernels_rows_or_rules_are_there() -> None:
     known = catalog.kinds()
-    assert {*registered(), *ops.registry.kinds(), *rules.kinds()} <= set(known)
+    assert {*registered(), *kinds_with_rows(), *rules.kinds()} <= set(known)
     assert {"com.microsoft::Attention", "onnx::Conv", "onnx::Relu_", "prim::If", "ai.onnx.ml::Scaler"} <= set(known)
     assert len(set(known)) == len(known)
 
@@ -122,7 +123,7 @@ def test_places_lead_to_what_they_name() -> None:
         return (ROOT / path).read_text("utf-8").splitlines()[int(number) - 1]
 
     assert line(the("onnx::Conv").kernels[1]) == '@kernel("onnx::Conv")'
-    assert line(the("onnx::Clip").kernels[6]) == '@FAMILY.operator("onnx::Clip", since=6)'
+    assert line(the("onnx::Clip").kernels[6]) == '@FAMILY.semantics("onnx::Clip", since=6)'
     assert 'register("ceil"' in line(the("aten::ceil").kernels[1])
     assert '"Softmax"' in line(the("onnx::Softmax").shape_rule)
     assert (the("aten::roll").shape_rule or "").startswith("irc/passes/shapes/torch_tables.py:")

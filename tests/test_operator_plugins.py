@@ -20,10 +20,10 @@ from irc.alias import analyze, register_rule
 from irc.catalog import place
 from irc.errors import Error, misfit
 from irc.ir import parse_graph
-from irc.ir.ops import Effects, register, schemas
-from irc.ir.verify.schema_rules import check_schema
-from irc.passes.shapes import rules
-from irc.passes.shapes.rules import shape_rule
+from irc.ops import Effects, Operator, register, schemas
+from irc.ops import shape_rules as rules
+from irc.ops.schema_rules import check_schema
+from irc.ops.shape_rules import shape_rule
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import kernel
 
@@ -95,9 +95,9 @@ def test_a_kernel_asks_before_it_makes_a_large_result(folder: Path) -> None:
         "import numpy as np\n"
         "import irc\n"
         "from irc.ir import parse_graph\n"
-        "from irc.ir.ops import register\n"
+        "from irc.ops import Operator, register\n"
         "from irc.runtime import check_size, kernel\n"
-        "register('com.example::Zeros(Tensor n) -> Tensor')\n"
+        "register(Operator('com.example::Zeros', '(Tensor n) -> Tensor'))\n"
         "@kernel('com.example::Zeros')\n"
         "def zeros(node):\n"
         "    return lambda n: np.zeros(check_size(n, np.dtype(np.float32)), np.float32)\n"
@@ -160,9 +160,9 @@ def test_an_installed_package_is_found_by_the_namespace(folder: Path) -> None:
 def test_each_table_asks_for_the_package(folder: Path) -> None:
     install(folder)
     tables = {
-        "from irc.ir.ops import schemas as find": "com.example::Scale",
+        "from irc.ops import schemas as find": "com.example::Scale",
         "from irc.alias.rules import find_rule as find": "com.example::EverySecond",
-        "from irc.passes.shapes.rules import find_rule as find": "com.example::Scale",
+        "from irc.ops.shape_rules import find_rule as find": "com.example::Scale",
         "find = lambda k: __import__('irc.runtime.kernels.registry', fromlist='x').find_binder(k, None)": (
             "com.example::Scale"
         ),
@@ -226,8 +226,8 @@ def test_a_package_that_cannot_be_imported(folder: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-BROKEN = """from irc.ir.ops import register
-register("com.broken::Half(Tensor x) -> Tensor")
+BROKEN = """from irc.ops import Operator, register
+register(Operator("com.broken::Half", "(Tensor x) -> Tensor"))
 {}
 """
 
@@ -302,13 +302,13 @@ def test_kernels_are_for_versions_that_there_are(since: Any) -> None:
 @pytest.mark.parametrize("row", [None, 1, b"com.example::Refused(Tensor x) -> Tensor"])
 def test_rows_are_text(row: Any) -> None:
     with pytest.raises(Error, match="IRC203: schema: a row is text such as"):
-        register(row)
+        register(Operator.of(row))
 
 
 @pytest.mark.parametrize("effects", ["x", None, 1])
 def test_effects_are_such_as_there_are(effects: Any) -> None:
     with pytest.raises(Error, match=rf"IRC203: schema: effects are such as .*, not {effects!r}"):
-        register("com.example::Refused(Tensor x) -> Tensor", effects=effects)
+        register(Operator.of("com.example::Refused(Tensor x) -> Tensor", effects=effects))
     assert not schemas("com.example::Refused")
 
 
@@ -325,24 +325,28 @@ def test_a_row_takes_the_place_of_one_for_the_same_overload() -> None:
       %u : Tensor = com.example::Corrected(%a)
       return (%a)
     """)
-    register("com.example::Corrected(Tensor x) -> Tensor", "com.example::Corrected.two(Tensor x, Tensor y) -> Tensor")
+    register(
+        Operator.of(
+            "com.example::Corrected(Tensor x) -> Tensor", "com.example::Corrected.two(Tensor x, Tensor y) -> Tensor"
+        )
+    )
     assert not analyze(graph).has_writers(graph.value("a"))
     for _ in range(2):
-        register("com.example::Corrected(Tensor(a!) x) -> Tensor(a!)")
+        register(Operator.of("com.example::Corrected(Tensor(a!) x) -> Tensor(a!)"))
         assert analyze(graph).has_writers(graph.value("a"))
         assert [str(s.returns[0]) for s in schemas("com.example::Corrected")] == ["Tensor", "Tensor(a!)"]
 
 
 def test_of_rows_for_one_overload_the_last_counts() -> None:
-    register("com.example::Twice(Tensor x) -> Tensor", "com.example::Twice(Tensor(a) x) -> Tensor(a)")
+    register(Operator.of("com.example::Twice(Tensor x) -> Tensor", "com.example::Twice(Tensor(a) x) -> Tensor(a)"))
     assert list(map(str, schemas("com.example::Twice"))) == ["com.example::Twice(Tensor(a) x) -> Tensor(a)"]
 
 
 def test_rows_of_irc_stay() -> None:
     with pytest.raises(Error, match=r"IRC203.*irc has another row for aten::relu_: .*name of its own"):
-        register("aten::relu_(Tensor self) -> Tensor")
+        register(Operator.of("aten::relu_(Tensor self) -> Tensor"))
     own = schemas("aten::relu_")
-    register(*map(str, own))
+    register(Operator.of(*map(str, own)))
     assert schemas("aten::relu_") == own
 
 
@@ -376,14 +380,14 @@ assert find_binder("onnx::Gelu", 20) is mine
 )
 def test_rows_of_pointwise_operators_say_what_such_do(row: str) -> None:
     with pytest.raises(Error, match=r"IRC203.*a pointwise operator makes one tensor of tensors"):
-        register(row, pointwise=True)
+        register(Operator.of(row, pointwise=True))
     with pytest.raises(Error, match=r"IRC203.*a pointwise operator makes one tensor of tensors"):
-        register(row.replace("com.example::Refused", "onnx::Relu"))
+        register(Operator.of(row.replace("com.example::Refused", "onnx::Relu")))
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_operands_of_pointwise_operators_may_be_absent(passes: str) -> None:
-    register("com.example::Scaled(Tensor x, Tensor? by) -> Tensor", pointwise=True)
+    register(Operator.of("com.example::Scaled(Tensor x, Tensor? by) -> Tensor", pointwise=True))
     scaled = kernel("com.example::Scaled")
     scaled(lambda node: lambda x, by=None, out=None: np.multiply(x, 2 if by is None else by, out=out))
     text = """graph(%x : Float(3, 2)):
@@ -399,7 +403,7 @@ def test_operands_of_pointwise_operators_may_be_absent(passes: str) -> None:
 
 def test_pointwise_operators_have_no_effects() -> None:
     with pytest.raises(Error, match=r"IRC203.*does nothing else"):
-        register("com.example::Refused(Tensor x) -> Tensor", pointwise=True, effects=Effects.RANDOM)
+        register(Operator.of("com.example::Refused(Tensor x) -> Tensor", pointwise=True, effects=Effects.RANDOM))
 
 
 def test_what_a_pointwise_kernel_is_given_as_out_it_returns() -> None:

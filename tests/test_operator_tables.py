@@ -6,29 +6,25 @@ import numpy as np
 import onnx.defs
 import pytest
 
+from irc import ops
 from irc.alias import must, rules
 from irc.errors import Error
 from irc.frontend.onnx.opsets import EXPANDED
 from irc.fuser.policy import ANCHORS
-from irc.ir import Builder, Graph, Tensor, ops
-from irc.ir.kinds import SUBGRAPHS
-from irc.ir.ops import aten, layouts, microsoft, onnx_alias, prim
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.aten.tags import tags_of
-from irc.ir.ops.heavy import CONTRACTING
-from irc.ir.ops.metadata import CHANGES_METADATA
-from irc.ir.ops.movers import MOVERS, ORDERED, SELECTING
-from irc.ir.ops.onnx_alias import DOMAINS
-from irc.ir.ops.pointwise import POINTWISE, SCATTERING, SHAPED_LIKE_FIRST
-from irc.ir.ops.registry import random_switch
-from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
-from irc.ir.ops.twins import COMMUTATIVE, TORCH
+from irc.ir import Builder, Graph, Tensor
+from irc.ir.kinds import DOMAINS, SUBGRAPHS
+from irc.ops import Family, layouts, shape_rules
+from irc.ops.heavy import CONTRACTING
+from irc.ops.metadata import CHANGES_METADATA
+from irc.ops.movers import MOVERS, ORDERED, SELECTING
+from irc.ops.pointwise import SCATTERING, SHAPED_LIKE_FIRST
+from irc.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
+from irc.ops.tags import statements
+from irc.ops.twins import COMMUTATIVE, TORCH
 from irc.passes import folding, whole
 from irc.passes.canonicalize import match
 from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.views import VIEWS
-from irc.passes.shapes import rules as shape_rules
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 from irc.random_inputs.readers import ARITHMETIC, READERS
@@ -37,6 +33,8 @@ from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
+from tests.operators import POINTWISE, TORCH_POINTWISE
+from tests.operators import TORCH as TORCH_RECORDS
 
 
 def is_known(kind: str) -> bool:
@@ -66,29 +64,28 @@ def test_torch_s_elementwise_operators_are_pointwise():
 
 
 def test_tags_are_read():
-    tags = tags_of(
-        ["  aten::f(Tensor self) -> Tensor | pointwise=bool in-place\n  aten::f.out(Tensor a) -> Tensor | out=any"]
-    )
-    assert tags == ({"f": "bool"}, {}, {}, {"f": ""}, {"f.out": "any"})
+    text = "  aten::f(Tensor self) -> Tensor | pointwise=bool in-place\n  aten::f.out(Tensor a) -> Tensor | out=any"
+    found = Family("aten", statements(text)).records["aten::f"]
+    assert list(found.rows) == ["aten::f(Tensor self) -> Tensor", "aten::f.out(Tensor a) -> Tensor"]
+    assert (found.result_type, found.in_place, found.takes, found.out) == ("bool", "", "", {"aten::f.out": "any"})
 
 
 @pytest.mark.parametrize("tags", ["pointless", "in-place in-place=f", "out=any out=none"])
 def test_tags_that_are_refused(tags):
     with pytest.raises(ValueError, match=r"no tag 'pointless'|twice"):
-        tags_of([f"aten::f(Tensor self) -> Tensor | {tags}"])
+        list(statements(f"aten::f(Tensor self) -> Tensor | {tags}"))
 
 
 def test_tags_mean_something():
     """What rules there are for results, the module that registers these tells when it is imported."""
-    taken = {**TAGS.takes, **TAGS.takes_both, **TAGS.in_place}
-    assert {kind for kinds in taken.values() for kind in kinds} == set("buifc")
-    assert set(TAGS.out.values()) == {"any", "dtype", "none"}
-    assert "" not in {*TAGS.takes.values(), *TAGS.takes_both.values()}
+    taken = [kinds for each in TORCH_RECORDS.values() for kinds in (each.takes, each.takes_both, each.in_place or "")]
+    assert {kind for kinds in taken for kind in kinds} == set("buifc")
+    assert {how for each in TORCH_RECORDS.values() for how in each.out.values()} == {"any", "dtype", "none"}
 
 
 def test_what_is_taken_in_place_is_less_than_otherwise():
-    for name, kinds in TAGS.in_place.items():
-        assert set(kinds) < set(TAGS.takes.get(name, "buifc")), name
+    for each in TORCH_RECORDS.values():
+        assert not each.in_place or set(each.in_place) < set(each.takes or "buifc"), each
 
 
 def test_both_tables_of_kinds_count(monkeypatch):
@@ -102,7 +99,7 @@ def test_both_tables_of_kinds_count(monkeypatch):
             run(given[first], given[second])
 
 
-EFFECTS = (aten, ops.irc, microsoft, onnx_alias, prim)
+SWITCHED = [each.kind for each in ops.records() if each.random_switch is not None]
 
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,
@@ -130,7 +127,7 @@ TABLES = {
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "contracting": CONTRACTING,
     "widened": prepack._WIDENED | prepack._COMPUTED_WIDE,
-    "effects": {kind for t in EFFECTS for kind in (*t.RANDOM, *t.RANDOM_UNLESS_FALSE, *t.SIDE_EFFECT)},
+    "effects": {each.kind for each in ops.records() if each.effects},
     "expanded": EXPANDED,
     "handing on": must._SAME,
     "estimates": limits._ESTIMATES,
@@ -143,9 +140,9 @@ def test_tables_name_operators_that_there_are(table):
     assert sorted(kind for kind in TABLES[table] if not is_known(kind)) == []
 
 
-@pytest.mark.parametrize("kind", [kind for table in EFFECTS for kind in table.RANDOM_UNLESS_FALSE])
+@pytest.mark.parametrize("kind", SWITCHED)
 def test_what_turns_random_numbers_off_is_an_argument(kind):
-    switch = random_switch(kind)
+    switch = ops.record(kind).random_switch
     if kind.startswith("onnx::"):
         assert switch in {argument.name for argument in onnx.defs.get_schema(kind.removeprefix("onnx::")).inputs}
     else:

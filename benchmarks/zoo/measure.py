@@ -22,7 +22,7 @@ from benchmarks.zoo.models import Entry, feeds
 from benchmarks.zoo.packages import model_path
 from irc.check.peers import exact_onnxruntime, onnxruntime_session, run_session
 from irc.check.tolerance import Tolerance, difference
-from irc.ir.ops.shape_operands import shape_operands
+from irc.ops.shape_operands import shape_operands
 
 SOURCE = "source"
 ONNXRUNTIME = "onnxruntime"

@@ -10,9 +10,9 @@ from irc.alias import facts as f
 from irc.alias.facts import Element, Facts
 from irc.alias.sets import LocationSet, contains, members
 from irc.ir.node import Node
-from irc.ir.ops import resolve
-from irc.ir.ops.aten.beyond import is_missed
 from irc.ir.value import Value
+from irc.ops import resolve
+from irc.ops.aten.beyond import is_missed
 
 if TYPE_CHECKING:
     from irc.alias.queries import Queries

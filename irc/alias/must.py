@@ -15,11 +15,11 @@ from irc.alias.memory_types import has_memory
 from irc.ir.block import Block
 from irc.ir.constants import constant_value, is_constant
 from irc.ir.kinds import IF, PRIM_LOOP
+from irc.ir.loops import carried
 from irc.ir.node import Node
-from irc.ir.ops import resolve, schemas
-from irc.ir.ops.loops import carried
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
+from irc.ops import resolve, schemas
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})
 

@@ -12,9 +12,9 @@ from irc.alias.sets import EMPTY, LocationSet, askable, contains, intersects, me
 from irc.ir.kinds import IF
 from irc.ir.node import Node
 from irc.ir.objects import Object
-from irc.ir.ops.metadata import Change
 from irc.ir.types import TensorType
 from irc.ir.value import Value
+from irc.ops.metadata import Change
 
 
 class Queries(Places):

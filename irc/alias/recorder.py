@@ -22,10 +22,10 @@ from irc.ir.block import Block
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.objects import storage_of
-from irc.ir.ops.metadata import Change, change_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import OptionalType, TensorType, Type, UnionType
 from irc.ir.value import Value
+from irc.ops.metadata import Change, change_of
 
 if TYPE_CHECKING:
     from irc.alias.summaries import Functions

@@ -26,8 +26,8 @@ from irc.alias.write_index import WriteLog
 from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
-from irc.ir.ops.metadata import Change
 from irc.ir.value import Value
+from irc.ops.metadata import Change
 
 _LARGEST = 2000
 """Elements a summary may have; a function with a larger one counts as opaque."""

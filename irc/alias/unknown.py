@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from irc import ops
 from irc.alias.rules import has_rule
 from irc.alias.rules.schema_rule import is_unsettled
-from irc.ir import ops
 from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CALL
 from irc.ir.node import Node
-from irc.ir.ops.opaque import is_opaque
+from irc.ops.opaque import is_opaque
 
 
 def unknown_operators(graph: Graph) -> dict[str, list[Node]]:

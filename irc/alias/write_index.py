@@ -16,7 +16,7 @@ from irc.alias.writer_order import WriterOrder
 from irc.ir.block import Block
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
-from irc.ir.ops.metadata import Change
+from irc.ops.metadata import Change
 
 Counts = dict[int, int]
 _Key = TypeVar("_Key")

@@ -15,9 +15,9 @@ from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT
-from irc.ir.ops import Effects, effects_of
 from irc.ir.types import TensorType
 from irc.loading import load_module
+from irc.ops import Effects, effects_of
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence

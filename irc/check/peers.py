@@ -18,7 +18,7 @@ from irc.check.peer_faults import (
     opset_of,
 )
 from irc.check.peer_products import with_unsigned_products
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ops import record
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -167,7 +167,7 @@ def _is_old(op_type: str, version: int) -> bool:
     """
     from onnx import defs
 
-    if f"onnx::{op_type}" in POINTWISE and version >= 7:
+    if record(f"onnx::{op_type}").pointwise and version >= 7:
         return False
 
     try:

@@ -189,7 +189,7 @@ def check_output(path: str, suffixes: Sequence[str], source: ModelFile) -> None:
 
 def say_passing(module: Module) -> None:
     """Print which operators of an ONNX model are unknown to irc, and only pass through."""
-    from irc.ir.ops.opaque import opaque_operators
+    from irc.ops.opaque import opaque_operators
 
     passing = opaque_operators(*module.graphs.values())
     if passing:
@@ -200,7 +200,7 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
     """Print which operators are unknown to irc; with ``strict``, refuse them (IRC342)."""
     from irc.alias.unknown import unknown_operators
     from irc.ir.kinds import CALL
-    from irc.ir.ops.opaque import opaque_operators
+    from irc.ops.opaque import opaque_operators
 
     lines: list[str] = []
     if strict:

@@ -21,7 +21,7 @@ from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.torch_pointwise import is_elementwise
+from irc.ops.torch_pointwise import is_elementwise
 from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
 from irc.passes.options import check_not_negative

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT, MATMUL
-from irc.ir.ops.row_axes import ROW_KINDS, Rows, row_axes
-from irc.ir.ops.torch_pointwise import is_elementwise
 from irc.ir.types import Shape, TensorType
+from irc.ops.row_axes import ROW_KINDS, Rows, row_axes
+from irc.ops.torch_pointwise import is_elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """What a model declares of its outputs and other values: for users and other tools, but not computed with.
 
 It may be wrong. There is one exception: a scan output of a loop without iterations has no rows to take a shape from,
-and has the declared one (`irc.ir.ops.loops`), as in ONNX Runtime.
+and has the declared one (`irc.ir.loops`), as in ONNX Runtime.
 """
 
 from __future__ import annotations

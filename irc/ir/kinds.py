@@ -57,7 +57,16 @@ MATMUL = "onnx::MatMul"
 PRIM_LOOP, ONNX_LOOP, SCAN = "prim::Loop", "onnx::Loop", "onnx::Scan"
 
 LOOPS = frozenset([PRIM_LOOP, ONNX_LOOP, SCAN])
-"""Their block runs any number of times; what it carries from one to the next: `irc.ir.ops.loops`."""
+"""Their block runs any number of times; what it carries from one to the next: `irc.ir.loops`."""
 
 CONTROL_FLOW = LOOPS | {IF, CALL}
 """What they run is not one kernel."""
+
+DOMAINS = {"onnx": ""} | {
+    name: name for name in ("ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "ai.onnx.training")
+}
+"""The IR's namespaces of the ONNX standard's operators -> ONNX's name of each.
+
+Operators of these namespaces write nothing and return fresh memory unless a row says more. Of others that look like
+them (``ai.onnx.contrib``) nothing is known.
+"""

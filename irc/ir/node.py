@@ -377,3 +377,10 @@ class _Wide(Node):
 
 
 _INPUTS: Any = Node.__dict__["inputs"]
+
+
+def describe(node: Node) -> str:
+    """A node in a few words: its outputs, kind and, if it has one, its name."""
+    outputs = ", ".join(f"%{v.name}" for v in node.outputs)
+    name = f" {node.name!r}" if node.name else ""
+    return f"{outputs} = {node.kind}{name}" if outputs else f"{node.kind}{name}"

@@ -14,7 +14,7 @@ from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import GROUP, IF, LOOPS, ONNX_LOOP
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried, is_batched
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried, is_batched
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

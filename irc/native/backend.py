@@ -16,13 +16,13 @@ from irc import ops
 from irc.fuser.policy import ANCHORS
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.pointwise import result_like
-from irc.ir.ops.row_axes import ROW_KINDS
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
-from irc.ops.operator import trace
+from irc.ops.pointwise import result_like
+from irc.ops.row_axes import ROW_KINDS
+from irc.ops.scalar import trace
 from irc.runtime.backends import ArrayType, Backend, Declined, Unsupported
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
@@ -102,7 +102,7 @@ class Native(Backend):
         for node in group.nodes:
             if node.kind == CONSTANT or node.kind in ANCHORS or node.kind in ROW_KINDS:
                 continue
-            if ops.find(node.kind, node.version) is None:
+            if ops.semantics(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
         epilogue = [node for node in group.nodes if node.kind != CONSTANT and node.kind not in ANCHORS]
         if len(epilogue) == 1 and len(group.nodes) > 1 and not _is_slow_on_numpy(epilogue[0]):
@@ -241,7 +241,7 @@ def _pointwise(node: Node) -> Compiler:
 
 def _is_slow_on_numpy(node: Node) -> bool:
     """Whether ``node`` is a pointwise operator that is more than one cheap ufunc."""
-    record = ops.find(node.kind, node.version) if node.kind.startswith("onnx::") else None
+    record = ops.semantics(node.kind, node.version) if node.kind.startswith("onnx::") else None
     if record is None or node.kind in ("onnx::Cast", "onnx::Clip", "onnx::Pow") or not record.broadcasts:
         return False
     semantics = record.resolve(node.attributes)
@@ -258,7 +258,7 @@ def _takes_several_ufuncs(expression: Expression) -> bool:
 
 def _is_slow_in_torch(node: Node) -> bool:
     """Whether ``node``, pointwise of TorchScript or the in-place twin of such, is more than one cheap ufunc."""
-    record = ops.find(node.kind.removesuffix("_"))
+    record = ops.semantics(node.kind.removesuffix("_"))
     if record is None or record.name == "pow" or len(node.outputs) != 1:
         return False
     return _takes_several_ufuncs(trace(record.resolve(), [SINGLE] * record.arity))

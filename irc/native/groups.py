@@ -34,7 +34,7 @@ from irc.ops.algebra import (
     walk,
 )
 from irc.ops.onnx.activations import swish
-from irc.ops.operator import Operator, trace
+from irc.ops.scalar import ScalarSemantics, trace
 from irc.runtime.backends import Unsupported
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
 
@@ -223,16 +223,16 @@ def add_operation(program: Program, node: Node) -> None:
 
 
 def _operation(program: Program, node: Node) -> Operation:
-    record = ops.find(node.kind, node.version) if node.kind.startswith("onnx::") else None
-    if record is None:
+    scalar = ops.semantics(node.kind, node.version) if node.kind.startswith("onnx::") else None
+    if scalar is None:
         raise Unsupported(f"there is no code for {node.kind}")
     operands = tuple(None if is_none(value) else value for value in node.inputs)
     if not all(x is None or x in program.dtypes for x in operands):
         raise Unsupported("an operand is no array")
     dtypes = [None if x is None else program.dtypes[x] for x in operands]
-    expressions, compound, dtype = _semantics(program, record, node, operands, dtypes)
+    expressions, compound, dtype = _semantics(program, scalar, node, operands, dtypes)
     made = finished_operation(node.output, operands, expressions, compound, dtype)
-    return made._replace(is_shaped_like_first=node.kind in _SCALAR_OPERANDS, is_of_one_shape=not record.broadcasts)
+    return made._replace(is_shaped_like_first=node.kind in _SCALAR_OPERANDS, is_of_one_shape=not scalar.broadcasts)
 
 
 def finished_operation(
@@ -253,7 +253,11 @@ def finished_operation(
 
 
 def _semantics(
-    program: Program, record: Operator, node: Node, operands: Sequence[Value | None], dtypes: Sequence[AnyDType | None]
+    program: Program,
+    scalar: ScalarSemantics,
+    node: Node,
+    operands: Sequence[Value | None],
+    dtypes: Sequence[AnyDType | None],
 ) -> tuple[tuple[Expression, ...], str, AnyDType]:
     """The expressions of an operation, the compound that it is, and the element type of its result."""
     attributes: dict[str, Any] = dict(node.attributes)
@@ -262,16 +266,16 @@ def _semantics(
         final = DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
         check_dtype(final)
         return (Operand(0, computed(_given(dtypes[0]))),), "", final
-    semantics = record.resolve(attributes)
+    semantics = scalar.resolve(attributes)
     wide = [None if dtype is None else computed(dtype) for dtype in dtypes]
     if node.kind == "onnx::Pow":
         semantics = _power(program, semantics, operands, wide)
-    if isinstance(semantics, Primitive) and record.variadic:
-        first = trace(semantics, wide[:2], record.floats) if len(wide) > 1 else Operand(0, _given(wide[0]))
-        expressions = (first, *[trace(semantics, (wide[0], other), record.floats) for other in wide[2:]])
+    if isinstance(semantics, Primitive) and scalar.variadic:
+        first = trace(semantics, wide[:2], scalar.floats) if len(wide) > 1 else Operand(0, _given(wide[0]))
+        expressions = (first, *[trace(semantics, (wide[0], other), scalar.floats) for other in wide[2:]])
     else:
-        expressions = (trace(semantics, wide, record.floats),)
-    result = None if record.result is None else dtypes[record.result]
+        expressions = (trace(semantics, wide, scalar.floats),)
+    result = None if scalar.result is None else dtypes[scalar.result]
     dtype = result or expressions[0].dtype
     compound = compound_of(semantics) if all(each is not None and each.kind == "f" for each in wide) else ""
     return expressions, compound, dtype

@@ -19,7 +19,6 @@ import numpy as np
 
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.row_axes import row_axes
 from irc.ir.types import TensorType
 from irc.native.elements import computed, is_small
 from irc.native.groups import (
@@ -34,6 +33,7 @@ from irc.native.groups import (
 )
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
 from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand, Primitive, cast, fold
+from irc.ops.row_axes import row_axes
 from irc.runtime.backends import Unsupported
 
 if TYPE_CHECKING:

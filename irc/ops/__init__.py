@@ -1,12 +1,31 @@
-"""Records of operators: one each, by family, with all that irc knows of it (today: what pointwise operators compute).
+"""Records of operators: one each, by family, with all that irc knows of it.
 
-Families are read when a record is first asked for. This layer knows nothing of graphs, passes and kernels; those ask
-it.
+Families are read when an operator of their namespace is first asked for. This layer knows nothing of the alias
+analysis, passes and kernels; those ask it.
 """
 
 from __future__ import annotations
 
-from irc.ops.operator import Choice, Family, Operator
-from irc.ops.registry import find, names, records, versions
+from irc.ops.record import Effects, Family, Operator
+from irc.ops.registry import functional_by_default, record, records, register, semantics
+from irc.ops.resolution import effects_of, resolve, schema_of
+from irc.ops.scalar import Choice, ScalarSemantics
+from irc.ops.signatures import effects, schemas
 
-__all__ = ["Choice", "Family", "Operator", "find", "names", "records", "versions"]
+__all__ = [
+    "Choice",
+    "Effects",
+    "Family",
+    "Operator",
+    "ScalarSemantics",
+    "effects",
+    "effects_of",
+    "functional_by_default",
+    "record",
+    "records",
+    "register",
+    "resolve",
+    "schema_of",
+    "schemas",
+    "semantics",
+]

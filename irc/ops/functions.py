@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.ops.algebra import SINGLE, at_least, copysign, exp, log1p, minimum, primitive, reciprocal, select, tanh
-from irc.ops.operator import single
+from irc.ops.scalar import single
 
 if TYPE_CHECKING:
     from irc.ops.algebra import Expression

@@ -1,89 +1,173 @@
-"""Where records are found by kind and version."""
+"""Where records are found by kind. The families of a namespace are read when a kind of it is first asked for."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from importlib import import_module
+from threading import RLock
 
-from irc.ops.operator import Operator
+from irc.errors import Error
+from irc.ir.kinds import DOMAINS
+from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
+from irc.ir.schema_parser import parse_schema
+from irc.ir.types import TENSOR, OptionalType
+from irc.ops.plugins import check_kind, load_for
+from irc.ops.record import Effects, Operator
+from irc.ops.scalar import ScalarSemantics
 
-FAMILIES: dict[str, dict[str, str]] = {
-    "onnx": {
-        "activations": (
-            "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish PRelu Relu Selu Shrink Sigmoid Softplus Softsign "
-            "SwiGLU Swish ThresholdedRelu"
-        ),
-        "arithmetic": "Abs Add Clip Div Max Mean Min Mod Mul Neg Pow Reciprocal Sign Sub Sum",
-        "logic": (
-            "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN Less "
-            "LessOrEqual Not Or Where Xor"
-        ),
-        "unary": ("Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Exp Floor Log Round Sin Sinh Sqrt Tan Tanh"),
-    },
-    "aten": {
-        "activations": (
-            "celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid logit mish prelu relu "
-            "relu6 selu silu softplus softshrink threshold"
-        ),
-        "arithmetic": (
-            "add addcdiv addcmul atan2 copysign div float_power floor_divide fmax fmin fmod gcd heaviside hypot lcm "
-            "lerp logaddexp logaddexp2 maximum minimum mul nextafter pow remainder rsub sub xlogy"
-        ),
-        "logic": (
-            "__and__ __lshift__ __or__ __rshift__ __xor__ bitwise_and bitwise_left_shift bitwise_or "
-            "bitwise_right_shift bitwise_xor eq ge gt le logical_and logical_or logical_xor lt masked_fill ne where"
-        ),
-        "unary": (
-            "abs acos acosh angle asin asinh atan atanh bitwise_not ceil clamp clamp_max clamp_min cos cosh deg2rad "
-            "digamma erf erfc erfinv exp exp2 expm1 floor frac i0 isfinite isinf isnan isneginf isposinf lgamma log "
-            "log10 log1p log2 logical_not nan_to_num neg rad2deg reciprocal round rsqrt sgn sigmoid sign signbit sin "
-            "sinc sinh special_entr special_i0e special_i1 special_i1e sqrt square tan tanh trunc"
-        ),
-    },
+_PACKAGES = {
+    **dict.fromkeys(DOMAINS, "onnx"),
+    "aten": "aten",
+    "prim": "prim",
+    "irc": "irc",
+    "com.microsoft": "microsoft",
 }
-"""Namespace -> module that holds records -> the operators that it has them for. Names alone are known without reading
-the modules."""
+"""Namespace -> the module of `irc.ops` whose ``records()`` has irc's own operators of it."""
 
-_MODULES = {
-    f"{namespace}::{name}": f"{__package__}.{namespace}.{module}"
-    for namespace, modules in FAMILIES.items()
-    for module, listed in modules.items()
-    for name in listed.split()
-}
+_own: dict[str, Operator] = {}
+_records: dict[str, Operator] = {}
+"""Those of `_own`, with what other packages have added."""
 
+_read: set[str] = set()
+_lock = RLock()
 
-def names(namespace: str) -> frozenset[str]:
-    """The operators of ``namespace`` that have records, without it."""
-    return frozenset(name for listed in FAMILIES[namespace].values() for name in listed.split())
+on_change: list[Callable[[str], None]] = []
+"""Functions called with a kind whose record has changed, for caches of what follows from records."""
 
 
-@cache
-def _family(module: str) -> dict[str, list[Operator]]:
-    found: dict[str, list[Operator]] = {}
-    for record in import_module(module).FAMILY.operators:
-        found.setdefault(record.kind, []).append(record)
-    for versions in found.values():
-        versions.sort(key=lambda record: record.since)
+def record(kind: str) -> Operator:
+    """The record of ``kind``; one that says nothing if irc does not know the operator."""
+    found = _records.get(kind)
+    if found is None:
+        _read_namespace(kind.rpartition("::")[0])
+        load_for(kind)
+        found = _records.get(kind)
+    return Operator(kind) if found is None else found
+
+
+def records(*namespaces: str) -> Iterator[Operator]:
+    """All records of these namespaces; without any, of all of irc's own and those that are loaded of other packages."""
+    for namespace in namespaces or _PACKAGES:
+        _read_namespace(namespace)
+    wanted = tuple(f"{namespace}::" for namespace in namespaces) or ""
+    return iter([found for kind, found in list(_records.items()) if kind.startswith(wanted)])
+
+
+def semantics(kind: str, version: int | None = None) -> ScalarSemantics | None:
+    """The scalar semantics of ``kind`` at ``version`` (None: the newest); None if there are none."""
+    return record(kind).semantics(version)
+
+
+def functional_by_default(kind: str) -> bool:
+    """Whether ``kind`` is one of ONNX's own, which write nothing and return fresh memory unless a row says more."""
+    return kind.rpartition("::")[0] in DOMAINS
+
+
+def _read_namespace(namespace: str) -> None:
+    package = _PACKAGES.get(namespace)
+    if package is None or package in _read:
+        return
+    with _lock:
+        if package in _read:
+            return
+        module = import_module(f"irc.ops.{package}")
+        found: dict[str, Operator] = module.records()
+        _own.update(found)
+        _records.update(found)
+        _read.add(package)
+
+
+# -- registration ----------------------------------------------------------------
+
+
+def register(*operators: Operator) -> None:
+    """Add what other packages know of operators.
+
+    Facts of a known operator complete its record: further rows, effects. A row replaces one with the same overload name
+    that was registered before.
+
+    Raises:
+        Error: IRC304 if something is no record, or its kind no kind; IRC203 if a row is not well formed, or a result
+            shares with, or an argument is stored into, a set that is no argument's, which would have no effect; if rows
+            of a pointwise operator state anything but that it makes a tensor of tensors; if irc has another row for
+            that overload; or if ``effects`` are not effects. Nothing is added then.
+    """
+    changed = {each.kind: each for each in map(_checked, operators)}
+    _records.update(changed)
+    for kind in changed:
+        for notify in on_change:
+            notify(kind)
+
+
+def _checked(given: object) -> Operator:
+    """The record of an operator with what is ``given``; an Error as `register` says."""
+    if not isinstance(given, Operator):
+        example = "irc.ops.Operator('com.example::Scale', '(Tensor x) -> Tensor')"
+        message = f"register takes records, such as {example}, not {given!r}"
+        raise Error("IRC304", message)
+    for row in given.rows:
+        if not isinstance(row, str):  # type: ignore[reportUnnecessaryIsInstance]
+            parse_schema(row)  # which says what a row is
+    check_kind("a record", given.kind)
+    if not isinstance(given.effects, Effects):  # type: ignore[reportUnnecessaryIsInstance]
+        raise Error("IRC203", f"effects are such as irc.ops.Effects.RANDOM, not {given.effects!r}", "schema")
+    known = _records.get(given.kind) or record(given.kind)
+    own = {overload_of(row): row for row in _own[given.kind].rows} if given.kind in _own else {}
+    rows = {overload_of(row): row for row in known.rows}
+    for row in given.rows:
+        schema = parse_schema(row)
+        if schema.name != given.kind:
+            raise Error("IRC203", f"a row of {given.kind} is {schema.name}'s\n  {schema}", "schema")
+        _check_sets(schema)
+        _check_own(own.get(overload_of(row)), schema)
+        rows.pop(overload_of(row), None)
+        rows[overload_of(row)] = own.get(overload_of(row), row)
+    found = replace(
+        known,
+        rows=tuple(rows.values()),
+        effects=known.effects | given.effects,
+        pointwise=known.pointwise or given.pointwise,
+    )
+    if found.pointwise:
+        for row in found.rows:
+            _check_pointwise(parse_schema(row), found.effects)
     return found
 
 
-def versions(kind: str) -> list[Operator]:
-    """The records of ``kind``, oldest version first; empty if there is none."""
-    module = _MODULES.get(kind)
-    return [] if module is None else _family(module)[kind]
+def _check_pointwise(schema: Schema, effects: Effects) -> None:
+    formals = (*schema.arguments, *schema.returns)
+    of_tensors = all(formal.type in (TENSOR, OptionalType(TENSOR)) for formal in formals)
+    is_plain = of_tensors and len(schema.returns) == 1 and not (schema.is_vararg or schema.is_varret)
+    if not is_plain or schema.has_annotations or effects:
+        message = "a pointwise operator makes one tensor of tensors, and does nothing else"
+        raise Error("IRC203", f"{message}\n  {schema}", "schema")
 
 
-def find(kind: str, version: int | None = None) -> Operator | None:
-    """The record of ``kind`` at ``version`` (None: the newest); None if there is none."""
-    found = versions(kind)
-    at = len(found) if version is None else bisect_right(found, version, key=lambda record: record.since)
-    return found[at - 1] if at else None
+def _check_own(own: str | None, schema: Schema) -> None:
+    """Error IRC203 if irc's own row for the overload, which passes and kernels rely on, is another one."""
+    if own is not None and str(parse_schema(own)) != str(schema):
+        message = f"irc has another row for {overload_of(own)}: give the overload a name of its own"
+        raise Error("IRC203", f"{message}\n  {own}\n  {schema}", "schema")
 
 
-def records(namespace: str) -> Iterator[Operator]:
-    """All records of ``namespace``."""
-    for module in FAMILIES[namespace]:
-        for versions in _family(f"{__package__}.{namespace}.{module}").values():
-            yield from versions
+def _check_sets(schema: Schema) -> None:
+    known = {WILDCARD, *(name for info in _annotations(schema.arguments) for name in info.before)}
+    for info in _annotations((*schema.arguments, *schema.returns)):
+        for name in (*info.before, *info.after):
+            if name not in known:
+                raise Error("IRC203", f"no argument has the alias set {name}\n  {schema}", "schema")
+
+
+def _annotations(formals: Iterable[Argument]) -> Iterator[AliasInfo]:
+    return (info for formal in formals if formal.alias is not None for info in formal.alias.walk())
+
+
+def overload_of(row: str) -> str:
+    """``aten::add_.Tensor`` of the row ``aten::add_.Tensor(...) -> ...``."""
+    return row.partition("(")[0].strip()
+
+
+def is_own(kind: str) -> bool:
+    """Whether ``kind`` is an operator that irc itself has a record of."""
+    return kind in _own

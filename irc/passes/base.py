@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL
+from irc.ir.node import describe
 from irc.lazy import complete
 from irc.pass_records import Refusal
 
@@ -196,13 +197,6 @@ class PassContext:
         self.limit -= 1
         self.last_allowed = f"{self.pass_name} at {describe(node)}"
         return True
-
-
-def describe(node: Node) -> str:
-    """A node in a few words: its outputs, kind and, if it has one, its name."""
-    outputs = ", ".join(f"%{v.name}" for v in node.outputs)
-    name = f" {node.name!r}" if node.name else ""
-    return f"{outputs} = {node.kind}{name}" if outputs else f"{node.kind}{name}"
 
 
 def set_default_evaluate(evaluate: Evaluate) -> None:

@@ -14,8 +14,8 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
-from irc.ir.ops.layouts import LOOKING, VIEWS_OR_COPIES, contiguous_if
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
+from irc.ops.layouts import LOOKING, VIEWS_OR_COPIES, contiguous_if
 from irc.passes.folding import (
     argument,
     computed,

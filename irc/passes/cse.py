@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node
-from irc.ir.ops.twins import COMMUTATIVE
 from irc.ir.types import TensorType
+from irc.ops.twins import COMMUTATIVE
 from irc.passes.keys import attributes_key
 from irc.passes.merging import Merges
 from irc.passes.quantised import QUANTISING

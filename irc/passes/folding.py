@@ -12,14 +12,14 @@ from irc.errors import Error, comes_from_outside
 from irc.ir import Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value
 from irc.ir.limits import MAX_ELEMENTS
-from irc.ir.ops.heavy import CONTRACTING
-from irc.ir.ops.made_bytes import content_bytes, made_bytes, object_bytes
-from irc.ir.ops.movers import MOVERS
-from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
+from irc.ops.heavy import CONTRACTING
+from irc.ops.inference import Known, NodeTypes
+from irc.ops.made_bytes import content_bytes, made_bytes, object_bytes
+from irc.ops.movers import MOVERS
+from irc.ops.pointwise import is_pointwise
+from irc.ops.shape_rules import find_rule, types_told
 from irc.passes.refused import Refused
-from irc.passes.shapes.context import Known, NodeTypes
-from irc.passes.shapes.rules import find_rule, types_told
 
 if TYPE_CHECKING:
     from irc.passes.base import Evaluate

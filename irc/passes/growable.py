@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.alias.sets import intersects
 from irc.ir.clone import counterpart
 from irc.ir.kinds import IF
-from irc.ir.ops.joins import APPEND, CONCAT, Join, joined
 from irc.ir.types import DType, TensorType
+from irc.ops.joins import APPEND, CONCAT, Join, joined
 from irc.passes.layouts import Layouts
 from irc.passes.registry import register
 

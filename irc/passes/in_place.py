@@ -12,7 +12,7 @@ from irc.alias.paths import LastUses
 from irc.alias.sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
-from irc.ir.ops.twins import READS_FIRST, may_take, twin_of
+from irc.ops.twins import READS_FIRST, may_take, twin_of
 from irc.passes.holders import Holders
 from irc.passes.registry import register
 from irc.passes.whole import Whole

@@ -15,16 +15,16 @@ from irc.alias import Kind
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CALL, IF
-from irc.ir.ops import functional_by_default, resolve, schemas
-from irc.ir.ops.layouts import (
+from irc.ir.types import BOOL, FLOAT, INT
+from irc.ir.value import Value
+from irc.ops import functional_by_default, resolve, schemas
+from irc.ops.layouts import (
     LAID_OUT_ANEW,
     LOOKING,
     VIEWS_OR_COPIES,
     WITH_GAPS,
     contiguous_if,
 )
-from irc.ir.types import BOOL, FLOAT, INT
-from irc.ir.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

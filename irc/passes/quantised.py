@@ -14,8 +14,8 @@ from irc.ir import Graph
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import GROUP
 from irc.ir.metadata import QUANTIZATION_TENSOR
-from irc.ir.ops.movers import ORDERED, PERMUTING
 from irc.ir.types import DType, Type
+from irc.ops.movers import ORDERED, PERMUTING
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.bulk import no_collection
-from irc.ir.ops.pointwise import overwritable
-from irc.ir.ops.twins import READS_FIRST, twin_of
 from irc.ir.types import TensorType, may_be_equal
+from irc.ops.pointwise import overwritable
+from irc.ops.twins import READS_FIRST, twin_of
 from irc.passes.block_memory import BlockMemory, GraphMemory, Moment, Peak
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.registry import register

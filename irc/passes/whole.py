@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.alias import Kind
-from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.ops import onnx_alias, schemas
-from irc.ir.ops.layouts import WITH_GAPS
-from irc.ir.ops.movers import ORDERED
+from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
 from irc.ir.slots import Slot, bodies, slots
+from irc.ops import schemas
+from irc.ops.layouts import WITH_GAPS
+from irc.ops.movers import ORDERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ _RESHAPES = frozenset(
 )
 """Operators whose first result has all elements of the first input, in their order, each once."""
 
-_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *onnx_alias.DOMAINS))
+_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
 """Namespaces of operators whose kernels give fresh results of which each element has a place of its own."""
 
 

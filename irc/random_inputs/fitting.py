@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.heavy import CONTRACTING
 from irc.ir.types import TensorType, Type
+from irc.ops.heavy import CONTRACTING
 from irc.passes.shapes.infer import Inference
 from irc.random_inputs.domain import Domain
 from irc.random_inputs.draw import MAX_ELEMENTS, Style, seeded_inputs

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.ir.constants import constant_tensor, one_number
 from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
-from irc.ir.ops.pointwise import POINTWISE
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.slots import slots
 from irc.ir.types import DType, Shape, TensorType
+from irc.ops import records
 from irc.random_inputs.domain import Domain
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _MOVERS = frozenset(
 _REDUCTIONS = frozenset(f"onnx::Reduce{name}" for name in "L1 L2 Max Mean Min Prod Sum SumSquare".split())
 
 
-_COMPUTING = POINTWISE | TORCH_POINTWISE | _REDUCTIONS
+_COMPUTING = {each.kind for each in records() if each.pointwise or each.result_type is not None} | _REDUCTIONS
 """Operators that take any numbers."""
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error, comes_from_outside
 from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import IF
-from irc.ir.ops.opaque import is_opaque, opaque_operator
-from irc.ir.ops.plugins import is_foreign
-from irc.ir.ops.pointwise import POINTWISE, result_like
-from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
+from irc.ops.opaque import is_opaque, opaque_operator
+from irc.ops.plugins import is_foreign
+from irc.ops.pointwise import result_like
+from irc.ops.registry import record
+from irc.ops.signatures import schemas
 from irc.runtime import kernels
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
@@ -89,7 +90,7 @@ def writes_over(node: Node) -> bool:
 
 def can_overwrite(kind: str, kernel: Kernel) -> bool:
     """Whether ``kernel`` of an operator ``kind`` can write its result over one of its inputs, as ``out=``."""
-    return kind in POINTWISE and takes_out(kernel)
+    return record(kind).pointwise and takes_out(kernel)
 
 
 def fits(out: Array, inputs: Sequence[Any], like: int | None) -> bool:

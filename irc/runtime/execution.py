@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from irc.errors import Error
 from irc.ir.kinds import CONTROL_FLOW
-from irc.ir.ops.plugins import fault_of
+from irc.ops.plugins import fault_of
 from irc.runtime.binding import binder_of_others, interrupts
 from irc.runtime.kernel_checks import what_is_wrong
 from irc.runtime.values import describe

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.made_bytes import STRING_BYTES, made_bytes
-from irc.ir.ops.pointwise import POINTWISE
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import DType
+from irc.ops.made_bytes import STRING_BYTES, made_bytes
+from irc.ops.torch_pointwise import is_elementwise_kind
 from irc.runtime.execution import Watch, label
 from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes, text_bytes
@@ -65,7 +64,7 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     # A kernel writes out what only a repeated element stands for, or windows that overlap.
     size = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
     estimate = _ESTIMATES.get(node.kind)
-    if estimate is None and (node.kind in POINTWISE or node.kind in _BROADCASTING):
+    if estimate is None and (is_elementwise_kind(node.kind) or node.kind in _BROADCASTING):
         estimate = _broadcast
     if estimate is not None:
         try:
@@ -137,7 +136,7 @@ def _joined_text(node: Node, *operands: Array) -> int:
     return sum(text_bytes(x) * (elements // max(1, x.size)) for x in operands) + elements * 8
 
 
-_BROADCASTING = TORCH_POINTWISE | {
+_BROADCASTING = {
     f"aten::{name}"
     for name in (
         "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity "

@@ -19,13 +19,13 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.ops.layouts import sees_layouts
-from irc.ir.ops.opaque import is_opaque
-from irc.ir.ops.plugins import fault_of
-from irc.ir.ops.twins import READS_FIRST
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
+from irc.ops.layouts import sees_layouts
+from irc.ops.opaque import is_opaque
+from irc.ops.plugins import fault_of
+from irc.ops.twins import READS_FIRST
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Instruction, Slots, Step, label

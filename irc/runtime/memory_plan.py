@@ -27,9 +27,9 @@ from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
-from irc.ir.ops.pointwise import overwritable
-from irc.ir.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 from irc.ir.types import TensorType
+from irc.ops.pointwise import overwritable
+from irc.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 from irc.runtime.array_memory import ArrayType, aligned
 from irc.runtime.execution import Watch
 from irc.runtime.values import is_array

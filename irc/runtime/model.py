@@ -18,8 +18,8 @@ from irc.ir.clone import verify_given
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.fixed_sizes import fixed_sizes, sizes_text
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.ops.movers import MOVERS
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ops.movers import MOVERS
+from irc.ops.registry import record
 from irc.runtime.arena import Kind, PlannedRuns
 from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
@@ -90,8 +90,8 @@ DEFAULTS = Options()
 MAX_SIGNATURES = 16
 """Signatures of calls that are kept; a decoder has one for all its steps."""
 
-_NEVER_MULTIPLYING = POINTWISE | MOVERS | {CONSTANT, GROUP}
-"""Operators, members of groups among them, whose kernels never call the BLAS: small graphs need not set its threads."""
+_NEVER_MULTIPLYING = MOVERS | {CONSTANT, GROUP}
+"""Operators, besides pointwise ones, whose kernels never call the BLAS: graphs of these need not set its threads."""
 
 Feeds = Mapping[str, Any]
 
@@ -162,7 +162,9 @@ class CompiledModel:
         self._results = results_of(self.outputs)
         self._defaults = defaults
         self._share = sharing(options.threads)
-        self._may_multiply = any(node.kind not in _NEVER_MULTIPLYING for node in reachable_nodes(self.graph))
+        self._may_multiply = any(
+            not (node.kind in _NEVER_MULTIPLYING or record(node.kind).pointwise) for node in reachable_nodes(self.graph)
+        )
         self._signatures: dict[Any, Signature] = {}
         # By the outputs that are wanted: a run that is likely to come again, what is passed to it, and its kind.
         self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}

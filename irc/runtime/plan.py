@@ -12,8 +12,8 @@ from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node, copy_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import FUNCTION, NONE
+from irc.ops.opaque import is_opaque
 from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control_flow import lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan

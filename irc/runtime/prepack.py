@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.constants import constant_tensor
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.pointwise import is_pointwise
 from irc.ir.tensor import Tensor
+from irc.ops.pointwise import is_pointwise
 from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.halves import narrowed, widened

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from irc.files import replacing
 from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.ops.registry import schemas
 from irc.ir.types import TensorType
+from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.live_memory import ArrayBytes

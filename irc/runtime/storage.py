@@ -27,9 +27,9 @@ from irc.alias.sets import EMPTY, BigSet, intersects, members
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
-from irc.ir.ops.joins import APPEND, joined
-from irc.ir.ops.loops import carried, is_batched
-from irc.ir.ops.pointwise import SCATTERING
+from irc.ir.loops import carried, is_batched
+from irc.ops.joins import APPEND, joined
+from irc.ops.pointwise import SCATTERING
 from irc.runtime.arguments import values_at
 from irc.runtime.binding import reachable_nodes
 from irc.runtime.prepack import lasting_nodes

@@ -8,8 +8,8 @@ from irc.alias import analyze
 from irc.alias.recorder import is_functional
 from irc.alias.unknown import unknown_operators
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
-from irc.ir.ops import register
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
+from irc.ops import Operator, register
 from irc.passes import PassManager, parse_pipeline, registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
@@ -75,7 +75,11 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
 
 
 def test_a_formal_that_takes_anything_fits_tensors_too() -> None:
-    register("anything::pick(Tensor(a) x, Any y) -> Tensor(a=)", "anything::pick.t(Tensor x, Tensor y) -> Tensor")
+    register(
+        Operator.of(
+            "anything::pick(Tensor(a) x, Any y) -> Tensor(a=)", "anything::pick.t(Tensor x, Tensor y) -> Tensor"
+        )
+    )
     graph = Graph()
     b = Builder(graph)
     x = graph.add_input(T)

@@ -12,7 +12,7 @@ from irc.alias.recorder import Recorder
 from irc.alias.rules import calls, control, objects, tensors
 from irc.errors import Error
 from irc.ir import Graph, Node, parse_graph
-from irc.ir.ops.registry import kinds
+from irc.ops.signatures import kinds
 
 KINDS = sorted({**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES})
 TYPES = ("Tensor", "int", "(Tensor, Tensor)", "Tensor[]", "Dict(str, Tensor)", "__torch__.M")

@@ -11,9 +11,9 @@ from irc.alias.recorder import Recorder, Rule
 from irc.alias.rules import schema_rule
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Node, Value, types
-from irc.ir.ops import Effects, schema_of
-from irc.ir.ops import register as register_schema
 from irc.ir.types import ListType
+from irc.ops import Effects, Operator, schema_of
+from irc.ops import register as register_schema
 from tests.alias.helpers import Case
 
 T = types.TENSOR
@@ -29,7 +29,7 @@ def graph_of(kind: str, results: int = 1) -> tuple[AliasDb, Value, Value, Node]:
 
 
 def test_without_annotations_an_operator_is_pure() -> None:
-    register_schema("third::pure(Tensor x, Tensor y) -> Tensor")
+    register_schema(Operator.of("third::pure(Tensor x, Tensor y) -> Tensor"))
     db, a, c, node = graph_of("third::pure")
     assert not db.may_alias(node.output, [a, c])
     assert not db.has_writers([a, c])
@@ -37,7 +37,7 @@ def test_without_annotations_an_operator_is_pure() -> None:
 
 
 def test_sets_say_what_shares() -> None:
-    register_schema("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))")
+    register_schema(Operator.of("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))"))
     db, a, c, node = graph_of("third::views", 3)
     first, second, both = node.outputs
     assert db.may_alias(first, a)
@@ -60,7 +60,7 @@ def test_sets_say_what_shares() -> None:
 @pytest.mark.parametrize("given", ["nothing", "None", "a tensor"])
 def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given: str) -> None:
     kind = f"third::out{len(row)}"
-    register_schema(row.format(kind))
+    register_schema(Operator.of(row.format(kind)))
     graph = Graph()
     x = graph.add_input(T)
     b = Builder(graph)
@@ -90,18 +90,18 @@ def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given:
 def test_a_row_added_later_counts() -> None:
     db, a, _, node = graph_of("third::late")
     assert db.may_alias(node.output, a), "opaque while nothing is known"
-    register_schema("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT)
+    register_schema(Operator.of("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT))
     db, a, _, node = graph_of("third::late")
     assert not db.may_alias(node.output, a)
     assert db.has_side_effects(node)
 
 
 def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
-    register_schema("third::grown(Tensor x, Tensor y) -> Tensor")
+    register_schema(Operator.of("third::grown(Tensor x, Tensor y) -> Tensor"))
     db, _, _, node = graph_of("third::grown")
     db.erase_node(node)
     assert db.is_tight
-    register_schema("third::grown.escape(Tensor(a -> *) x, Tensor y) -> Tensor")
+    register_schema(Operator.of("third::grown.escape(Tensor(a -> *) x, Tensor y) -> Tensor"))
     db, _, _, node = graph_of("third::grown")
     db.erase_node(node)
     assert not db.is_tight
@@ -128,7 +128,7 @@ def test_a_rule_goes_before_a_row() -> None:
         rec.bind(node.outputs[0], rec.element(second))
         rec.bind(node.outputs[1], rec.element(first))
 
-    register_schema("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)")
+    register_schema(Operator.of("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)"))
     register_rule("third::swap", swap)
     db, a, c, node = graph_of("third::swap", 2)
     assert db.may_alias(node.outputs[0], c)
@@ -147,7 +147,7 @@ def test_a_rule_goes_before_a_row() -> None:
 )
 def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> None:
     with pytest.raises(Error, match="IRC203") as caught:
-        register_schema("third::wrong(Tensor x, Tensor y) -> Tensor", row)
+        register_schema(Operator.of("third::wrong(Tensor x, Tensor y) -> Tensor", row))
     assert message in caught.value.message
     db, a, _, node = graph_of("third::wrong")
     assert db.may_alias(node.output, a), "opaque, for nothing is known"
@@ -227,7 +227,7 @@ def test_only_the_namespaces_of_the_standard_are_onnx() -> None:
         db, a, _, node = graph_of(kind)
         assert db.may_alias(node.output, a), kind
         assert db.has_side_effects(node), kind
-    register_schema("ai.onnx.contrib::Known(Tensor(a) x, Tensor y) -> Tensor(a)")
+    register_schema(Operator.of("ai.onnx.contrib::Known(Tensor(a) x, Tensor y) -> Tensor(a)"))
     db, a, c, node = graph_of("ai.onnx.contrib::Known")
     assert db.may_alias(node.output, a) and not db.may_alias(node.output, c)
     assert schema_of(node) is not None

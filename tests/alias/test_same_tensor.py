@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.ir import Builder, Graph, types
-from irc.ir.ops.metadata import CHANGES_METADATA, Change, change_of
+from irc.ops.metadata import CHANGES_METADATA, Change, change_of
 from tests.alias.helpers import Case
 
 

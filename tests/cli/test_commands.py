@@ -684,7 +684,7 @@ def test_all_about_some_operators(irc: Command) -> None:
         r"  fuses        pointwise operators join it\n"
         r"  shape rule   irc/passes/shapes/nn\.py:\d+\n"
         r"  kernel       irc/runtime/kernels/convolution\.py:\d+\n"
-        r"  verified by  irc/ir/verify/onnx_rules\.py:\d+\n"
+        r"  verified by  irc/ops/onnx_rules\.py:\d+\n"
         r"  as ONNX      yes",
         conv,
     )

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from irc.ir.ops.pointwise import POINTWISE
 from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
 from tests.cli.refusals import Cases, case_of, refusals
+from tests.operators import records_for_a_while
 
 DOCS = Path(__file__).parents[2] / "docs"
 SQUARED = """graph(%x : Float(3)):
@@ -34,9 +34,8 @@ def example(page: str) -> str:
 @pytest.fixture(autouse=True)
 def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
-    pointwise = set(POINTWISE)
-    yield
-    POINTWISE.intersection_update(pointwise)
+    with records_for_a_while():
+        yield
 
 
 def test_the_passes_of_a_file_are_named_in_pipelines(irc: Command) -> None:
@@ -166,7 +165,7 @@ def an_error_of_irc(irc: Command):
 
 @case(r"IRC203: bad\.py:2, schema: expected")
 def an_error_of_irc_that_has_a_place(irc: Command):
-    return loading(irc, "from irc.ir.ops import register\nregister('com.example::Y(Tensor x')\n")
+    return loading(irc, "from irc.ops import Operator, register\nregister(Operator('com.example::Y', '(Tensor x'))\n")
 
 
 @case(r"IRC304: bad\.py:2: SystemExit: 0")
@@ -285,11 +284,11 @@ def a_policy_that_nodes_are_not_shown_to(irc: Command):
 
 REGISTERING = """\
 from irc.alias import register_rule
-from irc.ir.ops import register
+from irc.ops import Operator, register
 from irc.passes import shape_rule
 from irc.runtime import kernel
 
-register("com.example.wrong::{0}(Tensor x) -> Tensor")
+register(Operator("com.example.wrong::{0}", "(Tensor x) -> Tensor"))
 {1}
 """
 

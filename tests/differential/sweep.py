@@ -23,11 +23,10 @@ import torch
 from irc import Error
 from irc.ir import parse_graph
 from irc.ir.dtypes import SCALAR_TYPES
-from irc.ir.ops import schemas
-from irc.ir.ops.aten import RANDOM, RANDOM_UNLESS_FALSE, TAGS
-from irc.ir.ops.registry import kinds
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import OptionalType
+from irc.ops import Effects, record, schemas
+from irc.ops.signatures import kinds
 from irc.runtime.kernels.registry import find_binder
 from irc.runtime.plan import Plan, lower
 from tests.differential import sweep_exceptions
@@ -218,7 +217,9 @@ class _Comparison(_Check):
         self.values = not _is_random(row, given) and not row.name.removeprefix("aten::").startswith(_UNWRITTEN)
         self.strides = name_of(row) not in sweep_exceptions.STRIDES
         name = row.name.removeprefix("aten::").removesuffix("_")
-        self.is_pointwise = name in TAGS.pointwise and name not in sweep_exceptions.RELATIVE_TO_OPERANDS
+        self.is_pointwise = (
+            record(f"aten::{name}").result_type is not None and name not in sweep_exceptions.RELATIVE_TO_OPERANDS
+        )
         self.scale = _scale(given)
         self.place: list[int] | None = None
 
@@ -352,9 +353,9 @@ def _shown(x: Array) -> str:
 
 
 def _is_random(row: Schema, given: list[Any]) -> bool:
-    if row.name in RANDOM:
+    if Effects.RANDOM in record(row.name).effects and record(row.name).random_switch is None:
         return True
-    flag = RANDOM_UNLESS_FALSE.get(row.name)
+    flag = record(row.name).random_switch
     return flag is not None and any(a.name == flag and v not in (False, 0) for a, v in zip(row.arguments, given))
 
 

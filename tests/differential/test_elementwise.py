@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irc.ir.ops import schemas
-from irc.ir.ops.aten import TAGS
 from irc.ir.types import TENSOR
+from irc.ops import schemas
 from tests.differential.helpers import Array, compare
+from tests.operators import TORCH_POINTWISE
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 TYPES = [*FLOATS, "int64", "int32", "uint8", "int8", "int16", "bool"]
@@ -51,7 +51,8 @@ strides (``float_power``). Other tests have them."""
 
 def _of(tensors: int) -> list[str]:
     """Pointwise operators that take so many tensors, and nothing else that has no default."""
-    rows = {name: schemas(f"aten::{name}") for name in TAGS.pointwise if name not in _ELSEWHERE}
+    names = (kind.removeprefix("aten::") for kind in sorted(TORCH_POINTWISE))
+    rows = {name: schemas(f"aten::{name}") for name in names if name not in _ELSEWHERE}
     given = {name: [[a.type for a in row.arguments if not a.has_default] for row in rows[name]] for name in rows}
     return [name for name in given if [TENSOR] * tensors in given[name]]
 

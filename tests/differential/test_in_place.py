@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import irc
-from irc.ir.ops import schemas
-from irc.ir.ops.aten.in_place import IN_PLACE
-from irc.ir.ops.registry import kinds
 from irc.ir.synonyms import NAMES
+from irc.ops import schemas
+from irc.ops.signatures import kinds
 from irc.runtime.kernels.registry import registered
 from tests.differential import torch_calls
 from tests.differential.helpers import compare, numpy_of
+from tests.operators import IN_PLACE
 
 THEIRS = {s.name for s in torch._C._jit_get_all_schemas()} - NAMES.keys()
 

@@ -1,4 +1,4 @@
-"""What `irc.ir.ops.layouts` states of results is so, on calls that PyTorch takes, of tensors with reversed axes."""
+"""What `irc.ops.layouts` states of results is so, on calls that PyTorch takes, of tensors with reversed axes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 
 from irc.errors import Error
 from irc.ir import Node, Value, parse_graph
-from irc.ir.ops import layouts, schemas
-from irc.ir.ops.layouts import contiguous_if, keeps_layout
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
 from irc.ir.types import TensorType
+from irc.ops import layouts, schemas
+from irc.ops.layouts import contiguous_if, keeps_layout
 from irc.runtime.kernels.aten.queries import strides_of
 from irc.runtime.plan import lower
 from tests.differential import torch_calls
 from tests.differential.helpers import numpy_of, text_of
+from tests.operators import TORCH_POINTWISE
 
 
 def turned(x: Any) -> Any:

@@ -10,8 +10,8 @@ from hypothesis import given, note
 
 from irc.ir import Builder, Graph, Tensor
 from irc.ir.constants import constant_value
-from irc.ir.ops import resolve
 from irc.ir.types import TENSOR, TensorType
+from irc.ops import resolve
 from irc.runtime.lowering import runtime_constant
 from tests.differential.helpers import Differ, run_both
 from tests.programs.generator import Program, programs

@@ -12,9 +12,9 @@ import torch
 
 from irc import Error
 from irc.ir import parse_graph
-from irc.ir.ops import schemas
 from irc.ir.schema import Schema
 from irc.ir.types import INT, SCALAR, DType, TensorType
+from irc.ops import schemas
 from irc.runtime.kernels.aten.operand_kinds import REFUSED_COMMON, REFUSED_FIRST, refusing
 from irc.runtime.plan import lower
 from tests.differential import torch_calls

@@ -14,10 +14,10 @@ import irc
 from irc.alias import analyze
 from irc.frontend.torchscript.outs import CONVERTING, IN_TYPE_OF_OUT, may_have_out
 from irc.ir import Builder, Graph, parse_type
-from irc.ir.ops import Effects, effects, schemas
-from irc.ir.ops.registry import kinds
 from irc.ir.schema import Schema
 from irc.ir.types import TENSOR
+from irc.ops import Effects, effects, schemas
+from irc.ops.signatures import kinds
 from tests.differential.helpers import Differ, Typed, compare, numpy_of
 from tests.differential.torch_calls import IMPOSSIBLE, call, calls
 

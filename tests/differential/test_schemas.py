@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from irc.ir import types
-from irc.ir.ops import schemas
-from irc.ir.ops.aten.beyond import BEYOND, Says, beyond
-from irc.ir.ops.metadata import CHANGES_METADATA
-from irc.ir.ops.registry import kinds
 from irc.ir.schema import AliasInfo, Argument, Schema
 from irc.ir.schema_parser import parse_schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar
+from irc.ops import schemas
+from irc.ops.aten.beyond import BEYOND, Says, beyond
+from irc.ops.metadata import CHANGES_METADATA
+from irc.ops.signatures import kinds
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
 
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}

@@ -13,9 +13,9 @@ import torch
 from irc.errors import Error
 from irc.ir import Builder, Graph, Value, types
 from irc.ir.dtypes import SCALAR_TYPES
-from irc.ir.ops import schemas
 from irc.ir.schema import Schema
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ops import schemas
 from irc.passes.shapes import Inference
 from irc.passes.shapes.torch_call import TORCH_RULES
 from irc.runtime.plan import lower

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from irc.ir.ops import schemas
-from irc.ir.ops.aten.copied import COPIED_NAMES
+from irc.ops import schemas
+from irc.ops.aten.derived import COPIED_NAMES
 from tests.arrays import ramp
 from tests.differential.helpers import Typed, compare, run_both
 

@@ -15,7 +15,7 @@ from irc.alias import analyze
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
 from irc.ir import Graph, parse_graph, parse_module
-from irc.ir.ops.opaque import is_opaque, opaque_kind, opaque_operator, opaque_operators
+from irc.ops.opaque import is_opaque, opaque_kind, opaque_operator, opaque_operators
 from tests.frontend.helpers import changed, from_nodes, refused
 from tests.passes.helpers import kinds, transform
 

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from irc.frontend.onnx import import_model
 from irc.ir import DType, TensorType
-from irc.ir.ops import registry
 from irc.ir.types import NONE, ListType, OptionalType
+from irc.ops import Operator, register
 from tests.frontend.helpers import DATA, changed, from_nodes, imported, model, one, parse, refused, weight
 
 
@@ -49,9 +49,7 @@ def test_other_domains_keep_their_name() -> None:
 
 
 def test_operators_of_third_parties(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_TEXTS", dict(registry._TEXTS))
-    monkeypatch.setattr(registry, "_PARSED", {})
-    registry.register("com.example::Split(Tensor x, Tensor? by, *, int n=2) -> (Tensor[], Tensor)")
+    register(Operator("com.example::Split", "(Tensor x, Tensor? by, *, int n=2) -> (Tensor[], Tensor)"))
     node = helper.make_node("Split", ["x"], ["s", "y"], domain="com.example", depth=3, mode="m")
     proto = from_nodes([node])
     proto.opset_import.append(helper.make_opsetid("com.example", 4))

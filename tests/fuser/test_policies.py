@@ -23,8 +23,8 @@ from irc.fuser import Cluster, Fuse, Policy, operators
 from irc.fuser.policy import ANCHORS
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node, parse_graph
-from irc.ir.ops import pointwise, register
-from irc.ir.ops.torch_pointwise import is_elementwise
+from irc.ops import Operator, register
+from irc.ops.torch_pointwise import is_elementwise
 from irc.passes import PassManager, create_instruments, registry
 from irc.passes.whole import Whole
 from irc.runtime import kernel
@@ -337,8 +337,7 @@ def test_other_operators_do_join() -> None:
 def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pointwise, "POINTWISE", {*pointwise.POINTWISE, "com.example.layout::Turn"})
-    register("com.example.layout::Turn(Tensor x) -> Tensor")
+    register(Operator("com.example.layout::Turn", "(Tensor x) -> Tensor", pointwise=True))
 
     @kernel("com.example.layout::Turn")
     def turn(node: Node) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -27,8 +28,9 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import RULES, Recorder, Rule
 from irc.alias.sets import LocationSet, members
 from irc.ir import Node, Value, types
-from irc.ir.ops import registry
 from irc.ir.types import UnionType
+from irc.ops import record
+from tests.operators import records_for_a_while
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
@@ -43,12 +45,9 @@ def _rule(kind: str, rule: Rule | None) -> Generator[None]:
 @contextmanager
 def _rows(change: Callable[[str], str], *kinds: str) -> Generator[None]:
     """Schema rows of ``kinds``, changed."""
-    changed = {kind: [change(row) for row in registry._TEXTS[kind]] for kind in kinds}
-    assert all(changed[kind] != registry._TEXTS[kind] for kind in kinds), "nothing was changed"
-    with patch.dict(registry._TEXTS, changed), patch.dict(registry._PARSED), patch.dict(RULES):
-        for kind in kinds:
-            registry._PARSED.pop(kind, None)
-            RULES.pop(kind, None)
+    changed = {kind: replace(record(kind), rows=tuple(map(change, record(kind).rows))) for kind in kinds}
+    assert all(changed[kind].rows != record(kind).rows for kind in kinds), "nothing was changed"
+    with records_for_a_while(changed):
         yield
 
 

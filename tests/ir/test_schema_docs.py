@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from irc.ir.ops import schemas
-from irc.ir.ops.aten.beyond import BEYOND, Says
 from irc.ir.schema import Schema
+from irc.ops import schemas
+from irc.ops.aten.beyond import BEYOND, Says
 
 TEXT = (Path(__file__).parents[2] / "docs" / "schemas.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^irc {6}(.*)$", TEXT, re.MULTILINE)

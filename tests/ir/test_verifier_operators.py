@@ -6,8 +6,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
-from irc.ir.kinds import SUBGRAPHS
-from irc.ir.ops.onnx_alias import DOMAINS
+from irc.ir.kinds import DOMAINS, SUBGRAPHS
 from irc.ir.verify.verifier import verify
 from tests.counting import calls
 from tests.ir.helpers import body, marked, refused

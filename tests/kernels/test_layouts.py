@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir.ops import Effects, effects_of
 from irc.ir.types import DType
+from irc.ops import Effects, effects_of
 from irc.runtime.kernels import half_ufuncs, halves, numerics, pointwise, primitives, programs, support
 from tests.kernels.conftest import Cases
 

@@ -13,8 +13,9 @@ import pytest
 import irc
 from irc import ops
 from irc.ir import parse_module
-from irc.ir.ops.pointwise import POINTWISE, result_like
+from irc.ops.pointwise import result_like
 from tests.kernels.helpers import bind
+from tests.operators import POINTWISE
 
 DTYPES = [np.dtype(t) for t in ("?", "i1", "u1", "i4", "u4", "i8", "u8", "e", "f", "d", ml_dtypes.bfloat16, object)]
 
@@ -41,7 +42,7 @@ def outcome(kernel: Any, inputs: list[np.ndarray], **out: np.ndarray) -> Any:
 
 @pytest.mark.parametrize("op", LIKE_AN_INPUT)
 def test_a_result_in_place_is_as_a_new_one(op: str) -> None:
-    record = ops.find(f"onnx::{op}")
+    record = ops.semantics(f"onnx::{op}")
     assert record is not None
     count = 2 if record.variadic else record.arity
     kernel = bind(op, {"direction": "LEFT"} if op == "BitShift" else {}, None, count)

@@ -10,15 +10,14 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.pointwise import POINTWISE
-from irc.ir.ops.shape_operands import SHAPE_OPERANDS, shape_operands
+from irc.ops.shape_operands import SHAPE_OPERANDS, shape_operands
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.values import is_array
 from tests.kernels import torch_operands
 from tests.kernels.conftest import Cases
 from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
 from tests.kernels.torch_operands import copies, operands_of
+from tests.operators import POINTWISE, TORCH_POINTWISE
 
 KINDS = sorted(kind for kind in SHAPE_OPERANDS.keys() | POINTWISE if kind.startswith("onnx::") and kind[-1] != "_")
 WRITING = {kind for kind in KINDS if kind in POINTWISE} | {
@@ -90,7 +89,10 @@ def other_contents(x: Any, rng: np.random.Generator) -> Any:
     return rng.integers(0, 2, x.shape).astype(x.dtype)
 
 
-@pytest.mark.parametrize("name", sorted(set(TAGS.pointwise) - {"complex", "polar"}))
+OTHER_TYPES = {"complex", "polar"}
+
+
+@pytest.mark.parametrize("name", sorted({kind.removeprefix("aten::") for kind in TORCH_POINTWISE} - OTHER_TYPES))
 def test_kernels_of_torch_write_over_any_operand(name: str) -> None:
     """They write what they give else, to the last bit. (Results of two others are of other types.)"""
     compared = 0

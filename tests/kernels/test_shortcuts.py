@@ -10,8 +10,8 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import Builder, Graph
-from irc.ir.ops.registry import schemas
 from irc.ir.types import TENSOR, ListType
+from irc.ops.signatures import schemas
 from irc.runtime.kernels.aten import pointwise, shortcuts
 from irc.runtime.kernels.registry import Kernel, find_binder
 

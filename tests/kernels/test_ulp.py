@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.goldens import ulp
 from benchmarks.goldens.pointwise import OPERATORS, Operator
-from irc.ir.ops.pointwise import POINTWISE
-from irc.ir.ops.torch_pointwise import TORCH_POINTWISE
+from tests.operators import POINTWISE, TORCH_POINTWISE
 
 SIZE = 3000
 OTHER_NUMBERS = 1.5

@@ -14,10 +14,10 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
-from irc.ir.ops.row_axes import ROW_KINDS
 from irc.native.backend import Native
 from irc.native.row_kernels import RowOperator
 from irc.native.row_operators import ROW_OPERATORS
+from irc.ops.row_axes import ROW_KINDS
 from irc.runtime.backends import Unsupported
 from irc.runtime.binding import bind
 from tests.native.rows import (

@@ -71,7 +71,7 @@ def arrays(given: Sequence[Any], transposed: bool = False) -> list[Any]:
 
 
 def is_exact(name: str) -> bool:
-    record = ops.find(f"aten::{name}")
+    record = ops.semantics(f"aten::{name}")
     if record is None:
         return False
     found = record.expression([SINGLE] * record.arity)
@@ -90,7 +90,7 @@ def check(name: str, found: Array, wanted: Array) -> None:
         return
     wide = [x.astype(np.float64) for x in (found, wanted)]
     unit = {F: 2.0**-24, D: 2.0**-53, H: 2.0**-11, B: 2.0**-8}[found.dtype]
-    record = ops.find(f"aten::{name}")
+    record = ops.semantics(f"aten::{name}")
     scale = 1e-30 if record is None else min(max(record.scale, 1e-30), 10.0)
     if name in ("digamma", "lgamma"):
         scale = 1.0  # next to their zeros, terms of that size cancel
@@ -131,7 +131,7 @@ WITHOUT = set(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_operators(name: str) -> None:
-    record = ops.find(f"aten::{name}")
+    record = ops.semantics(f"aten::{name}")
     seen = sum((outcomes(name, count) for count in (1, 2, 3) if record is None or count <= record.arity), Counter())
     assert (name in WITHOUT) == (not seen["compiled"])
 

@@ -14,12 +14,11 @@ from onnx import helper
 
 from irc import ops
 from irc.errors import Error
-from irc.ir.ops.aten import TAGS
-from irc.ops import Operator, algebra
+from irc.ops import ScalarSemantics, algebra
 from irc.ops.algebra import Apply, Expression, walk
-from irc.ops.registry import FAMILIES
 from tests.kernels.helpers import NodeStandIn
 from tests.kernels.test_shortcuts import kernel_of as kernel_of_torch
+from tests.operators import TORCH
 from tests.ops import scalars
 
 Array = np.ndarray[Any, Any]
@@ -42,10 +41,10 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
 }
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 DTYPES = [np.dtype(t) for t in ("?", "i1", "u1", "i2", "i4", "u4", "i8", "u8", "f", "d")] + HALVES
-RECORDS = [record for record in ops.records("onnx") if record.name != "Cast"]
+RECORDS = [scalar for each in ops.records("onnx") for scalar in each.scalar if scalar.name != "Cast"]
 
 
-def dtypes_of(record: Operator) -> list[np.dtype[Any]]:
+def dtypes_of(record: ScalarSemantics) -> list[np.dtype[Any]]:
     """The element types that the standard has the operator for."""
     schema = onnx.defs.get_schema(record.name, 28 if onnx.defs.onnx_opset_version() >= 28 else 24)
     variable = schema.inputs[record.result or 0].type_str
@@ -87,7 +86,7 @@ def few(dtype: np.dtype[Any]) -> Array:
     return found if dtype.kind in "biu" else found[np.r_[0:60, len(found) // 2 : len(found) // 2 + 60]]
 
 
-def operands_of(record: Operator, dtype: np.dtype[Any]) -> list[Array]:
+def operands_of(record: ScalarSemantics, dtype: np.dtype[Any]) -> list[Array]:
     count = 2 + (dtype.kind in "iu") if record.variadic else record.arity  # a sum of three floats may cancel
     if record.name == "Where":
         x, y = np.meshgrid(few(dtype)[:60], few(dtype)[-60:])
@@ -116,7 +115,7 @@ def cases() -> Iterator[Any]:
                     )
 
 
-def kernel_of(record: Operator, attributes: dict[str, Any], count: int) -> Any:
+def kernel_of(record: ScalarSemantics, attributes: dict[str, Any], count: int) -> Any:
     from irc.runtime.kernels.registry import find_binder
 
     binder = find_binder(record.kind, record.since)
@@ -124,7 +123,7 @@ def kernel_of(record: Operator, attributes: dict[str, Any], count: int) -> Any:
     return binder(NodeStandIn(record.kind, record.since, attributes, [None] * count, [None]))  # type: ignore[arg-type]
 
 
-def folded(record: Operator, attributes: dict[str, Any], dtypes: Sequence[np.dtype[Any]]) -> Expression:
+def folded(record: ScalarSemantics, attributes: dict[str, Any], dtypes: Sequence[np.dtype[Any]]) -> Expression:
     semantics = record.resolve(attributes)
     if not record.variadic or not isinstance(semantics, algebra.Primitive):
         return record.expression(dtypes, attributes)
@@ -137,7 +136,9 @@ def folded(record: Operator, attributes: dict[str, Any], dtypes: Sequence[np.dty
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaNs of some types, cast
 @pytest.mark.parametrize(("record", "attributes", "dtype"), list(cases()))
-def test_kernels_compute_what_records_say(record: Operator, attributes: dict[str, Any], dtype: np.dtype[Any]) -> None:
+def test_kernels_compute_what_records_say(
+    record: ScalarSemantics, attributes: dict[str, Any], dtype: np.dtype[Any]
+) -> None:
     operands = operands_of(record, dtype)
     kernel = kernel_of(record, attributes, len(operands))
     wide = [x.astype(np.float32) if x.dtype in HALVES else x for x in operands]
@@ -210,14 +211,14 @@ DIVISIONS = {"div", "floor_divide", "fmod", "remainder"}
 
 
 def torch_cases() -> Iterator[Any]:
-    for record in ops.records("aten"):
+    for record in [scalar for each in ops.records("aten") for scalar in each.scalar]:
         if record.name in NOT_HERE:
             continue
-        kinds = TAGS.takes.get(record.name) or TAGS.takes_both.get(record.name) or "buif"
+        kinds = TORCH[record.name].takes or TORCH[record.name].takes_both or "buif"
         for parameters in PARAMETERS.get(record.name, [(1.5,)] if record.name in OF_NUMBERS else [()]):
             for dtype in DTYPES:
                 kind = {"b": "b", "i": "i", "u": "u"}.get(dtype.kind, "f")
-                is_cast = TAGS.pointwise.get(record.name) in ("float", "") and kind != "f"
+                is_cast = TORCH[record.name].result_type in ("float", "") and kind != "f"
                 if record.name.startswith("logical_"):
                     kinds = "b"
                 elif record.name.startswith(("bitwise_", "__")):
@@ -228,7 +229,7 @@ def torch_cases() -> Iterator[Any]:
                     yield pytest.param(record, parameters, dtype, id=f"{record.name}-{parameters}-{dtype}")
 
 
-def torch_operands(record: Operator, dtype: np.dtype[Any]) -> list[Array]:
+def torch_operands(record: ScalarSemantics, dtype: np.dtype[Any]) -> list[Array]:
     count = OF_NUMBERS.get(record.name, 1 if record.name == "hardshrink" else record.arity)
     if count == 1:
         return [special(dtype)]
@@ -245,7 +246,7 @@ def torch_operands(record: Operator, dtype: np.dtype[Any]) -> list[Array]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("record", "parameters", "dtype"), list(torch_cases()))
 def test_kernels_of_torch_compute_what_records_say(
-    record: Operator, parameters: tuple[Any, ...], dtype: np.dtype[Any]
+    record: ScalarSemantics, parameters: tuple[Any, ...], dtype: np.dtype[Any]
 ) -> None:
     operands = torch_operands(record, dtype)
     kernel = kernel_of_torch(record.name, len(operands) + len(parameters))
@@ -280,12 +281,3 @@ def test_kernels_of_torch_compute_what_records_say(
 
 def test_each_primitive_has_a_meaning_here() -> None:
     assert not scalars.UNKNOWN
-
-
-def test_families_have_the_records_that_they_list() -> None:
-    for namespace, modules in FAMILIES.items():
-        for listed in modules.values():
-            for name in listed.split():
-                found = ops.versions(f"{namespace}::{name}")
-                assert [record.kind for record in found] == [f"{namespace}::{name}"] * len(found) != []
-                assert len({record.since for record in found}) == len(found)

@@ -11,12 +11,13 @@ from irc.alias import analyze
 from irc.alias.paths import LastUses
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
-from irc.ir.ops.pointwise import POINTWISE, result_like
-from irc.ir.ops.twins import TORCH, may_take, twin_of
+from irc.ops.pointwise import result_like
+from irc.ops.twins import TORCH, may_take, twin_of
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.remove_mutation.forms import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses
+from tests.operators import POINTWISE
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 
 X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)

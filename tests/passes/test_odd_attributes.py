@@ -18,8 +18,8 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
 from irc.ir.verify.type_rules import type_fault
+from irc.ops import shape_rules as rules
 from irc.passes import PassManager
-from irc.passes.shapes import rules
 
 NUMBERS = [-1, 0, -(2**63), 2**63 - 1]
 FLOATS = [-1.0, 0.0, float("nan"), float("inf"), 1e300]

@@ -13,8 +13,9 @@ from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, tensor
+from irc.ops import shape_rules as rules
 from irc.passes import PassManager
-from irc.passes.shapes import Inference, rules
+from irc.passes.shapes import Inference
 from tests.passes.helpers import assert_same_results
 from tests.suites import suite
 

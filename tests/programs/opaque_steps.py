@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irc.ir import Node
-from irc.ir.ops.opaque import opaque_kind
+from irc.ops.opaque import opaque_kind
 from irc.runtime.kernels.registry import kernel
 from tests.programs.kinds import FLOAT, LONG, Tens
 from tests.programs.maker import Maker

@@ -9,7 +9,7 @@ import irc
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir import parse_module
-from irc.ir.ops.aten.copied import COPIED_NAMES
+from irc.ops.aten.derived import COPIED_NAMES
 from irc.runtime.kernels.registry import find_binder
 from tests.runtime.helpers import f32, run
 

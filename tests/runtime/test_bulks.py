@@ -12,7 +12,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, types
-from irc.ir.ops import register
+from irc.ops import Operator, register
 from irc.runtime.execution import Counters, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
@@ -151,7 +151,7 @@ CALLED: list[Any] = []
 
 @pytest.fixture
 def failing_and_spying() -> None:
-    register("test.bulk::Fail(Tensor x) -> Tensor", "test.bulk::Spy(Tensor x) -> Tensor")
+    register(*(Operator(f"test.bulk::{name}", "(Tensor x) -> Tensor") for name in ("Fail", "Spy")))
 
     @kernel("test.bulk::Fail")
     def fail(node: Node) -> Callable[..., Any]:

@@ -9,12 +9,13 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ops import Operator
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.values import describe
+from tests.operators import records_for_a_while
 from tests.runtime.helpers import f32, graph_of, i64, run, watched_run
 
 FLOAT = types.tensor(DType.FLOAT)
@@ -324,9 +325,8 @@ def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[Members]:
     found = Members()
     for kind in ("test.group::step", "test.group::wise"):
         monkeypatch.setitem(registry._BINDERS, kind, ([1], [found.bind]))
-    POINTWISE.add("test.group::wise")
-    yield found
-    POINTWISE.discard("test.group::wise")
+    with records_for_a_while({"test.group::wise": Operator("test.group::wise", pointwise=True)}):
+        yield found
 
 
 @pytest.mark.parametrize("failing", range(7))

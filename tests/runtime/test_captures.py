@@ -11,7 +11,7 @@ import pytest
 
 import irc
 from irc.ir import Node
-from irc.ir.ops import register
+from irc.ops import Operator, register
 from irc.runtime.execution import Frame, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
@@ -203,7 +203,7 @@ def test_what_a_loop_begins_with_is_gone_once_its_first_trip_has_read_it(loop):
 
         return run
 
-    register("test.captures::Make(Tensor x) -> Tensor", "test.captures::Look(Tensor x) -> Tensor")
+    register(*(Operator(f"test.captures::{name}", "(Tensor x) -> Tensor") for name in ("Make", "Look")))
     text = f"""
     graph(%n : int, %x : Float(3)):
       %go : bool = prim::Constant[value=True]()

@@ -10,11 +10,11 @@ import pytest
 
 import irc
 from irc.ir import parse_module
-from irc.ir.ops import Effects, register
+from irc.ops import Effects, Operator, register
 from irc.runtime import kernel
 
-register("keeping::by_row(Tensor(a -> *) x) -> int", effects=Effects.SIDE_EFFECT)
-register("keeping::all_by_row(Tensor(a -> *)[] x) -> int", effects=Effects.SIDE_EFFECT)
+register(Operator.of("keeping::by_row(Tensor(a -> *) x) -> int", effects=Effects.SIDE_EFFECT))
+register(Operator.of("keeping::all_by_row(Tensor(a -> *)[] x) -> int", effects=Effects.SIDE_EFFECT))
 
 KEPT: list[Any] = []
 

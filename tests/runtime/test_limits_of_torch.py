@@ -12,9 +12,9 @@ import pytest
 
 import irc
 from irc.ir import parse_module
-from irc.ir.ops import schemas
-from irc.ir.ops.registry import kinds
 from irc.ir.types import TensorType
+from irc.ops import schemas
+from irc.ops.signatures import kinds
 from irc.runtime.limits import Limits
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused

@@ -10,7 +10,7 @@ import irc
 from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, types
-from irc.ir.ops import register
+from irc.ops import Operator, register
 from irc.runtime import arena, boundary, plan_cache
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
@@ -290,7 +290,7 @@ def test_inputs_that_operators_of_others_write_are_copied(kind):
     if kind == "written::by_rule":
         register_rule(kind, rule)
     if kind == "ai.onnx.contrib::WrittenByRow":
-        register(f"{kind}(Tensor(a!) x) -> Tensor(a!)")
+        register(Operator(kind, "(Tensor(a!) x) -> Tensor(a!)"))
     kernel(kind)(write)
     model = model_of(f"graph(%x : Float(2)):\n  %a : Float(2) = {kind}(%x)\n  return (%a)\n")
     x = f32(1, 2)
@@ -412,7 +412,7 @@ def test_lists_of_the_caller_stay_as_they_are():
 
 
 def test_kernels_cannot_write_into_a_callers_array():
-    register("test::vandal(Tensor x) -> Tensor")
+    register(Operator("test::vandal", "(Tensor x) -> Tensor"))
 
     @kernel("test::vandal")
     def vandal(node):

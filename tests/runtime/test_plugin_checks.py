@@ -13,13 +13,13 @@ from onnx import TensorProto, helper
 import irc
 from irc.errors import Error
 from irc.ir import TensorType, parse_graph, parse_module
-from irc.ir.ops import register
-from irc.ir.ops.pointwise import POINTWISE
+from irc.ops import Operator, register
 from irc.passes import PassManager, shape_rule
 from irc.runtime import kernels
 from irc.runtime.binding import bind
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
+from tests.operators import records_for_a_while
 from tests.runtime.helpers import f32
 
 X = f32(1, 2, 3)
@@ -32,9 +32,8 @@ def other(node: Any) -> Callable[..., Any]:
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [other]))
-    pointwise = set(POINTWISE)
-    yield
-    POINTWISE.intersection_update(pointwise)
+    with records_for_a_while():
+        yield
 
 
 def run(kernel: Callable[..., Any], *types: str) -> list[Any]:
@@ -170,9 +169,10 @@ def wide(node: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry._BINDERS, "test::wide", ([1], [wide]))
-    POINTWISE.add("test::wide")
+    with records_for_a_while({"test::wide": Operator("test::wide", pointwise=True)}):
+        yield
 
 
 @pytest.mark.usefixtures("pointwise_wide")
@@ -216,7 +216,7 @@ def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPa
 def model_of(row: str, call: str, kernel: Any, pointwise: bool = False) -> irc.CompiledModel:
     """A model of one call of an operator that is registered by ``row``, on ``%x``, with this kernel."""
     kind = row.partition("(")[0]
-    register(row, pointwise=pointwise)
+    register(Operator.of(row, pointwise=pointwise))
     registry.kernel(kind)(lambda node: kernel)
     return irc.compile(parse_module(f"graph(%x : Float(3)):\n  %y : Tensor = {kind}{call}\n  return (%y)"))
 
@@ -246,7 +246,7 @@ def test_more_inputs_than_the_row_has() -> None:
 
 @pytest.mark.parametrize("outputs", [["y"], ["y", ""], ["", "y"]])
 def test_results_that_a_node_leaves_out(outputs: list[str]) -> None:
-    register("test.given::Both(Tensor x) -> (Tensor, Tensor)")
+    register(Operator.of("test.given::Both(Tensor x) -> (Tensor, Tensor)"))
     graph = helper.make_graph(
         [helper.make_node("Both", ["x"], outputs, domain="test.given")],
         "g",
@@ -267,7 +267,7 @@ def test_operators_of_others_that_write_keep_what_is_known_of_shapes() -> None:
         x += y
         return x
 
-    register("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)")
+    register(Operator.of("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)"))
     registry.kernel("test.given::Add_")(lambda node: write)
     shape_rule("test.given::Add_")(lambda types: TensorType(types.dtype(0), types.shape(0)))
     text = """graph(%x : Float(3)):
@@ -287,7 +287,7 @@ def test_a_shape_rule_whose_definition_is_run_again_takes_the_place_of_the_first
         def sized(types: Any) -> Any:
             return TensorType(types.dtype(0), (size,))
 
-    register("test.given::Sized(Tensor x) -> Tensor")
+    register(Operator.of("test.given::Sized(Tensor x) -> Tensor"))
     definition(2)
     definition(3)
     graph = parse_graph("graph(%x : Float(3)):\n  %y : Tensor = test.given::Sized(%x)\n  return (%y)")

@@ -14,7 +14,7 @@ from hypothesis import given
 import irc
 from irc.errors import Error
 from irc.ir import Node
-from irc.ir.ops import register
+from irc.ops import Operator, register
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.live_memory import ArrayBytes
@@ -301,7 +301,7 @@ def test_lists_that_grow_are_not_looked_into_again(carried: str, body: str, retu
 
 
 def test_arrays_in_lists_that_operators_make_count() -> None:
-    register("test::two(Tensor x) -> Tensor[]")
+    register(Operator.of("test::two(Tensor x) -> Tensor[]"))
     kernel("test::two")(lambda node: lambda x: [x + 1, x + 2])
     model = model_of("graph(%x : Tensor):\n  %l : Tensor[] = test::two(%x)\n  return (%l)")
     found = model.profile({"x": np.ones(4, np.float32)})

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from irc.ir import Graph, parse_graph
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.resolution import resolve
-from irc.ir.ops.torch_pointwise import OTHER_FLOATS
+from irc.ops.resolution import resolve
+from irc.ops.torch_pointwise import OTHER_FLOATS
 from irc.passes import PassManager
 from irc.runtime import steps
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
 from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
+from tests.operators import TORCH_POINTWISE
 from tests.runtime.helpers import run_plan
 
-NAMES = sorted(TAGS.pointwise)
+NAMES = sorted(kind.removeprefix("aten::") for kind in TORCH_POINTWISE)
 SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((3, 4), ()), ((), (3, 4)), ((3, 1), (1, 4)), ((), ())]
 SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "neg", "maximum", "lerp"}
 

@@ -16,7 +16,7 @@ from irc.alias.sets import EMPTY, LocationSet, members
 from irc.alias.solver import Solver
 from irc.alias.summaries import Functions
 from irc.ir import Graph, Module, Value
-from irc.ir.ops.metadata import Change
+from irc.ops.metadata import Change
 
 
 class _PlainSolver(Solver):

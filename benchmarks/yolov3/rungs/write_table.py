@@ -7,7 +7,7 @@ from irc.alias.facts import WORLD, Element
 from irc.alias.sets import EMPTY, LocationSet, intersects
 from irc.alias.write_index import WriteLog
 from irc.ir import Node
-from irc.ir.ops.metadata import Change
+from irc.ops.metadata import Change
 
 
 class WriteTable(WriteLog):

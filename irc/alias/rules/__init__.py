@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import cast
 
+from irc import ops
 from irc.alias.recorder import RULES, OfKind, Recorder, Rule, Steps
 from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
 from irc.alias.rules.entry import Entry, always
 from irc.alias.rules.schema_program import compile_schema
 from irc.alias.rules.schema_rule import is_unsettled, rule_of_schemas, with_effects
 from irc.errors import Error
-from irc.ir import ops
 from irc.ir.block import Block
 from irc.ir.node import Node
-from irc.ir.ops.opaque import is_opaque
-from irc.ir.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
-from irc.ir.ops.registry import on_change
+from irc.ops.opaque import is_opaque
+from irc.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
+from irc.ops.registry import on_change
 
 _BY_KIND: dict[str, Entry] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
 _BY_HAND: dict[str, Entry] = {}

@@ -10,7 +10,7 @@ from irc.ir.functions import callee, inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, SUBGRAPHS
 from irc.ir.node import Node
-from irc.ir.ops.metadata import Change
+from irc.ops.metadata import Change
 
 
 def opaque(rec: Recorder, node: Node) -> Steps:

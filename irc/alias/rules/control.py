@@ -12,8 +12,8 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder, Steps
 from irc.alias.rules.entry import Entry
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.loops import carried
 from irc.ir.node import Node
-from irc.ir.ops.loops import carried
 from irc.ir.value import Value
 
 

@@ -11,7 +11,6 @@ from irc.alias.recorder import Functional, OfKind, Recorder, Rule, Steps, rule_f
 from irc.alias.rules.calls import opaque
 from irc.alias.rules.schema_program import Program, Result, bind, compile_schema, run
 from irc.ir.node import Node
-from irc.ir.ops import Effects, effects_of, resolve, schemas
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import (
     OptionalType,
@@ -22,6 +21,7 @@ from irc.ir.types import (
     UnionType,
 )
 from irc.ir.value import Value
+from irc.ops import Effects, effects_of, resolve, schemas
 
 _Sorts = tuple[type[Type] | str, ...]
 """Of each argument its sort: the class of its type or, of a type without parameters, the name."""

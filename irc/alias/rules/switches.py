@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from irc import ops
 from irc.alias.rules import tensors
-from irc.ir import ops
 from irc.ir.functions import function_name
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
-from irc.ir.ops.registry import random_switch
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
+from irc.ops.registry import record
 
 _NO_CONSTANT = object()
 _PLAIN: tuple[type[object], ...] = (bool, int, float, str, list, tuple)
@@ -41,7 +41,7 @@ def _positions(kind: str) -> frozenset[int]:
         elif kind in _CHOOSING:
             found = frozenset([_CHOOSING[kind]])
         else:
-            rows, name = ops.schemas(kind), random_switch(kind)
+            rows, name = ops.schemas(kind), record(kind).random_switch
             found = frozenset(i for row in rows for i, a in enumerate(row.arguments) if a.name == name)
         _POSITIONS[kind] = found
     return found

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from irc import ops
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Rule
 from irc.alias.rules import own_rule
 from irc.alias.rules.calls import opaque, passing_through
 from irc.alias.rules.schema_program import Part, Program, Result, compile_schema
-from irc.ir import ops
-from irc.ir.ops import Effects
-from irc.ir.ops.opaque import is_opaque
-from irc.ir.ops.registry import random_switch
 from irc.ir.schema import Schema
+from irc.ops import Effects
+from irc.ops.opaque import is_opaque
+from irc.ops.registry import record
 from irc.wording import listed
 
 FRESH = ("writes nothing", "results are fresh memory")
@@ -68,7 +68,7 @@ def _summary(rule: Rule) -> Iterator[str]:
 def _besides(kind: str) -> Iterator[str]:
     effects = ops.effects(kind)
     if Effects.RANDOM in effects:
-        switch = random_switch(kind)
+        switch = record(kind).random_switch
         yield "draws random numbers" + (f", unless {switch} is false" if switch else "")
     if Effects.SIDE_EFFECT in effects:
         yield "acts on the world: it is never removed, and nothing is moved past it"

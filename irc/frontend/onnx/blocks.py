@@ -15,9 +15,9 @@ from irc.frontend.onnx.opsets import EXPANDED, UNBOUNDED, Operator, as_written
 from irc.frontend.onnx.scan import MAX_DEPTH, RawFunction, RawGraph, RawNode
 from irc.frontend.onnx.types import from_proto, settle
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type, without_shapes
-from irc.ir.verify.onnx_rules import misfit, onnx_name
+from irc.ops.onnx_rules import misfit, onnx_name
+from irc.ops.opaque import is_opaque
 from irc.wording import count as counted
 
 if TYPE_CHECKING:

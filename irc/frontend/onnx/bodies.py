@@ -18,8 +18,8 @@ from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.resolve import resolve
 from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
 from irc.frontend.onnx.types import to_proto
-from irc.ir.ops.onnx_defs import find
 from irc.ir.types import NONE, DType, TensorType, without_shapes
+from irc.ops.onnx_defs import find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

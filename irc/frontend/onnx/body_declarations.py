@@ -10,7 +10,7 @@ from irc.frontend.onnx.types import from_proto, settle
 from irc.ir import Graph
 from irc.ir.clone import clone_node, clone_nodes
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import TensorType, Type, without_names
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Nodes whose operator irc does not know, imported so that they can be written again as they are.
 
-What they consist of is described in `irc.ir.ops.opaque`.
+What they consist of is described in `irc.ops.opaque`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from irc.errors import Error
 from irc.frontend.onnx.attributes import GRAPH, content_field, substitute
 from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.types import from_proto
-from irc.ir.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, RESERVED, TYPES, graph_key
 from irc.ir.types import ANY, Type, without_shapes
+from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, RESERVED, TYPES, graph_key
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, TypeProto

@@ -16,9 +16,9 @@ from irc.errors import Error
 from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.contrib import MICROSOFT, ROWS
 from irc.frontend.onnx.types import from_schema
-from irc.ir.ops.onnx_defs import find, newest_opset
-from irc.ir.ops.opaque import PREFIX, opaque_kind
 from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
+from irc.ops.onnx_defs import find, newest_opset
+from irc.ops.opaque import PREFIX, opaque_kind
 
 if TYPE_CHECKING:
     from onnx import OperatorSetIdProto
@@ -245,7 +245,7 @@ def _operator(schema: Any, domain: str) -> Operator:
 
 def _third_party(domain: str, op_type: str) -> Operator | None:
     """The operator of a schema row registered under ``domain::op_type``; None if there is none."""
-    from irc.ir.ops import schemas
+    from irc.ops import schemas
 
     kind = f"{domain}::{op_type}"
     is_own = domain in _IRC_DOMAINS or domain.startswith(PREFIX)

@@ -17,7 +17,7 @@ from irc.errors import Error
 from irc.frontend.onnx.checks import text, texts
 from irc.frontend.onnx.descriptions import said_of, said_of_graph, said_of_values
 from irc.frontend.onnx.opsets import Operator, is_standard
-from irc.ir.ops.opaque import graph_key
+from irc.ops.opaque import graph_key
 
 if TYPE_CHECKING:
     from onnx import (

@@ -23,11 +23,11 @@ from irc.frontend.onnx_export.operators import Signature, identity_since, signat
 from irc.frontend.onnx_export.tensors import fill
 from irc.ir import Block, Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.metadata import GRAPH_NAME, merged
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.ops.onnx_defs import split_kind
-from irc.ir.ops.opaque import is_opaque
 from irc.ir.types import FUNCTION, NONE, DType, Type
+from irc.ops.onnx_defs import split_kind
+from irc.ops.opaque import is_opaque
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto

@@ -10,8 +10,8 @@ from irc.frontend.onnx.contradictions import contradiction
 from irc.frontend.onnx.types import settle, to_proto
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.kinds import IF, ONNX_LOOP, SCAN
+from irc.ir.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.metadata import DECLARED_TYPE
-from irc.ir.ops.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from irc.errors import Error
 from irc.frontend.onnx_export.attributes import write_attribute
 from irc.ir import Graph
-from irc.ir.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, nested_graphs, opaque_operator
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import NONE, Type
+from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, nested_graphs, opaque_operator
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.ops import schemas
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.ops.onnx_defs import find, split_kind
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
-from irc.ir.verify.onnx_rules import onnx_name
+from irc.ops import schemas
+from irc.ops.onnx_defs import find, split_kind
+from irc.ops.onnx_rules import onnx_name
 
 if TYPE_CHECKING:
     from irc.ir import Node

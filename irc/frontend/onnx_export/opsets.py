@@ -21,8 +21,8 @@ from irc.frontend.onnx_export.operators import (
     versions,
 )
 from irc.frontend.onnx_export.spelling import can_be_spelt, first_opset
-from irc.ir.ops.onnx_defs import newest_opset, split_kind
-from irc.ir.ops.opaque import is_opaque, opaque_operator
+from irc.ops.onnx_defs import newest_opset, split_kind
+from irc.ops.opaque import is_opaque, opaque_operator
 
 if TYPE_CHECKING:
     from irc.ir import Node

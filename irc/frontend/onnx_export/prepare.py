@@ -14,9 +14,9 @@ from irc.frontend.onnx_export.targets import state_sizes
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.functions import graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF
-from irc.ir.ops.opaque import is_opaque
 from irc.ir.transfer import exchange_outputs, transfer_node
 from irc.ir.types import FUNCTION, NONE
+from irc.ops.opaque import is_opaque
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 

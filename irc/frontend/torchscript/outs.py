@@ -10,20 +10,25 @@ from __future__ import annotations
 from irc.ir import Builder, Module, Node
 from irc.ir.constants import is_none
 from irc.ir.functions import with_subgraphs
-from irc.ir.ops import resolve, schemas
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.resolution import takes
 from irc.ir.schema import Schema
 from irc.ir.types import INT, TENSOR, TensorType
+from irc.ops import records, resolve, schemas
+from irc.ops.resolution import takes
 
-IN_TYPE_OF_OUT = frozenset(TAGS.with_out("dtype"))
+
+def _rows(how: str) -> frozenset[str]:
+    """The rows that treat a tensor given as ``out=`` in this way: see `irc.ops.tags`."""
+    return frozenset(row for each in records("aten") for row, said in each.out.items() if said == how)
+
+
+IN_TYPE_OF_OUT = _rows("dtype")
 """Rows whose argument ``dtype`` is the element type of ``out`` if it is not given."""
 
-CONVERTING = frozenset(TAGS.with_out("any"))
+CONVERTING = _rows("any")
 """Rows whose result is converted to the element type of ``out`` if results in place are: no float into integers. Those
 of others must have it."""
 
-WITHOUT = frozenset(row.partition(".")[0] for row in TAGS.with_out("none"))
+WITHOUT = frozenset(row.partition(".")[0] for row in _rows("none"))
 """Operators that give one tensor, and have no ``out``. Nor have those in place."""
 
 

@@ -9,8 +9,8 @@ from irc.ir import types
 from irc.ir.block import Block
 from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried
 from irc.ir.node import Node
-from irc.ir.ops.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Value

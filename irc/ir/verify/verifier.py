@@ -17,14 +17,13 @@ from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.graph import Graph
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
+from irc.ir.lookup import schema_lookup
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_attributes
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.malformed import malformed
-from irc.ir.verify.onnx_rules import check_onnx
 from irc.ir.verify.operator_rules import check_form
-from irc.ir.verify.schema_rules import check_schema
 from irc.ir.verify.type_rules import type_fault
 
 
@@ -93,7 +92,7 @@ class _GraphCheck:
 
     def __init__(self, graph: Graph, operators: bool) -> None:
         self._graph = graph
-        self._operators = operators
+        self._schemas = schema_lookup() if operators else None
         self._visible: set[Value] = set()
         self._types: set[int] = set()  # those checked, by identity: many values may share one
         self._values: list[Value] = []  # of blocks that have ended
@@ -177,8 +176,8 @@ class _GraphCheck:
             for subgraph in check_attributes(node):
                 self._subgraphs.append((node, subgraph))
         check_form(node)
-        if self._operators and not check_onnx(node):
-            check_schema(node)
+        if self._schemas is not None:
+            self._schemas.check(node)
 
     def _inputs(self, node: Node) -> None:
         """Check that the inputs of a node, or the returns of a block, are visible and know their user."""

@@ -22,34 +22,35 @@ from irc.ops.algebra import (
     trunc,
     truncated_remainder,
 )
-from irc.ops.operator import Choice, Family, Operator
+from irc.ops.record import Family
+from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("aten")
 FAMILY.add(
     *(
-        Operator(f"aten::{name}", algebra.PRIMITIVES[name])
+        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])
         for name in ("maximum minimum fmax fmin atan2 copysign hypot gcd lcm nextafter floor_divide").split()
     ),
-    Operator("aten::float_power", power),
-    Operator("aten::fmod", truncated_remainder),
-    Operator("aten::logaddexp", algebra.logaddexp, scale=1.0),
-    Operator("aten::logaddexp2", algebra.logaddexp2, scale=1.0),
-    Operator("aten::mul", algebra.multiply),
-    Operator("aten::pow", power),
+    ScalarSemantics("aten::float_power", power),
+    ScalarSemantics("aten::fmod", truncated_remainder),
+    ScalarSemantics("aten::logaddexp", algebra.logaddexp, scale=1.0),
+    ScalarSemantics("aten::logaddexp2", algebra.logaddexp2, scale=1.0),
+    ScalarSemantics("aten::mul", algebra.multiply),
+    ScalarSemantics("aten::pow", power),
 )
 
 
-@FAMILY.operator("aten::add", ulp=1.0, scale=math.inf)
+@FAMILY.semantics("aten::add", ulp=1.0, scale=math.inf)
 def added(x: Expression, y: Expression, alpha: Expression | None = None) -> Expression:
     return x + (y if alpha is None else y * alpha)
 
 
-@FAMILY.operator("aten::sub", ulp=1.0, scale=math.inf)
+@FAMILY.semantics("aten::sub", ulp=1.0, scale=math.inf)
 def subtracted(x: Expression, y: Expression, alpha: Expression | None = None) -> Expression:
     return x - (y if alpha is None else y * alpha)
 
 
-@FAMILY.operator("aten::rsub", ulp=1.0, scale=math.inf)
+@FAMILY.semantics("aten::rsub", ulp=1.0, scale=math.inf)
 def subtracted_from(x: Expression, y: Expression, alpha: Expression | None = None) -> Expression:
     return subtracted(y, x, alpha)
 
@@ -60,7 +61,7 @@ def truncated_quotient(x: Expression, y: Expression) -> Expression:
 
 
 FAMILY.add(
-    Operator(
+    ScalarSemantics(
         "aten::div",
         Choice("rounding_mode", {None: divide, "floor": floor_divide, "trunc": truncated_quotient}),
         ulp=1.0,
@@ -68,7 +69,7 @@ FAMILY.add(
 )
 
 
-@FAMILY.operator("aten::remainder")
+@FAMILY.semantics("aten::remainder")
 def with_sign_of_divisor(x: Expression, y: Expression) -> Expression:
     """A remainder of 0 has the dividend's sign, as torch computes it."""
     if x.is_integer:
@@ -77,31 +78,31 @@ def with_sign_of_divisor(x: Expression, y: Expression) -> Expression:
     return select(logical_and(not_equal(rest, 0), logical_xor(y < 0, rest < 0)), rest + y, rest)
 
 
-@FAMILY.operator("aten::lerp", ulp=2.0, scale=math.inf)
+@FAMILY.semantics("aten::lerp", ulp=2.0, scale=math.inf)
 def lerp(x: Expression, end: Expression, weight: Expression) -> Expression:
     """``x + weight (end - x)``, from the nearer end, so that both ends are reached exactly."""
     near = abs(weight) < 0.5
     return select(near, x, end) + select(near, weight, weight - 1) * (end - x)
 
 
-@FAMILY.operator("aten::addcmul", ulp=2.0, scale=math.inf)
+@FAMILY.semantics("aten::addcmul", ulp=2.0, scale=math.inf)
 def add_product(x: Expression, y: Expression, z: Expression, value: Expression | None = None) -> Expression:
     return x + (y if value is None else y * value) * z
 
 
-@FAMILY.operator("aten::addcdiv", ulp=2.0, scale=math.inf)
+@FAMILY.semantics("aten::addcdiv", ulp=2.0, scale=math.inf)
 def add_quotient(x: Expression, y: Expression, z: Expression, value: Expression | None = None) -> Expression:
     return x + (y if value is None else y * value) / z
 
 
-@FAMILY.operator("aten::xlogy", ulp=8.0)
+@FAMILY.semantics("aten::xlogy", ulp=8.0)
 def xlogy(x: Expression, y: Expression) -> Expression:
     """``x log(y)``; 0 where x is 0, unless y is NaN."""
     zero = logical_and(equal(x, 0), logical_not(is_nan(y)))
     return select(zero, 0, x) * select(zero, 0, log(y))
 
 
-@FAMILY.operator("aten::heaviside")
+@FAMILY.semantics("aten::heaviside")
 def heaviside(x: Expression, values: Expression) -> Expression:
     """0 below 0 and for NaN, 1 above, and ``values`` at it."""
     return select(equal(x, 0), values, algebra.cast(x > 0, x.dtype))

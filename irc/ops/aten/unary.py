@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row is one line
 """Functions of one tensor."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ import math
 
 import numpy as np
 
-from irc.ops import algebra, functions
+from irc.ops import algebra, functions, tags
 from irc.ops.algebra import (
     DOUBLE,
     Expression,
@@ -28,46 +29,219 @@ from irc.ops.algebra import (
     sqrt,
     trunc,
 )
-from irc.ops.operator import Family, Operator
+from irc.ops.record import Family
+from irc.ops.scalar import ScalarSemantics
 
-FAMILY = Family()
+ROWS = """
+    aten::abs(Tensor self) -> Tensor | pointwise takes=uifc in-place=uif
+    aten::neg(Tensor self) -> Tensor | pointwise=first in-place
+    aten::neg.Scalar(Scalar a) -> Scalar
+    aten::neg.float(float a) -> float
+    aten::neg.int(int a) -> int
+    aten::exp(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::exp.Scalar(Scalar a) -> Scalar
+    aten::exp.float(float a) -> float
+    aten::exp.int(int a) -> float
+    aten::exp2(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::expm1(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::expm1.Scalar(Scalar a) -> Scalar
+    aten::expm1.float(float a) -> float
+    aten::expm1.int(int a) -> float
+    aten::log(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::log.Scalar(Scalar a) -> Scalar
+    aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float
+    aten::log.float(float a) -> float
+    aten::log.float_float(float a, float b) -> float
+    aten::log.float_int(float a, int b) -> float
+    aten::log.int(int a) -> float
+    aten::log.int_float(int a, float b) -> float
+    aten::log.int_int(int a, int b) -> float
+    aten::log2(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::log10(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::log10.Scalar(Scalar a) -> Scalar
+    aten::log10.float(float a) -> float
+    aten::log10.int(int a) -> float
+    aten::log1p(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::log1p.Scalar(Scalar a) -> Scalar
+    aten::log1p.float(float a) -> float
+    aten::log1p.int(int a) -> float
+    aten::sqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::sqrt.Scalar(Scalar a) -> Scalar
+    aten::sqrt.float(float a) -> float
+    aten::sqrt.int(int a) -> float
+    aten::rsqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::square(Tensor self) -> Tensor | pointwise in-place out=any
+    aten::reciprocal(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::sin(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::sin.Scalar(Scalar a) -> Scalar
+    aten::sin.float(float a) -> float
+    aten::sin.int(int a) -> float
+    aten::cos(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::cos.Scalar(Scalar a) -> Scalar
+    aten::cos.float(float a) -> float
+    aten::cos.int(int a) -> float
+    aten::tan(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::tan.Scalar(Scalar a) -> Scalar
+    aten::tan.float(float a) -> float
+    aten::tan.int(int a) -> float
+    aten::asin(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::asin.Scalar(Scalar a) -> Scalar
+    aten::asin.float(float a) -> float
+    aten::asin.int(int a) -> float
+    aten::acos(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::acos.Scalar(Scalar a) -> Scalar
+    aten::acos.float(float a) -> float
+    aten::acos.int(int a) -> float
+    aten::atan(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::atan.Scalar(Scalar a) -> Scalar
+    aten::atan.float(float a) -> float
+    aten::atan.int(int a) -> float
+    aten::sinh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::sinh.Scalar(Scalar a) -> Scalar
+    aten::sinh.float(float a) -> float
+    aten::sinh.int(int a) -> float
+    aten::cosh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::cosh.Scalar(Scalar a) -> Scalar
+    aten::cosh.float(float a) -> float
+    aten::cosh.int(int a) -> float
+    aten::tanh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::tanh.Scalar(Scalar a) -> Scalar
+    aten::tanh.float(float a) -> float
+    aten::tanh.int(int a) -> float
+    aten::asinh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::asinh.Scalar(Scalar a) -> Scalar
+    aten::asinh.float(float a) -> float
+    aten::asinh.int(int a) -> float
+    aten::acosh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::acosh.Scalar(Scalar a) -> Scalar
+    aten::acosh.float(float a) -> float
+    aten::acosh.int(int a) -> float
+    aten::atanh(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::atanh.Scalar(Scalar a) -> Scalar
+    aten::atanh.float(float a) -> float
+    aten::atanh.int(int a) -> float
+    aten::sigmoid(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::relu(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::relu6(Tensor self) -> Tensor | pointwise=first-if-float takes=uif in-place out=none
+    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor | pointwise=first-if-float takes=uif in-place
+    aten::hardsigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::hardswish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::selu(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place out=none
+    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::gelu(Tensor self, *, str approximate="none") -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::silu(Tensor self) -> Tensor | pointwise=first-if-float takes=fc in-place
+    aten::mish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor | pointwise=first-if-float takes=f
+    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::prelu(Tensor self, Tensor weight) -> Tensor | takes=f out=none
+    aten::logit(Tensor self, float? eps=None) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::erf(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::erf.Scalar(Scalar a) -> Scalar
+    aten::erf.float(float a) -> float
+    aten::erf.int(int a) -> float
+    aten::erfc(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::erfc.Scalar(Scalar a) -> Scalar
+    aten::erfc.float(float a) -> float
+    aten::erfc.int(int a) -> float
+    aten::erfinv(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::ceil(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::ceil.Scalar(Scalar a) -> Scalar
+    aten::ceil.float(float a) -> int
+    aten::ceil.int(int a) -> int
+    aten::floor(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::floor.Scalar(Scalar a) -> Scalar
+    aten::floor.float(float a) -> int
+    aten::floor.int(int a) -> int
+    aten::round(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::round.Scalar(Scalar a) -> Scalar
+    aten::round.decimals(Tensor self, *, int decimals) -> Tensor
+    aten::round.float(float a) -> float
+    aten::round.int(int a) -> float
+    aten::trunc(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::frac(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::sign(Tensor self) -> Tensor | pointwise=first takes=buif in-place
+    aten::sgn(Tensor self) -> Tensor | pointwise=first in-place
+    aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor | out=any
+    aten::clamp_min(Tensor self, Scalar min) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor | out=any
+    aten::clamp_max(Tensor self, Scalar max) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor | out=any
+    aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor | pointwise=first-if-float in-place
+    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor | pointwise=first-if-float takes=uif in-place out=any
+    aten::log_sigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f
+    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::lgamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::lgamma.Scalar(Scalar a) -> Scalar
+    aten::lgamma.float(float a) -> float
+    aten::lgamma.int(int a) -> float
+    aten::digamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::angle(Tensor self) -> Tensor | pointwise out=any
+    aten::angle.Scalar(Scalar a) -> Scalar
+    aten::angle.complex(complex a) -> float
+    aten::angle.float(float a) -> float
+    aten::angle.int(int a) -> float
+    aten::rad2deg(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::deg2rad(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::signbit(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isposinf(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isneginf(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::isreal(Tensor self) -> Tensor | pointwise=bool out=none
+    aten::sinc(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::i0(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::special_entr(Tensor self) -> Tensor | pointwise=float takes=buif out=any
+    aten::special_i0e(Tensor self) -> Tensor | pointwise=float out=any
+    aten::special_i1(Tensor self) -> Tensor | pointwise=float out=any
+    aten::special_i1e(Tensor self) -> Tensor | pointwise=float out=any
+    aten::polygamma(int n, Tensor self) -> Tensor | out=any
+    aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)
+    aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor | out=none
+    aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor
+    aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor | out=none
+    aten::conj_physical(Tensor(a) self) -> Tensor(a)
+    aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)
+    """
+
+FAMILY = Family("aten", tags.statements(ROWS))
 FAMILY.add(
     *(
-        Operator(f"aten::{name}", algebra.PRIMITIVES[name])
+        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])
         for name in (
             "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
             "reciprocal erfc erfinv lgamma digamma i0 bitwise_not"
         ).split()
     ),
-    *(Operator(f"aten::special_{name}", algebra.PRIMITIVES[name]) for name in ("i0e", "i1", "i1e")),
-    Operator("aten::abs", algebra.absolute),
-    Operator("aten::erf", functions.erf),
-    Operator("aten::isfinite", algebra.is_finite, result=None),
-    Operator("aten::isinf", algebra.is_infinite, result=None),
-    Operator("aten::isnan", algebra.is_nan, result=None),
-    Operator("aten::logical_not", algebra.logical_not, result=None),
-    Operator("aten::neg", algebra.negative),
-    Operator("aten::sigmoid", functions.sigmoid, ulp=4.0),
+    *(ScalarSemantics(f"aten::special_{name}", algebra.PRIMITIVES[name]) for name in ("i0e", "i1", "i1e")),
+    ScalarSemantics("aten::abs", algebra.absolute),
+    ScalarSemantics("aten::erf", functions.erf),
+    ScalarSemantics("aten::isfinite", algebra.is_finite, result=None),
+    ScalarSemantics("aten::isinf", algebra.is_infinite, result=None),
+    ScalarSemantics("aten::isnan", algebra.is_nan, result=None),
+    ScalarSemantics("aten::logical_not", algebra.logical_not, result=None),
+    ScalarSemantics("aten::neg", algebra.negative),
+    ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0),
 )
 
 
-@FAMILY.operator("aten::rsqrt", ulp=2.0)
+@FAMILY.semantics("aten::rsqrt", ulp=2.0)
 def rsqrt(x: Expression) -> Expression:
     return reciprocal(sqrt(x))
 
 
-@FAMILY.operator("aten::square")
+@FAMILY.semantics("aten::square")
 def square(x: Expression) -> Expression:
     return x * x
 
 
-@FAMILY.operator("aten::frac")
+@FAMILY.semantics("aten::frac")
 def frac(x: Expression) -> Expression:
     return x - trunc(x)
 
 
-@FAMILY.operator("aten::sign")
-@FAMILY.operator("aten::sgn")
+@FAMILY.semantics("aten::sign")
+@FAMILY.semantics("aten::sgn")
 def sgn(x: Expression) -> Expression:
     """-1, 0 or 1; 0 of NaN; of complex numbers, one of size 1 or 0 in the same direction."""
     if x.is_complex:
@@ -78,22 +252,22 @@ def sgn(x: Expression) -> Expression:
     return sign(x) if x.is_integer else x
 
 
-@FAMILY.operator("aten::ceil")
+@FAMILY.semantics("aten::ceil")
 def ceiling(x: Expression) -> Expression:
     return ceil(x) if x.is_float else x
 
 
-@FAMILY.operator("aten::floor")
+@FAMILY.semantics("aten::floor")
 def floored(x: Expression) -> Expression:
     return floor(x) if x.is_float else x
 
 
-@FAMILY.operator("aten::trunc")
+@FAMILY.semantics("aten::trunc")
 def truncated(x: Expression) -> Expression:
     return trunc(x) if x.is_float else x
 
 
-@FAMILY.operator("aten::round")
+@FAMILY.semantics("aten::round")
 def rounded(x: Expression, *, decimals: int | None = None) -> Expression:
     """To so many decimals by a power of ten, which loses what the type cannot hold."""
     if not x.is_float or not decimals:
@@ -102,45 +276,45 @@ def rounded(x: Expression, *, decimals: int | None = None) -> Expression:
     return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
-@FAMILY.operator("aten::deg2rad")
+@FAMILY.semantics("aten::deg2rad")
 def deg2rad(x: Expression) -> Expression:
     return x * (math.pi / 180)
 
 
-@FAMILY.operator("aten::rad2deg")
+@FAMILY.semantics("aten::rad2deg")
 def rad2deg(x: Expression) -> Expression:
     return x * (180 / math.pi)
 
 
-@FAMILY.operator("aten::angle")
+@FAMILY.semantics("aten::angle")
 def angle(x: Expression) -> Expression:
     """0 or pi, and NaN, of real numbers."""
     return select(is_nan(x), x, cast(less(x, 0), x.dtype) * math.pi)
 
 
-@FAMILY.operator("aten::signbit", result=None)
+@FAMILY.semantics("aten::signbit", result=None)
 def is_negative(x: Expression) -> Expression:
     return signbit(x) if x.is_float else less(x, 0)
 
 
-@FAMILY.operator("aten::isposinf", result=None)
+@FAMILY.semantics("aten::isposinf", result=None)
 def is_positive_infinity(x: Expression) -> Expression:
     return equal(x, math.inf) if x.is_float else less(x, x)  # never
 
 
-@FAMILY.operator("aten::isneginf", result=None)
+@FAMILY.semantics("aten::isneginf", result=None)
 def is_negative_infinity(x: Expression) -> Expression:
     return equal(x, -math.inf) if x.is_float else less(x, x)
 
 
-@FAMILY.operator("aten::sinc", ulp=8.0, scale=0.25)
+@FAMILY.semantics("aten::sinc", ulp=8.0, scale=0.25)
 def sinc(x: Expression) -> Expression:
     """sin(pi x) / (pi x); 1 of 0."""
     angle = select(equal(x, 0), 1e-20, x) * math.pi
     return sin(angle) / angle
 
 
-@FAMILY.operator("aten::special_entr", ulp=4.0)
+@FAMILY.semantics("aten::special_entr", ulp=4.0)
 def entropy(x: Expression) -> Expression:
     """-x log(x), in double precision; 0 of 0, -inf below."""
     y = cast(x, DOUBLE)
@@ -148,7 +322,7 @@ def entropy(x: Expression) -> Expression:
     return cast(found, x.dtype)
 
 
-@FAMILY.operator("aten::nan_to_num")
+@FAMILY.semantics("aten::nan_to_num")
 def nan_to_num(
     x: Expression, *, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Expression:
@@ -161,11 +335,11 @@ def nan_to_num(
     return select(equal(x, math.inf), high, select(equal(x, -math.inf), low, number))
 
 
-@FAMILY.operator("aten::clamp")
+@FAMILY.semantics("aten::clamp")
 def clamp(x: Expression, low: Expression | None = None, high: Expression | None = None) -> Expression:
     """Between bounds, of which the upper one wins."""
     found = x if low is None else at_least(x, low)
     return found if high is None else at_most(found, high)
 
 
-FAMILY.add(Operator("aten::clamp_min", at_least), Operator("aten::clamp_max", at_most))
+FAMILY.add(ScalarSemantics("aten::clamp_min", at_least), ScalarSemantics("aten::clamp_max", at_most))

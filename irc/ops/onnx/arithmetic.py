@@ -20,32 +20,33 @@ from irc.ops.algebra import (
     subtract,
     truncated_remainder,
 )
-from irc.ops.operator import Choice, Family, Operator
+from irc.ops.record import Family
+from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 _LARGEST = 3.4028234663852886e38  # of float32
 
 FAMILY.add(
-    Operator("onnx::Abs", absolute),
-    Operator("onnx::Max", maximum, variadic=True),
-    Operator("onnx::Min", minimum, variadic=True),
-    Operator("onnx::Mod", Choice("fmod", {0: remainder, 1: truncated_remainder}, 0)),
-    Operator("onnx::Neg", negative),
-    Operator("onnx::Reciprocal", reciprocal),
-    Operator("onnx::Sign", sign),
-    Operator("onnx::Sum", add, variadic=True),
+    ScalarSemantics("onnx::Abs", absolute),
+    ScalarSemantics("onnx::Max", maximum, variadic=True),
+    ScalarSemantics("onnx::Min", minimum, variadic=True),
+    ScalarSemantics("onnx::Mod", Choice("fmod", {0: remainder, 1: truncated_remainder}, 0)),
+    ScalarSemantics("onnx::Neg", negative),
+    ScalarSemantics("onnx::Reciprocal", reciprocal),
+    ScalarSemantics("onnx::Sign", sign),
+    ScalarSemantics("onnx::Sum", add, variadic=True),
 )
 FAMILY.add_broadcasting_since(
     7,
-    Operator("onnx::Add", add),
-    Operator("onnx::Div", divide),
-    Operator("onnx::Mul", multiply),
-    Operator("onnx::Pow", power),
-    Operator("onnx::Sub", subtract),
+    ScalarSemantics("onnx::Add", add),
+    ScalarSemantics("onnx::Div", divide),
+    ScalarSemantics("onnx::Mul", multiply),
+    ScalarSemantics("onnx::Pow", power),
+    ScalarSemantics("onnx::Sub", subtract),
 )
 
 
-@FAMILY.operator("onnx::Mean", variadic=True, ulp=2.0)
+@FAMILY.semantics("onnx::Mean", variadic=True, ulp=2.0)
 def mean(*operands: Expression) -> Expression:
     total = operands[0]
     for x in operands[1:]:
@@ -53,19 +54,19 @@ def mean(*operands: Expression) -> Expression:
     return total / len(operands)
 
 
-@FAMILY.operator("onnx::Clip", since=11)
+@FAMILY.semantics("onnx::Clip", since=11)
 def clip(x: Expression, low: Expression | None = None, high: Expression | None = None) -> Expression:
     """Between bounds, of which the upper one wins."""
     found = x if low is None else at_least(x, low)
     return found if high is None else at_most(found, high)
 
 
-@FAMILY.operator("onnx::Clip", since=6)
+@FAMILY.semantics("onnx::Clip", since=6)
 def clip_to_attributes(x: Expression, *, min: float = -_LARGEST, max: float = _LARGEST) -> Expression:
     return at_most(at_least(x, min), max)
 
 
-@FAMILY.operator("onnx::Clip", since=1)
+@FAMILY.semantics("onnx::Clip", since=1)
 def clip_to_given_attributes(x: Expression, *, min: float | None = None, max: float | None = None) -> Expression:
     found = x if min is None else at_least(x, min)
     return found if max is None else at_most(found, max)

@@ -25,33 +25,34 @@ from irc.ops.algebra import (
     shift_left,
     shift_right,
 )
-from irc.ops.operator import Choice, Family, Operator
+from irc.ops.record import Family
+from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 FAMILY.add(
-    Operator("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})),
-    Operator("onnx::BitwiseAnd", bitwise_and),
-    Operator("onnx::BitwiseNot", bitwise_not),
-    Operator("onnx::BitwiseOr", bitwise_or),
-    Operator("onnx::BitwiseXor", bitwise_xor),
-    Operator("onnx::GreaterOrEqual", greater_equal, result=None),
-    Operator("onnx::IsNaN", is_nan, result=None),
-    Operator("onnx::LessOrEqual", less_equal, result=None),
-    Operator("onnx::Not", logical_not),
-    Operator("onnx::Where", select, result=1),
+    ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})),
+    ScalarSemantics("onnx::BitwiseAnd", bitwise_and),
+    ScalarSemantics("onnx::BitwiseNot", bitwise_not),
+    ScalarSemantics("onnx::BitwiseOr", bitwise_or),
+    ScalarSemantics("onnx::BitwiseXor", bitwise_xor),
+    ScalarSemantics("onnx::GreaterOrEqual", greater_equal, result=None),
+    ScalarSemantics("onnx::IsNaN", is_nan, result=None),
+    ScalarSemantics("onnx::LessOrEqual", less_equal, result=None),
+    ScalarSemantics("onnx::Not", logical_not),
+    ScalarSemantics("onnx::Where", select, result=1),
 )
 FAMILY.add_broadcasting_since(
     7,
-    Operator("onnx::And", logical_and),
-    Operator("onnx::Equal", equal, result=None),
-    Operator("onnx::Greater", greater, result=None),
-    Operator("onnx::Less", less, result=None),
-    Operator("onnx::Or", logical_or),
-    Operator("onnx::Xor", logical_xor),
+    ScalarSemantics("onnx::And", logical_and),
+    ScalarSemantics("onnx::Equal", equal, result=None),
+    ScalarSemantics("onnx::Greater", greater, result=None),
+    ScalarSemantics("onnx::Less", less, result=None),
+    ScalarSemantics("onnx::Or", logical_or),
+    ScalarSemantics("onnx::Xor", logical_xor),
 )
 
 
-@FAMILY.operator("onnx::IsInf", result=None)
+@FAMILY.semantics("onnx::IsInf", result=None)
 def is_inf(x: Expression, *, detect_positive: int = 1, detect_negative: int = 1) -> Expression:
     if detect_positive and detect_negative:
         return is_infinite(x)

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from irc.ops import algebra
-from irc.ops.operator import Family, Operator
+from irc.ops.record import Family
+from irc.ops.scalar import ScalarSemantics
 
-FAMILY = Family()
+FAMILY = Family("onnx")
 FAMILY.add(
-    Operator("onnx::Acos", algebra.acos),
-    Operator("onnx::Acosh", algebra.acosh),
-    Operator("onnx::Asin", algebra.asin),
-    Operator("onnx::Asinh", algebra.asinh),
-    Operator("onnx::Atan", algebra.atan),
-    Operator("onnx::Atanh", algebra.atanh),
-    Operator("onnx::Ceil", algebra.ceil),
-    Operator("onnx::Cos", algebra.cos),
-    Operator("onnx::Cosh", algebra.cosh),
-    Operator("onnx::Exp", algebra.exp),
-    Operator("onnx::Floor", algebra.floor),
-    Operator("onnx::Log", algebra.log),
-    Operator("onnx::Round", algebra.rint),
-    Operator("onnx::Sin", algebra.sin),
-    Operator("onnx::Sinh", algebra.sinh),
-    Operator("onnx::Sqrt", algebra.sqrt),
-    Operator("onnx::Tan", algebra.tan),
-    Operator("onnx::Tanh", algebra.tanh),
+    ScalarSemantics("onnx::Acos", algebra.acos),
+    ScalarSemantics("onnx::Acosh", algebra.acosh),
+    ScalarSemantics("onnx::Asin", algebra.asin),
+    ScalarSemantics("onnx::Asinh", algebra.asinh),
+    ScalarSemantics("onnx::Atan", algebra.atan),
+    ScalarSemantics("onnx::Atanh", algebra.atanh),
+    ScalarSemantics("onnx::Ceil", algebra.ceil),
+    ScalarSemantics("onnx::Cos", algebra.cos),
+    ScalarSemantics("onnx::Cosh", algebra.cosh),
+    ScalarSemantics("onnx::Exp", algebra.exp),
+    ScalarSemantics("onnx::Floor", algebra.floor),
+    ScalarSemantics("onnx::Log", algebra.log),
+    ScalarSemantics("onnx::Round", algebra.rint),
+    ScalarSemantics("onnx::Sin", algebra.sin),
+    ScalarSemantics("onnx::Sinh", algebra.sinh),
+    ScalarSemantics("onnx::Sqrt", algebra.sqrt),
+    ScalarSemantics("onnx::Tan", algebra.tan),
+    ScalarSemantics("onnx::Tanh", algebra.tanh),
 )
 
 
-@FAMILY.operator("onnx::Cast", result=None)
+@FAMILY.semantics("onnx::Cast", result=None)
 def to_type(x: algebra.Expression, *, to: algebra.AnyDType = algebra.SINGLE) -> algebra.Expression:
     """``to`` is given as a NumPy dtype."""
     return algebra.cast(x, to)

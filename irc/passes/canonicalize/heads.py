@@ -18,7 +18,7 @@ from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-    from irc.passes.shapes.context import NodeTypes
+    from irc.ops.inference import NodeTypes
 
 _ONE_SIZE = TensorType(DType.INT64, (1,))
 

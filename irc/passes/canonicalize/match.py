@@ -9,7 +9,7 @@ from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, Type, with_plain_sizes
-from irc.passes.shapes.context import NodeTypes
+from irc.ops.inference import NodeTypes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.constants import constant_tensor, is_constant
-from irc.ir.ops.joins import APPEND, CONCAT
-from irc.ir.ops.movers import MOVERS, ORDERED, PERMUTING
-from irc.ir.ops.pointwise import SCATTERING
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
+from irc.ops.joins import APPEND, CONCAT
+from irc.ops.movers import MOVERS, ORDERED, PERMUTING
+from irc.ops.pointwise import SCATTERING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import is_dequantised
 

@@ -10,10 +10,10 @@ import numpy as np
 from irc.ir.constants import is_constant
 from irc.ir.kinds import IDENTITY
 from irc.ir.limits import MAX_ELEMENTS
-from irc.ir.ops.movers import ORDERED
 from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
+from irc.ops.movers import ORDERED
 from irc.passes.canonicalize.match import Match, rewrite
 from irc.passes.shapes.contents import CONTENTS_RULES
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from irc.ir import Node, types
-from irc.ir.ops import Effects, effects, resolve, schemas
-from irc.ir.ops.joins import APPEND, CONCAT
-from irc.ir.ops.twins import keeps_type, twin, twin_of
 from irc.ir.schema import Schema
 from irc.ir.types import TensorType
+from irc.ops import Effects, effects, resolve, schemas
+from irc.ops.joins import APPEND, CONCAT
+from irc.ops.twins import keeps_type, twin, twin_of
 
 _RENAMED = {
     "aten::zero_": "aten::zeros_like",

@@ -9,8 +9,8 @@ from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
 from irc.ir.kinds import IDENTITY, IF
 from irc.ir.metadata import provenance
-from irc.ir.ops.layouts import keeps_layout
 from irc.ir.types import TENSOR, Type
+from irc.ops.layouts import keeps_layout
 from irc.passes.remove_mutation.family import Family, Step
 from irc.passes.remove_mutation.forms import functional_kind, is_like_first
 from irc.passes.remove_mutation.versions import Version

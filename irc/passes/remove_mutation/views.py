@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from irc.ir import Node, Value
 from irc.ir.constants import constant_value
-from irc.ir.ops import resolve
 from irc.ir.types import INT, ListType, TensorType
+from irc.ops import resolve
 
 Emit: TypeAlias = Callable[..., Value]
 """``emit(kind, *inputs, type=TENSOR)`` inserts a node and gives its output; Python values among the inputs become

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from irc.ir.ops.slices import bounds
 from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, surely_differ, times
 from irc.ir.types import Dim
-from irc.passes.shapes.context import Contents, NodeTypes, as_contents
+from irc.ops.inference import Contents, NodeTypes, as_contents
+from irc.ops.slices import bounds
 
 ContentsRule = Callable[[NodeTypes], "Contents | None"]
 

@@ -12,15 +12,15 @@ from irc.errors import Error
 from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.ops.loops import carried, is_batched
-from irc.ir.ops.opaque import is_opaque
+from irc.ir.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.ir.verify.type_relation import accepts
+from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
+from irc.ops.opaque import is_opaque
+from irc.ops.shape_rules import apply, find_rule, types_told
 from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.context import Contents, Known, NodeTypes, fit, trackable
 from irc.passes.shapes.requirements import REQUIREMENTS, check_requirements
-from irc.passes.shapes.rules import apply, find_rule, types_told
 from irc.passes.shapes.stability import types_hold
 from irc.passes.worklist import Worklist
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from irc import ops
 from irc.ir.types import DType, TensorType, Type
-from irc.passes.shapes.context import NodeTypes
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.inference import NodeTypes
+from irc.ops.shape_rules import shape_rule
 
 _SAME_AS_FIRST = (
     # along an axis, or with neighbours
@@ -15,10 +15,10 @@ _SAME_AS_FIRST = (
     "Scatter ScatterElements ScatterND TensorScatter irc::slice_scatter irc::overwrite"
 ).split()
 
-_RECORDS = tuple(ops.records("onnx"))
-_UNARY = {record.name for record in _RECORDS if record.arity == 1 and not record.variadic}
+_SCALARS = [scalar for record in ops.records("onnx") for scalar in record.scalar]
+_UNARY = {scalar.name for scalar in _SCALARS if scalar.arity == 1 and not scalar.variadic}
 _COMPARE = frozenset("And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual".split())
-_BROADCAST = {record.name for record in _RECORDS} - _UNARY - _COMPARE - {"Clip", "Pow", "Where"}
+_BROADCAST = {scalar.name for scalar in _SCALARS} - _UNARY - _COMPARE - {"Clip", "Pow", "Where"}
 
 
 @shape_rule("Clip", *_UNARY - {"Cast", "Clip", "IsInf", "IsNaN"}, *_SAME_AS_FIRST)

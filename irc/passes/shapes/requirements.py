@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from irc.ir.limits import MAX_RANK
-from irc.passes.shapes.context import NodeTypes
+from irc.ops.inference import NodeTypes
 
 Check = Callable[[NodeTypes], None]
 """Raises IRC310 if the node does not have what it requires."""

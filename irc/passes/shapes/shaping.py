@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import reduce
 
 from irc.ir.limits import MAX_RANK
-from irc.ir.ops.slices import bounds
 from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.inference import NodeTypes
+from irc.ops.shape_rules import shape_rule
+from irc.ops.slices import bounds
 
 
 @shape_rule("Shape")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import Dim, TensorType, Type
-from irc.passes.shapes.context import NodeTypes
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.inference import NodeTypes
+from irc.ops.shape_rules import shape_rule
 
 
 @shape_rule("DFT")

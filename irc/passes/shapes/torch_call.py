@@ -11,11 +11,11 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
-from irc.ir.ops import resolve
-from irc.ir.ops.aten.copied import COPIED_NAMES
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes, as_contents
-from irc.passes.shapes.rules import apply, shape_rule
+from irc.ops import resolve
+from irc.ops.aten.derived import COPIED_NAMES
+from irc.ops.inference import NodeTypes, as_contents
+from irc.ops.shape_rules import apply, shape_rule
 
 if TYPE_CHECKING:
     from irc.ir import Value

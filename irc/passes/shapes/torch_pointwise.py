@@ -8,12 +8,10 @@ from typing import Any
 
 from irc.ir import Node, types
 from irc.ir.dtypes import SCALAR_TYPES
-from irc.ir.ops import resolve, schemas
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.metadata import CHANGES_METADATA
-from irc.ir.ops.opaque import is_opaque
-from irc.ir.ops.registry import kinds
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ops import records, resolve, schemas
+from irc.ops.metadata import CHANGES_METADATA
+from irc.ops.opaque import is_opaque
 from irc.passes.shapes.torch_call import UNKNOWN, Call, TorchRule, torch_rule
 from irc.passes.shapes.torch_types import NUMBERS, as_float, category, if_float, result_type
 
@@ -24,7 +22,7 @@ _INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
 _NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition", "eps"})
 
 KEEPS_METADATA = frozenset(
-    k for k in kinds() if k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
+    each.kind for each in records("aten") if each.name.endswith("_") and not each.name.endswith("__")
 ) - CHANGES_METADATA.keys() | {f"aten::__i{name}__" for name in "and or xor lshift rshift".split()}
 """Operators that write into tensors but do not change their shapes and element types."""
 
@@ -116,9 +114,9 @@ _BY_RESULT: dict[str, TorchRule] = {
     "first-if-float": same_float,
     "float": floats,
 }
-for _name, _result in TAGS.pointwise.items():
-    if _result:
-        torch_rule(_name)(_BY_RESULT[_result])
+for _record in records("aten"):
+    if _record.result_type:
+        torch_rule(_record.name)(_BY_RESULT[_record.result_type])
 
 
 @torch_rule("div")

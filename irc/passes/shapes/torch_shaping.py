@@ -8,8 +8,8 @@ from irc.ir import types
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import plus, product
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
-from irc.passes.shapes.context import NodeTypes
-from irc.passes.shapes.rules import shape_rule
+from irc.ops.inference import NodeTypes
+from irc.ops.shape_rules import shape_rule
 from irc.passes.shapes.shaping import range_length, sliced
 from irc.passes.shapes.torch_call import Call, torch_rule
 from irc.passes.shapes.torch_pointwise import element_type

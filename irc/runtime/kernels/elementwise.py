@@ -14,7 +14,7 @@ import numpy as np
 from irc import ops
 from irc.errors import Error
 from irc.ops.algebra import Expression, Primitive, at_least, at_most, reciprocal, select, sqrt
-from irc.ops.operator import Operator
+from irc.ops.scalar import ScalarSemantics
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.pointwise import copy, of_many, of_one, of_two
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 Binder = Callable[["Node"], Kernel]
 
 
-def kernel_of(record: Operator, attributes: dict[str, Any], count: int) -> Kernel:
-    """The kernel of ``record`` for ``count`` operands."""
-    semantics = record.resolve(attributes)
+def kernel_of(scalar: ScalarSemantics, attributes: dict[str, Any], count: int) -> Kernel:
+    """The kernel of ``scalar`` for ``count`` operands."""
+    semantics = scalar.resolve(attributes)
     if not isinstance(semantics, Primitive):
-        arity = count if record.variadic else record.arity
-        return of_expression(semantics, arity, record.floats, record.result)
-    if record.variadic and count != 2:
+        arity = count if scalar.variadic else scalar.arity
+        return of_expression(semantics, arity, scalar.floats, scalar.result)
+    if scalar.variadic and count != 2:
         return of_many(IMPLEMENTATIONS[semantics])
     return (
         of_primitive(semantics)
         if semantics in IMPLEMENTATIONS
-        else of_expression(semantics, record.arity, record.floats)
+        else of_expression(semantics, scalar.arity, scalar.floats)
     )
 
 
@@ -135,9 +135,9 @@ def clip(x: Array, low: Array | None = None, high: Array | None = None, out: Arr
     return _at_most(result, largest, result)
 
 
-def prelu_by_channel(record: Operator, node: Node) -> Kernel:
+def prelu_by_channel(scalar: ScalarSemantics, node: Node) -> Kernel:
     """Before version 7 a slope of several elements belongs to the channels, axis 1."""
-    broadcasting = kernel_of(record, {}, 2)
+    broadcasting = kernel_of(scalar, {}, 2)
 
     def run(x: Array, slope: Array, out: Array | None = None) -> Array:
         aligned: Any = slope.reshape((-1,) + (1,) * max(x.ndim - 2, 0)) if slope.ndim <= 1 else slope
@@ -161,32 +161,33 @@ def _limited_broadcast(node: Node, run: Kernel) -> Kernel:
     return aligned
 
 
-_SPECIAL: dict[tuple[str, int], Callable[[Operator, Node], Kernel]] = {
-    ("Clip", 11): lambda record, node: clip,
+_SPECIAL: dict[tuple[str, int], Callable[[ScalarSemantics, Node], Kernel]] = {
+    ("Clip", 11): lambda scalar, node: clip,
     ("PRelu", 1): prelu_by_channel,
-    ("Pow", 1): lambda record, node: power,
-    ("Pow", 7): lambda record, node: power,
+    ("Pow", 1): lambda scalar, node: power,
+    ("Pow", 7): lambda scalar, node: power,
 }
 """(operator, first version) -> its binder."""
 
 _IN_OTHER_MODULES = {"Cast"}
 
 
-def _register(record: Operator) -> None:
-    special = _SPECIAL.get((record.name, record.since))
+def _register(scalar: ScalarSemantics) -> None:
+    special = _SPECIAL.get((scalar.name, scalar.since))
 
     def bind(node: Node) -> Kernel:
         if special is not None:
-            return special(record, node)
-        return kernel_of(record, node.attributes, len(node.inputs))
+            return special(scalar, node)
+        return kernel_of(scalar, node.attributes, len(node.inputs))
 
     def bind_aligned(node: Node) -> Kernel:
         return _limited_broadcast(node, bind(node))
 
-    is_aligned = not record.broadcasts and record.name != "PRelu"
-    kernel(record.kind, since=record.since, place=record.place)(bind_aligned if is_aligned else bind)
+    is_aligned = not scalar.broadcasts and scalar.name != "PRelu"
+    kernel(scalar.kind, since=scalar.since, place=scalar.place)(bind_aligned if is_aligned else bind)
 
 
 for _record in ops.records("onnx"):
     if _record.name not in _IN_OTHER_MODULES:
-        _register(_record)
+        for _scalar in _record.scalar:
+            _register(_scalar)

@@ -14,7 +14,7 @@ import numpy as np
 
 from irc.ops import algebra
 from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
-from irc.ops.operator import trace
+from irc.ops.scalar import trace
 from irc.runtime.kernels import halves
 from irc.runtime.kernels.halves import HALF, narrowed, widened
 from irc.runtime.kernels.numerics import BY

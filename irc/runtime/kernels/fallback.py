@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
-from irc.ir.ops.onnx_alias import DOMAINS
-from irc.ir.ops.opaque import is_opaque
+from irc.ir.kinds import DOMAINS
 from irc.ir.types import DType
-from irc.ir.verify.onnx_rules import misfit
+from irc.ops.onnx_rules import misfit
+from irc.ops.opaque import is_opaque
 from irc.runtime.kernel_checks import onnx_type
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, c_order, may_be_view

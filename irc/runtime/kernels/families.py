@@ -6,7 +6,7 @@ compiling a small model.
 
 from __future__ import annotations
 
-from irc.ops.registry import names
+from irc.ops.registry import record
 
 ONNX = {
     "batch_norm": "BatchNormalization",
@@ -73,7 +73,6 @@ _IRC = {
 """irc's own operators -> their modules."""
 
 _MODULES = {
-    **{f"onnx::{name}": ("elementwise",) for name in names("onnx")},
     **{f"onnx::{name}": (module,) for module, names in ONNX.items() for name in names.split()},
     **{f"irc::{name}": (module,) for name, module in _IRC.items()},
 }
@@ -82,7 +81,10 @@ _MODULES = {
 def modules_of(kind: str) -> tuple[str, ...]:
     """The modules that register the kernels of ``kind`` and, if there is one, of its in-place form."""
     namespace = kind.partition("::")[0]
-    return NAMESPACES.get(namespace) or _MODULES.get(kind.removesuffix("_"), ())
+    listed = NAMESPACES.get(namespace) or _MODULES.get(kind.removesuffix("_"))
+    if listed is None:
+        listed = ("elementwise",) if namespace == "onnx" and record(kind.removesuffix("_")).scalar else ()
+    return listed
 
 
 def all_modules() -> list[str]:

@@ -65,7 +65,7 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Expression] | str, tuple[str, ...]]] 
 def _activation(name: str, attributes: dict[str, float]) -> Kernel:
     semantics, _ = ACTIVATIONS[name]
     if isinstance(semantics, str):
-        record = ops.find(f"onnx::{semantics}")
+        record = ops.semantics(f"onnx::{semantics}")
         assert record is not None
         return kernel_of(record, attributes, 1)
     return of_expression(partial(semantics, **attributes), 1)

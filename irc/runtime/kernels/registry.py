@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.ir.ops.plugins import check_callable, check_kind, is_foreign, load_for
+from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.runtime.kernels.families import all_modules, modules_of
 
 if TYPE_CHECKING:

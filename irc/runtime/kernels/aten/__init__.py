@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from irc.ir.ops.aten.copied import COPIED_NAMES
-from irc.ir.ops.aten.in_place import IN_PLACE
+from irc.ops import records
+from irc.ops.aten.derived import COPIED_NAMES
 from irc.runtime.kernels.aten.element_types import overwrite
 from irc.runtime.kernels.aten.registering import complete, copied
 
@@ -54,5 +54,9 @@ FAMILIES = (
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
-complete((*IN_PLACE, "conj_physical"), "_", overwrite)
+complete(
+    (*(each.name for each in records("aten") if each.in_place is not None), "conj_physical"),
+    "_",
+    overwrite,
+)
 complete(COPIED_NAMES, "_copy", copied)

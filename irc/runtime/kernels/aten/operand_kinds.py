@@ -1,6 +1,6 @@
 """Refusing operands of kinds that torch's operators do not take: torch raises there, NumPy may compute nonsense.
 
-Tags of schema rows list the kinds (`irc.ir.ops.aten.tags`).
+Tags of schema rows list the kinds (`irc.ops.tags`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irc.errors import Error
-from irc.ir.ops.aten import TAGS
 from irc.ir.types import Type
+from irc.ops import records
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.kernels.support import AnyDType, Array
 from irc.runtime.values import is_array
@@ -22,12 +22,13 @@ def _refused(taken: Mapping[str, str]) -> dict[str, str]:
     return {name: "".join(set("buifVc") - set(kinds.replace("f", "fV"))) for name, kinds in taken.items()}
 
 
-_TAKEN_IN_PLACE = {f"{name}_": kinds for name, kinds in TAGS.in_place.items() if kinds}
-
-REFUSED_FIRST = _refused(TAGS.takes | _TAKEN_IN_PLACE)
+REFUSED_FIRST = _refused(
+    {each.name: each.takes for each in records("aten") if each.takes}
+    | {f"{each.name}_": each.in_place for each in records("aten") if each.in_place}
+)
 """Kinds that the first operand must not be of."""
 
-REFUSED_COMMON = _refused(TAGS.takes_both)
+REFUSED_COMMON = _refused({each.name: each.takes_both for each in records("aten") if each.takes_both})
 """Kinds that the type must not be of that two operands have in common."""
 
 _RANKS = {kind: rank for rank, kinds in enumerate(("b", "ui", "fV", "c")) for kind in kinds}

@@ -15,9 +15,7 @@ import numpy as np
 
 from irc import ops
 from irc.errors import Error
-from irc.ir.ops.aten import TAGS
-from irc.ir.ops.registry import kinds
-from irc.ops import Operator
+from irc.ops import ScalarSemantics, record
 from irc.ops.algebra import Primitive
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
@@ -136,7 +134,7 @@ def register(
     ELEMENTWISE.add(name)
     setup = recorded(name) if setup is None else setup
     plain: tuple[int, Compute] | None = getattr(setup, _PLAIN, None) if compute is None else (2, compute)
-    told = _RESULTS.get(TAGS.pointwise.get(name, ""), _as_it_is)
+    told = _RESULTS.get(record(f"aten::{name}").result_type or "", _as_it_is)
 
     def computation(*arguments: Any) -> Computation:
         return told(setup(*arguments))
@@ -159,7 +157,7 @@ def register(
     takes = tuple(f for f in (setup, python, python_in_place) if f is not None)
     shorten = None if plain is None else partial(shortened, name, *plain, rest)
     aten(name, takes=takes, shorten=shorten)(functional)
-    if f"aten::{name}_" in kinds():
+    if record(f"aten::{name}_").rows:
         aten(f"{name}_", takes=takes)(writing)
 
 
@@ -207,14 +205,14 @@ def of_two(compute: Compute) -> Setup:
 
 def recorded(name: str) -> Setup:
     """Of the operands of ``aten::name``, what its record says; further arguments are parameters of that."""
-    record = _record(name)
-    if record.parameters:
+    scalar = _semantics(name)
+    if scalar.parameters:
 
         def setup(x: Array, *parameters: Any) -> Computation:
             return Computation(computed(name, *parameters), (x,), x.dtype)
 
         return setup
-    return (of_one if record.arity == 1 else of_two)(computed(name))
+    return (of_one if scalar.arity == 1 else of_two)(computed(name))
 
 
 def computed(name: str, *parameters: Any) -> Compute:
@@ -225,15 +223,15 @@ def computed(name: str, *parameters: Any) -> Compute:
 
 @lru_cache(maxsize=1024)
 def _computed(name: str, parameters: tuple[Any, ...], _: str) -> Compute:
-    record = _record(name)
-    semantics = record.resolve(dict(zip(record.parameters, parameters, strict=False)))
+    scalar = _semantics(name)
+    semantics = scalar.resolve(dict(zip(scalar.parameters, parameters, strict=False)))
     if isinstance(semantics, Primitive) and semantics in IMPLEMENTATIONS:
         return IMPLEMENTATIONS[semantics]
-    return of_expression(semantics, record.arity, result=None)
+    return of_expression(semantics, scalar.arity, result=None)
 
 
-def _record(name: str) -> Operator:
-    found = ops.find(f"aten::{name}")
+def _semantics(name: str) -> ScalarSemantics:
+    found = ops.semantics(f"aten::{name}")
     assert found is not None, name
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.ops.einsum import Axis, is_equation
+from irc.ops.einsum import Axis, is_equation
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64, is_integral, result_type, wide
 from irc.runtime.kernels.aten.operand_kinds import check_kind

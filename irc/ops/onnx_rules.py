@@ -1,0 +1,281 @@
+"""ONNX operators against their signatures, for which the ``onnx`` package is imported when the first one is met."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from irc.errors import did_you_mean
+from irc.ir import types
+from irc.ir.kinds import IDENTITY, ONNX_LOOP, SCAN
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
+from irc.ir.node import Node
+from irc.ir.tensor import Tensor
+from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, UnionType
+from irc.ir.value import Value
+from irc.ir.verify.diagnostics import node_error
+from irc.ir.verify.type_relation import accepts
+from irc.ops.onnx_defs import LAST_VERSION, find
+from irc.ops.registry import functional_by_default
+
+_OWN_FORMS: dict[str, dict[str, str]] = {
+    ONNX_LOOP: {DECLARED_ROWS: "STRINGS"},
+    SCAN: {DECLARED_ROWS: "STRINGS", DECLARED_INPUTS: "STRINGS"},
+}
+"""Operators of whose signature only version and attributes count, as operator_rules knows the rest -> the attributes
+that they have in the IR alone."""
+
+
+_MANY = 30
+_ELEMENT = re.compile(r"tensor\(\w+\)")
+
+
+class _Formal(NamedTuple):
+    """A formal input or output.
+
+    Attributes:
+        name: as the operator's specification calls it.
+        variable: its type variable, or its type if that is fixed.
+        allowed: ONNX names of the types it may have.
+        dtypes: the element types of those of them that are tensors.
+        optional: whether it may be absent.
+        alike: whether all values bound to ``variable`` have one type.
+    """
+
+    name: str
+    variable: str
+    allowed: frozenset[str]
+    dtypes: frozenset[DType]
+    optional: bool
+    alike: bool
+
+
+class _Signature(NamedTuple):
+    since: int
+    inputs: tuple[_Formal, ...]
+    outputs: tuple[_Formal, ...]
+    input_range: tuple[int, int]
+    output_range: tuple[int, int]
+    blocks: int
+    attributes: dict[str, str]
+    required: tuple[str, ...]
+
+
+def check_onnx(node: Node) -> bool:
+    """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
+    if not functional_by_default(node.kind):
+        return False
+    signature = _twin_or_own(node.kind, node.version)
+    if signature is None:
+        version = "" if node.version is None else f" at version {node.version}"
+        raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
+    if node.version is not None and node.version != signature.since:
+        message = f"{node.kind} has no version {node.version}; the one before it is {signature.since}"
+        raise node_error("IRC217", message, node)
+    if node.kind in _OWN_FORMS:
+        _check_attributes(node, signature)
+        return True
+    _check_form(node, signature)
+    if node.kind == IDENTITY and accepts(node.outputs[0].type, node.inputs[0].type):
+        return True
+    bound: dict[str, Any] = {}
+    _check_types(node, signature.inputs, node.inputs, "input", bound)
+    _check_types(node, signature.outputs, node.outputs, "output", bound)
+    return True
+
+
+def check_form(node: Node) -> None:
+    """Check numbers of inputs, outputs and blocks of ``node``, and its attributes, if it is ONNX's (IRC213, IRC215)."""
+    signature = _signature_of(node.kind, node.version)
+    if signature is not None:
+        _check_form(node, signature)
+
+
+def _check_form(node: Node, signature: _Signature) -> None:
+    _check_count(node, "input", len(node.inputs), signature.input_range)
+    _check_count(node, "output", len(node.outputs), signature.output_range)
+    _check_count(node, "block", len(node.blocks), (signature.blocks, signature.blocks))
+    if node.attributes or signature.required:
+        _check_attributes(node, signature)
+
+
+@lru_cache(maxsize=4096)
+def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str | None:
+    """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is not one of ONNX.
+
+    Args:
+        kind: as nodes have it.
+        version: as nodes have it.
+        found: types as ONNX writes them, or how they begin (``seq(``); None where absent or not known.
+    """
+    signature = _signature_of(kind, version)
+    if signature is None or not signature.inputs:
+        return None
+    bound: dict[str, tuple[str, str]] = {}
+    for i, type in enumerate(found):
+        formal = signature.inputs[min(i, len(signature.inputs) - 1)]
+        if type is None:
+            continue
+        if not any(name.startswith(type) for name in formal.allowed):
+            form = type.partition("(")[0]
+            allowed = {name for name in formal.allowed if name.startswith(form)} or formal.allowed
+            text = ", ".join(sorted(allowed))
+            return f"input {i} ({formal.name}) of {kind} cannot be {type.removesuffix('(')}; it can be {text}"
+        first, other = bound.setdefault(formal.variable, (formal.name, type))
+        if formal.alike and not type.startswith(other) and not other.startswith(type):
+            return f"input {i} ({formal.name}) of {kind} must be of the same type as {first}: {type} and {other}"
+    return None
+
+
+def _listed(names: frozenset[str]) -> str:
+    """The types, or, of very many, what they have in common."""
+    found = names if len(names) <= _MANY else {_ELEMENT.sub("tensor(...)", name) for name in names}
+    return ", ".join(sorted(found))
+
+
+def _check_count(node: Node, what: str, found: int, allowed: tuple[int, int]) -> None:
+    low, high = allowed
+    if not low <= found <= high:
+        wanted = str(low) if low == high else f"{low} to {high}" if high < LAST_VERSION else f"{low} or more"
+        raise node_error("IRC213", f"{node.kind} must have {wanted} {what}{'s' * (wanted != '1')}, not {found}", node)
+
+
+# -- types -------------------------------------------------------------------
+
+
+def _check_types(
+    node: Node, formals: Sequence[_Formal], values: Sequence[Value], what: str, bound: dict[str, Any]
+) -> None:
+    for i, value in enumerate(values):
+        formal = formals[i] if i < len(formals) else formals[-1]
+        found = value.type
+        key = found.dtype if isinstance(found, TensorType) else onnx_name(found)
+        if not (_fits(found, formal) or (found == types.NONE and formal.optional)):
+            allowed = _listed(formal.allowed)
+            message = f"{what} {formal.name} of {node.kind} cannot be {found}; it can be {allowed}"
+            raise node_error("IRC214", message, node, **{what: i})
+        if key is not None and formal.alike and found != types.NONE:
+            other = bound.setdefault(formal.variable, key)
+            if other != key:
+                names = " and ".join(k.label if isinstance(k, DType) else str(k) for k in (other, key))
+                message = f"{what} {formal.name} of {node.kind} must be of the same type as those before it: {names}"
+                raise node_error("IRC214", message, node, **{what: i})
+
+
+def _fits(found: Type, formal: _Formal) -> bool:
+    """Whether ``formal`` takes values of type ``found``, all of them as far as that tells: what may be anything fits.
+
+    So it is with schema rows.
+    """
+    if isinstance(found, TensorType):
+        return found.dtype in formal.dtypes if found.dtype is not None else bool(formal.dtypes)
+    if found.is_any:
+        return True
+    if isinstance(found, UnionType):
+        return all(_fits(member, formal) for member in found.members)
+    key = onnx_name(found)
+    if key is not None:
+        return key in formal.allowed
+    form = _FORMS.get(type(found))
+    return form is not None and _is_onnx(found) and any(name.startswith(form) for name in formal.allowed)
+
+
+def _is_onnx(t: Type) -> bool:
+    """Whether ONNX may have a word for ``t``: for tuples, futures, objects and enumerations it has none."""
+    is_plain = t.is_any or isinstance(t, TensorType | PrimType)
+    return is_plain or (type(t) in _FORMS and all(map(_is_onnx, t.inner)))
+
+
+def onnx_name(t: Type) -> str | None:
+    """A type as ONNX writes it, ``seq(tensor(float))``; None if something of it is not known."""
+    if isinstance(t, TensorType):
+        return None if t.dtype is None else _TENSORS[t.dtype]
+    if isinstance(t, ListType | OptionalType):
+        elem = onnx_name(t.elem)
+        return None if elem is None else f"{'seq' if isinstance(t, ListType) else 'optional'}({elem})"
+    return t.name if isinstance(t, PrimType) and t != types.ANY else None
+
+
+_TENSORS = {dtype: f"tensor({dtype.name.lower()})" for dtype in DType}
+_FORMS: dict[type[Type], str] = {ListType: "seq(", OptionalType: "optional(", DictType: "map("}
+
+
+# -- attributes --------------------------------------------------------------
+
+# By onnx.AttributeType: what a value, and each element of it, may be. Integers do where floats are asked for.
+_KINDS: dict[str, tuple[type, tuple[type, ...]]] = {
+    "INT": (int, ()),
+    "FLOAT": (float, (int,)),
+    "STRING": (str, ()),
+    "TENSOR": (Tensor, ()),
+    "TYPE_PROTO": (Type, ()),
+}
+
+
+def _check_attributes(node: Node, signature: _Signature) -> None:
+    for key, value in node.attributes.items():
+        kind = signature.attributes.get(key)
+        if kind is None:
+            hint = did_you_mean(key, signature.attributes, str)
+            raise node_error("IRC215", f"{node.kind} has no attribute {key}{hint and f'; {hint}'}", node)
+        if not _has_kind(value, kind):
+            raise node_error("IRC215", f"attribute {key} of {node.kind} must be {kind}", node)
+    for key in signature.required:
+        if key not in node.attributes:
+            raise node_error("IRC215", f"{node.kind} needs an attribute {key}", node)
+
+
+def _has_kind(value: Any, kind: str) -> bool:
+    if kind not in _KINDS and kind.endswith("S"):
+        return isinstance(value, list) and all(_has_kind(item, kind[:-1]) for item in value)  # type: ignore[reportUnknownVariableType]
+    exact, others = _KINDS.get(kind, (object, ()))
+    return isinstance(value, (exact, *others)) and not (isinstance(value, bool) and exact is not object)
+
+
+# -- what onnx says ----------------------------------------------------------
+
+
+def _signature_of(kind: str, version: int | None) -> _Signature | None:
+    """The signature of nodes of a kind, in-place twins too; None if it is not ONNX's, or has a form of its own."""
+    if not functional_by_default(kind) or kind in _OWN_FORMS:
+        return None
+    return _twin_or_own(kind, version)
+
+
+def _twin_or_own(kind: str, version: int | None) -> _Signature | None:
+    return _signature(kind, version) or _signature(kind.removesuffix("_"), version)
+
+
+@lru_cache(maxsize=4096)
+def _signature(kind: str, version: int | None) -> _Signature | None:
+    schema = find(kind, version)
+    if schema is None:
+        return None
+    constraints = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
+    # Bodies are blocks in the IR.
+    attributes = {key: a.type.name for key, a in schema.attributes.items() if a.type.name != "GRAPH"}
+    return _Signature(
+        since=schema.since_version,
+        inputs=tuple(_formal(p, constraints) for p in schema.inputs),
+        outputs=tuple(_formal(p, constraints) for p in schema.outputs),
+        input_range=(schema.min_input, schema.max_input),
+        output_range=(schema.min_output, schema.max_output),
+        blocks=len(schema.attributes) - len(attributes),
+        attributes=attributes | _OWN_FORMS.get(kind, {}),
+        required=tuple(key for key in attributes if schema.attributes[key].required),
+    )
+
+
+def _formal(parameter: Any, constraints: dict[str, frozenset[str]]) -> _Formal:
+    allowed = constraints.get(parameter.type_str, frozenset({parameter.type_str}))
+    option = parameter.option.name
+    return _Formal(
+        name=parameter.name,
+        variable=parameter.type_str,
+        allowed=allowed,
+        dtypes=frozenset(dtype for dtype, name in _TENSORS.items() if name in allowed),
+        optional=option == "Optional",
+        alike=option != "Variadic" or parameter.is_homogeneous,
+    )

@@ -1,0 +1,91 @@
+"""In-place twins: operators that can write their result into one of their inputs instead of into new memory.
+
+``onnx::Relu_`` computes what ``onnx::Relu`` does, into its first input. Each
+element of the result depends on the element of that input at the same place
+only, so a twin may write while it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irc.ir import types
+from irc.ir.types import TensorType, Type
+from irc.ops.pointwise import is_pointwise, result_like
+from irc.ops.registry import record, semantics
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
+
+COMMUTATIVE = frozenset(f"onnx::{name}" for name in "Add Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor".split())
+"""Operators of two inputs that give the same bits if these change places, and a result of the inputs' type."""
+
+_KEEP_TYPE = frozenset({"aten::relu", "aten::neg"})
+_KEEP_FLOATS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "abs add ceil celu cos div elu erf exp expm1 floor hardsigmoid hardswish leaky_relu log log10 log1p log2 mish "
+        "mul reciprocal round rsqrt selu sigmoid silu sin sqrt sub tan tanh trunc"
+    ).split()
+)
+TORCH = _KEEP_TYPE | _KEEP_FLOATS
+"""TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
+
+READS_FIRST = COMMUTATIVE | {"onnx::Sub", "onnx::Div", "aten::add", "aten::sub", "aten::mul", "aten::div"}
+"""Operators of two tensors whose in-place forms have read both at a place when they write there: both may be one."""
+
+_OWN = frozenset({"irc::overwrite", "irc::slice_scatter"})
+
+_NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
+
+
+def twin_of(node: Node) -> str | None:
+    """The kind that computes what ``node`` does into its first input; None if there is none."""
+    found = twin(node.kind)
+    return None if record(node.kind).pointwise and not is_pointwise(node) else found
+
+
+def twin(kind: str) -> str | None:
+    """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
+    in_onnx = kind.startswith("onnx::") and record(kind).pointwise and result_like(kind) == 0
+    return f"{kind}_" if in_onnx or kind in TORCH or kind in _OWN else None
+
+
+def may_take(node: Node, index: int) -> bool:
+    """Whether the result of ``node``, which has a twin, surely has the element type and shape of input ``index``.
+
+    For ONNX operators with one operand this is always so; for others the
+    types of the inputs decide.
+    """
+    if index > 0 and not (index == 1 and node.kind in COMMUTATIVE and len(node.inputs) == 2):
+        return False
+    target = node.inputs[index].type
+    if not isinstance(target, TensorType):
+        return False
+    others = [v.type for v in node.inputs if v is not node.inputs[index]]
+    if node.kind in TORCH:
+        return (node.kind in _KEEP_TYPE and not others) or keeps_type(target, others)
+    scalar = semantics(node.kind)
+    is_broadcasting = scalar is not None and (scalar.variadic or scalar.arity == 2)
+    return not is_broadcasting or all(broadcasts_into(other, target) for other in others)
+
+
+def broadcasts_into(other: Type, target: Type) -> bool:
+    """Whether a tensor of type ``other`` surely broadcasts to the shape of ``target``."""
+    if other.shape is None:
+        return False
+    if target.shape is None or len(other.shape) > len(target.shape):
+        return other.shape == ()
+    pairs = zip(reversed(other.shape), reversed(target.shape))
+    return all(d == 1 or (d is not None and d == n) for d, n in pairs)
+
+
+def keeps_type(target: Type, others: Sequence[Type]) -> bool:
+    """Whether arithmetic on a tensor of type ``target`` and ``others`` gives a tensor of that type.
+
+    Numbers do not widen a tensor of floats, nor do tensors of the same element type.
+    """
+    if target.dtype is None or not target.dtype.is_float:
+        return False
+    return all(t in _NUMBERS or (t.dtype is target.dtype and broadcasts_into(t, target)) for t in others)

@@ -1,0 +1,31 @@
+"""Sets of operators that tests go through, and records that hold for one test."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from irc.ops import Operator, records, registry
+
+POINTWISE = frozenset(each.kind for each in records() if each.pointwise)
+TORCH_POINTWISE = frozenset(each.kind for each in records("aten") if each.result_type is not None)
+TORCH = {each.name: each for each in records("aten")}
+IN_PLACE = sorted(each.name for each in TORCH.values() if each.in_place is not None)
+
+
+@contextmanager
+def records_for_a_while(changed: Mapping[str, Operator] = {}) -> Generator[None]:
+    """``changed`` records, and those registered meanwhile, hold until this ends."""
+    with patch.dict(registry._records, changed):
+        before = dict(registry._records)
+        notify(changed)
+        yield
+        after = dict(registry._records)
+    notify([kind for kind in {*changed, *after} if after.get(kind) is not before.get(kind) or kind in changed])
+
+
+def notify(kinds: object) -> None:
+    for kind in kinds:  # type: ignore[attr-defined]
+        for tell in registry.on_change:
+            tell(kind)
