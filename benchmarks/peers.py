@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 
-from irc.check.peers import onnxruntime_session
+from irc.tools.check.peers import onnxruntime_session
 
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 Optimize = Callable[[onnx.ModelProto], onnx.ModelProto]

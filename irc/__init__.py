@@ -4,7 +4,7 @@ Importing it imports next to nothing, not even ``typing``: names are looked up w
 command can be interrupted from its first line on without a traceback, and prints its version at once.
 """
 
-from irc.lazy import looked_up, provide, put_off
+from irc.support.lazy import defer, lazy_getattr, provide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from irc import passes as passes
     from irc import runtime as runtime
     from irc.compiler import compile as compile
+    from irc.compiler import export as export
     from irc.errors import Error as Error
-    from irc.exporting import export as export
     from irc.runtime.limits import Limits as Limits
     from irc.runtime.model import CompiledModel as CompiledModel
     from irc.runtime.model import Options as Options
@@ -30,7 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "export", "load"]
 
-__getattr__, __dir__ = looked_up(
+__getattr__, __dir__ = lazy_getattr(
     __name__,
     {
         "CompiledModel": "irc.runtime.model",
@@ -39,12 +39,13 @@ __getattr__, __dir__ = looked_up(
         "Options": "irc.runtime.model",
         "Session": "irc.runtime.session",
         "compile": "irc.compiler",
-        "export": "irc.exporting",
+        "export": "irc.compiler",
         "load": "irc.runtime.model",
         **dict.fromkeys(("alias", "backend", "check", "demo", "errors"), ""),
         **dict.fromkeys(("frontend", "fuser", "ir", "passes", "runtime"), ""),
     },
 )
 
-put_off("irc.compiler")
+defer("irc.compiler")
 provide("schemas", "irc.ops.lookup")
+provide("check", "irc.tools.check.locate")

@@ -28,7 +28,7 @@ from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalTy
 from irc.ops.onnx_defs import newest_opset
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_mapping, is_sequence
-from irc.wording import count
+from irc.support.formatting import count
 
 __all__ = ["IrcBackend", "IrcBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 

@@ -1,11 +1,12 @@
-"""`irc.compile`: from a model to something that runs."""
+"""`irc.compile` and `irc.export`: from a model to something that runs, and to an ONNX file."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from irc import __version__
 from irc.errors import Error
@@ -13,22 +14,25 @@ from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
-from irc.ir.clone import verify_given
+from irc.ir.clone import module_of, verify_given
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.loops import known_rows
-from irc.loading import load_module
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
 from irc.runtime.backends import AUTO, Backend
+from irc.runtime.file import is_saved
 from irc.runtime.kernels import means
 from irc.runtime.model import DEFAULTS, CompiledModel, Options
 from irc.runtime.plan import evaluate, without_kernels
 from irc.runtime.report import FusionGroup, Memory, Report, peak_bytes, weight_bytes
+from irc.support.formatting import count
+from irc.support.lazy import provided
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
+    from irc.frontend.onnx_export.written import Written
 
 set_default_evaluate(evaluate)
 
@@ -98,9 +102,7 @@ def compile(
         try:
             compiled = CompiledModel(module, report, options, backend, is_verified=True)
         except Error as error:
-            from irc.check.locate import since_pass
-
-            located = since_pass(error, model, manager)
+            located = provided("check").since_pass(error, model, manager)
             if located is None:
                 raise
             raise located from error
@@ -114,10 +116,8 @@ def compile(
             report.memory.arena, report.memory.bound = plan.nbytes, plan.bound
         clock.lap("report")
     if check:
-        from irc.check.locate import check_compiled
-
         tell("checking")
-        report.notes.append(str(check_compiled(compiled, model, manager)))
+        report.notes.append(str(provided("check").check_compiled(compiled, model, manager)))
     return compiled
 
 
@@ -197,3 +197,97 @@ class _Clock:
         now = time.perf_counter()
         self.laps[name] = now - self._last
         self._last = now
+
+
+# Making a module of whatever `irc.compile` is given.
+
+
+def load_module(model: Any, refuse_unknown: bool = False) -> tuple[Module, str]:
+    """A module of its own for anything that `compile` takes, and a name for it."""
+    if isinstance(model, Module | Graph):
+        from irc.frontend.torchscript.outs import copy_into_outs
+
+        module = model.copy() if isinstance(model, Module) else module_of(model)
+        if refuse_unknown:
+            refuse_opaque(module)
+        copy_into_outs(module)
+        return module, module.main.name
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
+        from irc.frontend.torchscript import import_torchscript
+
+        return import_torchscript(model), type(model).__name__
+    if isinstance(model, CompiledModel):
+        raise Error("IRC101", "this is compiled already: run it, or compile its module", model.graph.name)
+    from irc.frontend.onnx import import_model  # imports onnx, which irc graphs and .irc files do not need
+
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(cast("str | os.PathLike[str]", model))
+        _check_not_irc(path)
+        return import_model(path, refuse_unknown=refuse_unknown), path
+    if hasattr(model, "graph"):
+        return import_model(model, refuse_unknown=refuse_unknown), str(model.graph.name)
+    kind = type(model).__name__
+    raise Error("IRC101", f"cannot compile a {kind}: give a path, ModelProto, torch.jit module, Module or Graph")
+
+
+def refuse_opaque(module: Module, where: str = "") -> None:
+    """Raise IRC123 if ``module`` has nodes whose operators irc does not know, and only passes through."""
+    found = opaque_operators(*module.graphs.values())
+    if found:
+        lines = [f"  {operator}, {count(len(nodes), 'node')}" for operator, nodes in found.items()]
+        raise Error("IRC123", "\n".join([f"{count(len(found), 'operator')} that irc does not know:", *lines]), where)
+
+
+def _check_not_irc(path: str) -> None:
+    """IRC101 for irc's own files: reading them as ONNX would report them as damaged."""
+    if not os.path.isfile(path):
+        return  # reading it says why
+    if os.path.splitext(path)[1].lower() in (".ir", ".txt"):
+        raise Error("IRC101", "this is IR text: give compile what irc.ir.parse_module makes of it", path)
+    if is_saved(path):
+        raise Error("IRC101", "this is compiled already: irc.load reads it", path)
+
+
+# `irc.export`: from a compiled model, a module or a graph to an ONNX file.
+
+
+def export(
+    model: CompiledModel | Module | Graph, path: str | os.PathLike[str], *, external_threshold: int | None = None
+) -> int:
+    """Write a model as ONNX, whole or not at all, for any other runtime: what ``irc compile -o OUT.onnx`` does.
+
+    Args:
+        model: what `irc.compile` or `irc.load` returns, an ``irc.ir.Module`` or an ``irc.ir.Graph``. It is not changed.
+        path: where to.
+        external_threshold: weights of that many bytes or more go into ``<path>.data``; None: all from 1 KB on, but only
+            if the model would be too large for one file.
+
+    Returns:
+        How many bytes the files have together.
+
+    Raises:
+        Error: IRC101 ``model`` cannot be exported; IRC2xx the graph breaks a rule of the IR; IRC350, IRC351
+            ONNX cannot express it; IRC352 it is too large for a message; IRC501 a file cannot be written; IRC503 the
+            name ends in ``.irc``, or is that of a file which the model is read from.
+    """
+    return write_onnx(model, path, external_threshold).bytes
+
+
+def write_onnx(
+    model: CompiledModel | Module | Graph, path: str | os.PathLike[str], external_threshold: int | None = None
+) -> Written:
+    """As `export`; returns what was written."""
+    from irc.frontend.onnx_export import save_model  # imports onnx, which .irc files do not need
+
+    where = os.fsdecode(path)
+    if where.lower().endswith(".irc"):
+        raise Error("IRC503", "this is the name of a compiled model: model.save(path) writes one", where)
+    if isinstance(model, CompiledModel):
+        verify_given(model.graph)
+        module = model.module if model.graph is model.module.main else module_of(model.graph)
+    elif isinstance(model, Module | Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+        verify_given(model)
+        module = model if isinstance(model, Module) else module_of(model)
+    else:
+        raise Error("IRC101", f"cannot export a {type(model).__name__}: give a compiled model, a Module or a Graph")
+    return save_model(module, where, external_threshold)

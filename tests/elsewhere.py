@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from irc.check.peers import onnxruntime_session, run_session
+from irc.tools.check.peers import onnxruntime_session, run_session
 
 
 def run_onnxruntime(

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from irc import catalog, ops
+from irc import ops
 from irc.alias import analyze, rules
 from irc.alias.rules.words import on_memory
-from irc.catalog import Operator
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
 from irc.ir.schema import Schema
 from irc.ir.types import OptionalType, TensorType
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.runtime.kernels.registry import registered
+from irc.tools import catalog
+from irc.tools.catalog import Operator
 
 ROOT = Path(__file__).parent.parent
 OWN = ("ai.onnx", "aten::", "com.microsoft::", "irc::", "onnx::", "prim::")

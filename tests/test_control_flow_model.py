@@ -8,8 +8,8 @@ import onnx.parser
 import pytest
 
 import irc
-from irc.check.peers import onnxruntime_session
 from irc.passes import create_instruments
+from irc.tools.check.peers import onnxruntime_session
 
 MODEL = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17, "local" : 1]>

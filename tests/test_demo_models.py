@@ -7,9 +7,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from irc.check.peers import onnxruntime_session
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.errors import Error
+from irc.tools.check.peers import onnxruntime_session
 
 
 def with_activations(model: onnx.ModelProto) -> onnx.ModelProto:

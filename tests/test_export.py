@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import irc
-from irc.check.peers import onnxruntime_session
 from irc.ir import Module, parse_graph, parse_module
+from irc.tools.check.peers import onnxruntime_session
 
 CALLS = """
 graph(%x : Float(2)):

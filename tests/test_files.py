@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from irc import files
 from irc.errors import Error
-from irc.files import replacing
+from irc.support import files
+from irc.support.files import replacing
 
 
 def write(path, text: bytes = b"new") -> None:

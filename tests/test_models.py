@@ -11,14 +11,14 @@ import pytest
 
 import irc
 from benchmarks.yolov3 import build
-from irc.check import Tolerance, difference
-from irc.check.models import comparable
-from irc.check.oracles import values_of
-from irc.check.peers import onnxruntime_session
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.fuser.policy import ANCHORS, operators
 from irc.fuser.subgraph import is_group
 from irc.passes import create_instruments
+from irc.tools.check import Tolerance, difference
+from irc.tools.check.models import comparable
+from irc.tools.check.oracles import values_of
+from irc.tools.check.peers import onnxruntime_session
 from tests.counting import analyses
 from tests.elsewhere import run_onnxruntime
 

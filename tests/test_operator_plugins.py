@@ -17,7 +17,6 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.alias import analyze, register_rule
-from irc.catalog import place
 from irc.errors import Error, misfit
 from irc.ir import parse_graph
 from irc.ops import Effects, Operator, register, schemas
@@ -26,6 +25,7 @@ from irc.ops.schema_rules import check_schema
 from irc.ops.shape_rules import shape_rule
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import kernel
+from irc.tools.catalog import place
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")

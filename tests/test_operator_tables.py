@@ -27,12 +27,12 @@ from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.views import VIEWS
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.passes.shapes.torch_pointwise import KEEPS_METADATA
-from irc.random_inputs.readers import ARITHMETIC, READERS
 from irc.runtime import limits, prepack
 from irc.runtime.kernels.aten import operand_kinds
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
+from irc.tools.random_inputs.readers import ARITHMETIC, READERS
 from tests.operators import POINTWISE, TORCH_POINTWISE
 from tests.operators import TORCH as TORCH_RECORDS
 

@@ -10,18 +10,18 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check import check_model
-from irc.check.peers import exact_onnxruntime
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
 from irc.ir.types import DType, TensorType
-from irc.random_inputs import Style, seeded_inputs, sizes_of_shapes
-from irc.random_inputs.domain import Domain
-from irc.random_inputs.fitting import Fitting
-from irc.random_inputs.readers import domains
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
+from irc.tools.check import check_model
+from irc.tools.check.peers import exact_onnxruntime
+from irc.tools.random_inputs import Style, seeded_inputs, sizes_of_shapes
+from irc.tools.random_inputs.draw import Domain
+from irc.tools.random_inputs.fitting import Fitting
+from irc.tools.random_inputs.readers import domains
 from tests.cli.helpers import Command
 
 

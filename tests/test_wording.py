@@ -10,7 +10,7 @@ from irc.alias import analyze
 from irc.ir import parse_module
 from irc.runtime.report import Memory, Report
 from irc.runtime.session import CONVENTIONS
-from irc.wording import count, first_of, pointed_at
+from irc.support.formatting import count, first_of, pointed_at
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
 COND = """graph(%c : Bool(), %x : Float(2)):

@@ -34,7 +34,7 @@ def _reference(model: ModelProto) -> Run:
 
 
 def _onnx_runtime(model: ModelProto) -> Run:
-    from irc.check.peers import onnxruntime_session, run_session
+    from irc.tools.check.peers import onnxruntime_session, run_session
 
     session, names = onnxruntime_session(model, threads=1), _inputs(model)
     return lambda inputs: run_session(session, dict(zip(names, inputs, strict=False)))

@@ -120,7 +120,7 @@ def _zoo() -> Iterator[Named]:
 def _of_zoo(entry: Any, sizes: dict[str, int]) -> Program:
     from benchmarks.zoo.models import feeds
     from benchmarks.zoo.packages import model_path
-    from irc.check.peers import onnxruntime_session
+    from irc.tools.check.peers import onnxruntime_session
 
     path = model_path(entry)
     return _once(path, feeds(entry, onnxruntime_session(path, threads=1), sizes))

@@ -28,9 +28,9 @@ from benchmarks import peers, results
 from benchmarks.race import IRC, race
 from benchmarks.results import Row, Samples, against_peers
 from benchmarks.yolov3 import build
-from irc.check.peers import onnxruntime_session
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.runtime.profile import Profile
+from irc.tools.check.peers import onnxruntime_session
 
 NAMES = ("yolov3", *BUNDLED)
 PEER = "onnxruntime"

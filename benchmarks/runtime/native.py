@@ -19,7 +19,7 @@ import irc
 from benchmarks import peers
 from benchmarks.race import race
 from benchmarks.results import Row, against_peers, limited
-from irc.check.peers import onnxruntime_session
+from irc.tools.check.peers import onnxruntime_session
 
 TURNS = 15
 RUNS = 20

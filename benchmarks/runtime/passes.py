@@ -144,7 +144,7 @@ def _zoo() -> Iterator[Subject]:
 def _of_zoo(entry: Any) -> Any:
     from benchmarks.zoo.models import feeds
     from benchmarks.zoo.packages import model_path
-    from irc.check.peers import onnxruntime_session
+    from irc.tools.check.peers import onnxruntime_session
 
     path = model_path(entry)
     return path, partial(_plain, feeds(entry, onnxruntime_session(path, threads=1), entry.sizes[0]))

@@ -20,9 +20,9 @@ from benchmarks import peers
 from benchmarks.race import IRC, race
 from benchmarks.zoo.models import Entry, feeds
 from benchmarks.zoo.packages import model_path
-from irc.check.peers import exact_onnxruntime, onnxruntime_session, run_session
-from irc.check.tolerance import Tolerance, difference
 from irc.ops.shape_operands import shape_operands
+from irc.tools.check.peers import exact_onnxruntime, onnxruntime_session, run_session
+from irc.tools.check.tolerance import Tolerance, difference
 
 SOURCE = "source"
 ONNXRUNTIME = "onnxruntime"

@@ -63,7 +63,7 @@ def entries(names: Iterable[str] = ()) -> list[Entry]:
 def feeds(entry: Entry, session: Any, sizes: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Inputs for a session of ONNX Runtime: floats are normally distributed, integers lie in [0, 4).
 
-    They are made apart from `irc.random_inputs`, as they are what irc is judged by.
+    They are made apart from `irc.tools.random_inputs`, as they are what irc is judged by.
     """
     rng = np.random.default_rng(seed)
     made: dict[str, np.ndarray[Any, Any]] = {}

@@ -12,7 +12,7 @@ from irc.alias.locations import Kind, Location
 from irc.alias.region import holds
 from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.value import Value
-from irc.wording import printable
+from irc.support.formatting import printable
 
 if TYPE_CHECKING:
     import networkx as nx

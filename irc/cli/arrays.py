@@ -11,15 +11,15 @@ import numpy as np
 
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
-from irc.files import open_regular, replacing
 from irc.ir.enumerations import EnumMember
 from irc.ir.strings import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
-from irc.random_inputs import Style, assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
-from irc.random_inputs.fitting import Fitting, make_or_explain
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
+from irc.support.files import open_regular, replacing
+from irc.tools.random_inputs import Style, assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
+from irc.tools.random_inputs.fitting import Fitting, make_or_explain
 
 if TYPE_CHECKING:
     from irc.runtime.limits import Limits

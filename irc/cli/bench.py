@@ -112,7 +112,7 @@ def _peers(given: argparse.Namespace) -> list[str]:
 
 def _runner(name: str, path: str, feeds: dict[str, Any]) -> Runner:
     """A function that runs ``feeds`` with another runtime; Error IRC331 if the runtime cannot run the model."""
-    from irc.check import peers
+    from irc.tools.check import peers
 
     def told(action: Callable[[], Any]) -> Any:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from irc import __version__
 from irc.cli import bench, compile, inspect, operators, opt, run
-from irc.cli.endings import Parser, out_of_memory, parsed
+from irc.cli.exit_status import Parser, out_of_memory, parsed
 from irc.cli.loaded import blamed, load
 from irc.errors import Error
 

@@ -105,7 +105,7 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
     if models.suffix(path) != ONNX:
         model.save(path)
         return Path(path).stat().st_size
-    from irc.exporting import write_onnx
+    from irc.compiler import write_onnx
 
     written, report = write_onnx(model, path, external_data), model.report
     report.nodes_after, report.operators_after, report.groups = written.nodes, written.operators, []
@@ -113,9 +113,9 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
-    from irc.check.locate import check_compiled
     from irc.cli.arrays import read_inputs, stated_sizes
     from irc.passes import PassManager
+    from irc.tools.check.locate import check_compiled
 
     tell("checking")
     inputs = read_inputs(model, given.input)

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 
 from irc.errors import Error, cannot, described, last_line, package_of
-from irc.files import open_regular
-from irc.offers import packages
+from irc.support.files import open_regular
+from irc.support.plugins import packages
 
 _PATHS: set[str] = set()
 """Of files that are, or were, run, as they were given."""

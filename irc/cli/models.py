@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from irc.cli.output import say
 from irc.errors import Error, cannot
-from irc.wording import first_of
+from irc.support.formatting import first_of
 
 if TYPE_CHECKING:
     from irc.ir import Module
@@ -81,7 +81,7 @@ class ModelFile:
 
     def _refuse_unknown(self, module: Module) -> None:
         if self.refuse_unknown:
-            from irc.loading import refuse_opaque
+            from irc.compiler import refuse_opaque
 
             refuse_opaque(module, self.path)
 

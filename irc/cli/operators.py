@@ -12,7 +12,7 @@ from irc.cli.output import emit, say
 from irc.errors import Error
 
 if TYPE_CHECKING:
-    from irc.catalog import Operator
+    from irc.tools.catalog import Operator
 
 EXAMPLES = """\
   irc operators                                  a line an operator
@@ -42,7 +42,7 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the operators named, or all of them."""
-    from irc.catalog import Operator, find, kinds
+    from irc.tools.catalog import Operator, find, kinds
 
     def tell(broken: Error) -> None:
         say(f"{broken}; its operators are left out")

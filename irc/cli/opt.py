@@ -26,9 +26,9 @@ def add_commands(commands: options.Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the module after the passes."""
-    from irc.files import replacing, spare_sources
     from irc.passes import PassManager
     from irc.passes.verified import run_verified
+    from irc.support.files import replacing, spare_sources
 
     if given.output is not None:
         models.check_output(given.output, models.TEXT_SUFFIXES, given.model)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from irc.wording import printable
+from irc.support.formatting import printable
 
 
 def emit(text: str) -> None:

@@ -20,7 +20,7 @@ def finished(program: Callable[[], int]) -> int:
     """
     try:
         _replace_closed_streams()
-        from irc.cli.endings import status_of
+        from irc.cli.exit_status import status_of
 
         return status_of(program)
     except KeyboardInterrupt:

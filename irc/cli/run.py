@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from irc.cli import models, options
 from irc.cli.output import emit, progress
 from irc.errors import Error
-from irc.wording import one_line
+from irc.support.formatting import one_line
 
 if TYPE_CHECKING:
     from irc.runtime.limits import Limits
@@ -77,7 +77,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None:
     """Raise an error if a file to be written is one that the model, or an input, is read from."""
-    from irc.files import real_path, spare_sources
+    from irc.support.files import real_path, spare_sources
 
     written: list[str] = [path for path in (given.output, given.trace) if path]
     spare_sources(model.module.sources, written)
@@ -89,7 +89,7 @@ def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None
 def _inputs(model: CompiledModel, given: argparse.Namespace, limits: Limits | None) -> dict[str, Any]:
     """The given inputs and, with a seed, made-up values for the others."""
     from irc.cli.arrays import complete, read_inputs, stated_sizes
-    from irc.random_inputs import can_be_made_up
+    from irc.tools.random_inputs import can_be_made_up
 
     feeds = read_inputs(model, given.input)
     if given.seed is not None:

@@ -12,9 +12,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.pass_records import PassRun
 from irc.runtime.report import Report
-from irc.wording import milliseconds, printable
+from irc.support.formatting import milliseconds, printable
+from irc.support.remarks import PassRun
 
 if TYPE_CHECKING:
     from irc.passes.manager import PassReport

@@ -7,7 +7,7 @@ for every input. `randomize_weights` makes them real functions again.
 ``python -m irc.demo`` compiles one of them and runs it.
 """
 
-from irc.lazy import looked_up
+from irc.support.lazy import lazy_getattr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUNDLED", "bundled_model", "randomize_weights", "seeded_inputs"]
 
-__getattr__, __dir__ = looked_up(
+__getattr__, __dir__ = lazy_getattr(
     __name__,
     {
         **dict.fromkeys(("BUNDLED", "bundled_model", "seeded_inputs"), "irc.demo.models"),

@@ -13,7 +13,7 @@ def main() -> int:
 
 
 def _command() -> int:
-    from irc.cli.endings import Parser, parsed
+    from irc.cli.exit_status import Parser, parsed
 
     parsed(Parser(prog="python -m irc.demo", description=(__doc__ or "").partition(": ")[2].capitalize()))
     return main()

@@ -48,7 +48,7 @@ def bundled_model(name: str) -> onnx.ModelProto:
 
 
 def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.random_inputs`.
+    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.tools.random_inputs`.
 
     Args:
         model: its graph inputs must be tensors of numbers with a known rank.
@@ -58,9 +58,9 @@ def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] 
     Raises:
         Error: IRC102, an input is not a tensor of numbers or has no shape.
     """
-    from irc import random_inputs
     from irc.frontend.onnx.types import from_proto
     from irc.runtime.arguments import Argument
+    from irc.tools import random_inputs
 
     weights = {tensor.name for tensor in model.graph.initializer}
     free = [entry for entry in model.graph.input if entry.name not in weights]

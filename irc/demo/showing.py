@@ -7,10 +7,10 @@ import sys
 import numpy as np
 
 import irc
-from irc.check import Tolerance, difference
-from irc.check.oracles import ask
 from irc.demo.models import bundled_model, seeded_inputs
 from irc.demo.weights import randomize_weights
+from irc.tools.check import Tolerance, difference
+from irc.tools.check.oracles import ask
 
 MODEL = "squeezenet"
 

@@ -22,10 +22,10 @@ from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ops.torch_pointwise import is_elementwise
-from irc.pass_records import NO_MERGER
 from irc.passes.base import describe
 from irc.passes.options import check_not_negative
 from irc.passes.registry import register
+from irc.support.remarks import NO_MERGER
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

@@ -12,7 +12,7 @@ from irc.ir import metadata as meta
 from irc.ir.kinds import RETURN
 from irc.ir.node import Node
 from irc.ir.value import Value
-from irc.wording import count
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.ir.graph import Graph

@@ -15,7 +15,7 @@ from irc.ir.objects import Object
 from irc.ir.tensor import WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
-from irc.wording import count
+from irc.support.formatting import count
 
 _NOT_PICKLED = "graphs and modules are not pickled: compile and save them, and irc.load the file in the other process"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from irc.lazy import provided
+from irc.support.lazy import provided
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

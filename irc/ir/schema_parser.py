@@ -10,7 +10,7 @@ from irc.ir import types
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.text.names import unquote
 from irc.ir.types import Type
-from irc.wording import pointed_at
+from irc.support.formatting import pointed_at
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -6,7 +6,7 @@ from threading import RLock
 
 from irc.errors import Error, described, last_line, misfit, package_of
 from irc.ir.kinds import DOMAINS
-from irc.offers import OPERATORS, load, offers
+from irc.support.plugins import OPERATORS, entry_points, load
 
 _OWN = ("aten", "irc", "prim", *DOMAINS)
 
@@ -37,7 +37,7 @@ def load_for(kind: str) -> None:
 def load_all() -> dict[str, Error]:
     """Load all that packages provide; for each namespace that cannot be loaded, the error."""
     broken: dict[str, Error] = {}
-    for namespace in dict.fromkeys(offer.name for offer in offers(OPERATORS)):
+    for namespace in dict.fromkeys(offer.name for offer in entry_points(OPERATORS)):
         try:
             load_for(f"{namespace}::")
         except Error as error:
@@ -83,6 +83,6 @@ def fault_of(error: BaseException, function: object) -> str:
 
 
 def _load(namespace: str) -> None:
-    for offer in offers(OPERATORS):
+    for offer in entry_points(OPERATORS):
         if offer.name == namespace:
             load(offer, f"the plug-in of the operators {namespace}::")

@@ -11,7 +11,7 @@ from irc.ir.verify.type_relation import Bindings, accepts
 from irc.ops.irc import ATTRIBUTES, OPTIONAL_ATTRIBUTES
 from irc.ops.resolution import resolve
 from irc.ops.signatures import schemas
-from irc.wording import count
+from irc.support.formatting import count
 
 _TORCHSCRIPT = ("aten::", "irc::", "prim::")
 

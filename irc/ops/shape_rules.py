@@ -15,7 +15,7 @@ from irc.ir.verify.type_rules import type_fault
 from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.ops.record import ShapeRule as Rule
 from irc.ops.registry import record, records
-from irc.wording import count
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.ops.inference import NodeTypes

@@ -1,7 +1,6 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
 from irc.ops.shape_rules import shape_rule
-from irc.pass_records import PassRun, Refusal
 from irc.passes.base import Pass, PassContext, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.constant_fold import ConstantFold
@@ -22,6 +21,7 @@ from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
+from irc.support.remarks import PassRun, Refusal
 
 __all__ = [
     "INSTRUMENTS",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL
 from irc.ir.node import describe
-from irc.lazy import complete
-from irc.pass_records import Refusal
+from irc.support.lazy import import_deferred
+from irc.support.remarks import Refusal
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -216,5 +216,5 @@ _DEFAULT = _DefaultEvaluate()
 
 def _default_evaluate(node: Node, arrays: Sequence[Any]) -> list[Any] | None:
     if _DEFAULT.evaluate is None:
-        complete()
+        import_deferred()
     return None if _DEFAULT.evaluate is None else _DEFAULT.evaluate(node, arrays)

@@ -15,12 +15,12 @@ from irc.ir import Graph, Module
 from irc.ir.bulk import no_collection
 from irc.ir.types import Type, without_shapes
 from irc.ir.verify.type_relation import accepts
-from irc.pass_records import PassRun, Refusal
 from irc.passes.base import Analyze, Evaluate, Pass, PassContext
 from irc.passes.faults import is_ours, of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.options import fault
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
+from irc.support.remarks import PassRun, Refusal
 
 
 @dataclass

@@ -21,7 +21,7 @@ from irc.errors import Error
 from irc.passes import registry
 from irc.passes.base import Pass
 from irc.passes.options import NOUNS, READERS, alternatives, fields_of, has_default, kebab, print_value
-from irc.wording import pointed_at
+from irc.support.formatting import pointed_at
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irc.errors import Error, did_you_mean
-from irc.lazy import complete
-from irc.offers import PASSES, load, offers
 from irc.passes.options import fault
+from irc.support.lazy import import_deferred
+from irc.support.plugins import PASSES, entry_points, load
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -48,10 +48,10 @@ def register(pass_class: P) -> P:
 def find(name: str) -> type[Pass] | None:
     """The class of the pass called ``name``, loaded from its entry point if need be; None if there is none."""
     if name not in _PASSES:
-        complete()
+        import_deferred()
     found = _PASSES.get(name)
     if found is None:
-        for offer in offers(PASSES):
+        for offer in entry_points(PASSES):
             if offer.name == name:
                 return _load(offer)
     return found
@@ -59,8 +59,8 @@ def find(name: str) -> type[Pass] | None:
 
 def names() -> list[str]:
     """The names of all passes, installed plug-ins included, sorted."""
-    complete()
-    return sorted({*_PASSES, *(offer.name for offer in offers(PASSES))})
+    import_deferred()
+    return sorted({*_PASSES, *(offer.name for offer in entry_points(PASSES))})
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:

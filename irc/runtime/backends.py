@@ -22,9 +22,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from irc.errors import Error, did_you_mean, nonsense
-from irc.offers import BACKENDS, load, offers
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.values import is_array
+from irc.support.plugins import BACKENDS, entry_points, load
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
@@ -135,7 +135,7 @@ def find_backend(name: str | Backend) -> Backend | None:
     if name in OWN:
         module, own, _ = OWN[name]
         return getattr(import_module(module), own)()
-    found = {offer.name: offer for offer in offers(BACKENDS)}
+    found = {offer.name: offer for offer in entry_points(BACKENDS)}
     if name not in found:
         known = [AUTO, NUMPY, *OWN, *found]
         hint = did_you_mean(name, known) or f"there are {', '.join(known)}"

@@ -19,7 +19,7 @@ from irc.runtime import kernels
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
 from irc.runtime.values import Array
-from irc.wording import first_of
+from irc.support.formatting import first_of
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

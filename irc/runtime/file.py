@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from irc.errors import Error, cannot
-from irc.files import open_regular, replacing, spare_sources
 from irc.ir.attributes import map_tensors, tensors_of
 from irc.ir.clone import module_of, verify_given
 from irc.ir.enumerations import EnumMember
@@ -41,6 +40,7 @@ from irc.ir.text.printer import print_module
 from irc.ir.types import ClassType, DType
 from irc.runtime.kernels.support import MAX_BYTES
 from irc.runtime.report import Report
+from irc.support.files import open_regular, replacing, spare_sources
 
 if TYPE_CHECKING:
     from irc.ir import Module

@@ -25,7 +25,7 @@ from irc.ops.resolution import resolve, takes
 from irc.ops.signatures import schemas
 from irc.runtime.arguments import typed_array
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
-from irc.wording import count
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.ir import Node

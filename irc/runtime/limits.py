@@ -29,7 +29,7 @@ from irc.runtime.execution import Watch, label
 from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes, text_bytes
 from irc.runtime.values import Array, describe, integer, is_array, is_sequence
-from irc.wording import count
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.ir import Node

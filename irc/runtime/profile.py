@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.files import replacing
 from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.types import TensorType
@@ -29,7 +28,8 @@ from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Watch, label
 from irc.runtime.live_memory import ArrayBytes
 from irc.runtime.values import describe, is_array
-from irc.wording import count, milliseconds
+from irc.support.files import replacing
+from irc.support.formatting import count, milliseconds
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node

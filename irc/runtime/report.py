@@ -17,8 +17,8 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.types import PrimType
 from irc.ir.value import Value
-from irc.pass_records import NO_MERGER, PassRun, Refusal
-from irc.wording import count, milliseconds
+from irc.support.formatting import count, milliseconds
+from irc.support.remarks import NO_MERGER, PassRun, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,17 +16,17 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check import CheckResult, Tolerance, check_model
-from irc.check.oracles import oracles
-from irc.check.peers import exact_onnxruntime
-from irc.check.votes import AT_ONCE
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes.base import PassContext
-from irc.random_inputs import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array
+from irc.tools.check import CheckResult, Tolerance, check_model
+from irc.tools.check.oracles import oracles
+from irc.tools.check.peers import exact_onnxruntime
+from irc.tools.check.votes import AT_ONCE
+from irc.tools.random_inputs import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from tests.cli.helpers import model, node, small_model
 
 

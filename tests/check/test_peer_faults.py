@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
-from irc.check import check_model
+from irc.tools.check import check_model
 
 ML = "ai.onnx.ml"
 

@@ -13,9 +13,9 @@ from onnx import GraphProto, TensorProto, numpy_helper
 from onnx.shape_inference import infer_shapes
 
 import irc
-from irc.check import check_model
-from irc.check.peer_products import PRODUCTS, with_unsigned_products
 from irc.errors import Error
+from irc.tools.check import check_model
+from irc.tools.check.peer_faults import PRODUCTS, with_unsigned_products
 
 OF_BYTES = {
     "MatMulInteger": "MatMulInteger(a, b, az, bz)",

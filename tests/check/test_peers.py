@@ -6,8 +6,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from irc.check.peers import onnxruntime_session, run_session
 from irc.ir.types import DType
+from irc.tools.check.peers import onnxruntime_session, run_session
 
 FOREIGN = [
     *(DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ),

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irc.check import Tolerance, difference
+from irc.tools.check import Tolerance, difference
 
 EXACT = Tolerance(0.0, 0.0)
 NAN, INF = float("nan"), float("inf")

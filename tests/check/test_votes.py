@@ -12,11 +12,11 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check import check_model
 from irc.errors import Error
 from irc.ir import Node
 from irc.runtime.kernels import registry
 from irc.runtime.kernels.registry import Kernel
+from irc.tools.check import check_model
 from tests.cli.helpers import model, node
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -337,7 +337,7 @@ def test_a_wrong_kernel_is_found_by_onnx_reference_alone(
 def test_what_no_oracle_computes_alone_is_not_excused(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = PLACES["at the top"]
     wrong("onnx::Erf", lambda y: y * np.float32(1.01), monkeypatch)
-    monkeypatch.setattr("irc.check.votes.nodes_apart", lambda *_, **__: None)
+    monkeypatch.setattr("irc.tools.check.votes.nodes_apart", lambda *_, **__: None)
     with pytest.raises(Error, match=r"IRC330.*differs is %e, of onnx::Erf.*nobody else could decide"):
         check_model(irc.compile(proto), proto)
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 
 import irc
-from irc.check import check_model
 from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Tensor, Value
 from irc.passes.base import PassContext
+from irc.tools.check import check_model
 
 Edit = Callable[[Builder, Node], Value]
 

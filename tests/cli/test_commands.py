@@ -20,11 +20,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.ir import parse_module
-from irc.pass_records import PassRun, Refusal
 from irc.passes import instruments, registry
 from irc.runtime.execution import Counters
 from irc.runtime.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
+from irc.support.remarks import PassRun, Refusal
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
 

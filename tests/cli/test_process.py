@@ -183,7 +183,9 @@ runpy.run_module("irc", run_name="__main__", alter_sys=True)
 """Sends the process a signal when the command comes to import a module."""
 
 
-@pytest.mark.parametrize("marker", ["irc.cli.endings", "argparse", "irc.cli.commands", "irc.passes", "numpy", "onnx"])
+@pytest.mark.parametrize(
+    "marker", ["irc.cli.exit_status", "argparse", "irc.cli.commands", "irc.passes", "numpy", "onnx"]
+)
 def test_interrupted_while_importing(marker: str, irc: Command) -> None:
     irc.write("m.onnx", small_model())
 
@@ -196,7 +198,7 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
     assert sent("SIGINT") == (INTERRUPTED, b"", b"irc: interrupted\n")
     by_itself = (-signal.SIGTERM, b"", b"")
     told = (128 + signal.SIGTERM, b"", b"irc: ended by SIGTERM\n")
-    assert sent("SIGTERM") == (by_itself if marker in ("irc.cli.endings", "argparse") else told)
+    assert sent("SIGTERM") == (by_itself if marker in ("irc.cli.exit_status", "argparse") else told)
     assert os.listdir() == ["m.onnx"]
 
 
@@ -205,7 +207,13 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
 )
 def test_little_is_imported_before_a_program_can_be_interrupted(program: str, own: set[str]) -> None:
     code = f"import sys; before = {{*sys.modules}}; import {program}; print(*sorted(sys.modules.keys() - before))"
-    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli.process", "irc.lazy", *own}
+    assert set(python(code).split()) - {"__future__"} == {
+        "irc",
+        "irc.cli.process",
+        "irc.support",
+        "irc.support.lazy",
+        *own,
+    }
 
 
 def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 
 import irc
-from irc.check import Tolerance, difference
 from irc.frontend.onnx.types import from_proto
 from irc.frontend.onnx_export import export_model
 from irc.ir import Module
 from irc.ir.types import TensorType, without_shapes
 from irc.ops import Effects, effects_of
+from irc.tools.check import Tolerance, difference
 from tests.exports.runtimes import Unable, results
 from tests.exports.suite import Case
 

@@ -17,7 +17,7 @@ class Unable(Exception):
 
 def onnx_runtime(model: onnx.ModelProto) -> Run:
     """ONNX Runtime as it is, with its own optimisations."""
-    from irc.check.peers import onnxruntime_session, run_session
+    from irc.tools.check.peers import onnxruntime_session, run_session
 
     session = onnxruntime_session(model, threads=1)
     return lambda feeds: run_session(session, feeds)

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 import irc
-from irc.check.peers import exact_onnxruntime
+from irc.tools.check.peers import exact_onnxruntime
 from tests.frontend.contrib import Arrays, check, contrib
 from tests.frontend.helpers import refused
 from tests.frontend.test_contrib_quantized import numbers

@@ -10,10 +10,10 @@ from onnx import TensorProto
 
 import irc
 from irc.alias import analyze
-from irc.check import check_model
-from irc.check.peers import exact_onnxruntime
 from irc.ir.functions import with_subgraphs
 from irc.runtime.prepack import lasting_nodes
+from irc.tools.check import check_model
+from irc.tools.check.peers import exact_onnxruntime
 from tests.frontend.contrib import check, contrib, random
 from tests.frontend.helpers import refused
 

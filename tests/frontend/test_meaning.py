@@ -9,11 +9,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from irc.check.peers import onnxruntime_session
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
 from irc.ir import parse_module
 from irc.runtime.model import CompiledModel
+from irc.tools.check.peers import onnxruntime_session
 from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import CONTROL, from_nodes, infos, parse
 

@@ -12,11 +12,11 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
 from irc.ir import Module, parse_graph
 from irc.ir.metadata import DECLARED_TYPE
+from irc.tools.check.peers import onnxruntime_session
 
 FLOAT = T.FLOAT
 info = helper.make_tensor_value_info

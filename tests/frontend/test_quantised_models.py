@@ -12,7 +12,7 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session, run_session
+from irc.tools.check.peers import onnxruntime_session, run_session
 
 RNG = np.random.default_rng(7)
 QUANTISING = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "ConvInteger")

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session
+from irc.tools.check.peers import onnxruntime_session
 from tests.elsewhere import run_onnxruntime
 
 RNG = np.random.default_rng(0)

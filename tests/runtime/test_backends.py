@@ -13,12 +13,12 @@ import pytest
 
 import irc
 from irc import backend as onnx_backend
-from irc import offers
 from irc.cli import main
 from irc.ir import Graph, parse_graph
 from irc.runtime.backends import ArrayType, Backend, Declined, PlannedStep, Unsupported, find_backend
 from irc.runtime.execution import Frame
 from irc.runtime.plan import lower
+from irc.support import plugins
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "backends.md"
 
@@ -188,7 +188,9 @@ def test_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
         def load(self) -> Any:
             return Members
 
-    monkeypatch.setattr("irc.runtime.backends.offers", lambda group: [Offer()] if group == offers.BACKENDS else [])
+    monkeypatch.setattr(
+        "irc.runtime.backends.entry_points", lambda group: [Offer()] if group == plugins.BACKENDS else []
+    )
     assert isinstance(find_backend("members"), Members)
     assert find_backend("numpy") is None
     own = find_backend("auto")
@@ -219,7 +221,7 @@ def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             self.load = lambda: made
 
     for made, message in [(dict, "is no irc.runtime.backends.Backend"), (lambda x: x, "cannot be made")]:
-        monkeypatch.setattr("irc.runtime.backends.offers", lambda group, made=made: [Offer(made)])
+        monkeypatch.setattr("irc.runtime.backends.entry_points", lambda group, made=made: [Offer(made)])
         with pytest.raises(irc.Error, match=message) as caught:
             find_backend("wrong")
         assert caught.value.code == "IRC304"

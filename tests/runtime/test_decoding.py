@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.check.peers import onnxruntime_session
 from irc.frontend.onnx_export import export_model
 from irc.ir import parse_graph
+from irc.tools.check.peers import onnxruntime_session
 from tests.elsewhere import run_onnxruntime
 
 HEADS, SIZE = 2, 4

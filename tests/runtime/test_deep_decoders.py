@@ -10,11 +10,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session
 from irc.frontend.onnx import import_model
 from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
+from irc.tools.check.peers import onnxruntime_session
 
 HEADS, SHARED, SIZE, WORDS = 4, 2, 4, 11
 WIDTH, WIDER = HEADS * SIZE, 24

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session
+from irc.tools.check.peers import onnxruntime_session
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
 

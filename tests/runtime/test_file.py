@@ -18,10 +18,10 @@ from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
 from irc.ir.attributes import map_tensors
 from irc.ir.clone import clone_node
-from irc.pass_records import PassRun, Refusal
 from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
+from irc.support.remarks import PassRun, Refusal
 from tests.runtime.helpers import f32, i64, model_of
 
 PREFIX = struct.Struct("<8sIIQQ")

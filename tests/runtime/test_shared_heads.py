@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
-from irc.check.peers import onnxruntime_session
+from irc.tools.check.peers import onnxruntime_session
 from tests.elsewhere import run_onnxruntime
 
 SIZE = 8

@@ -15,7 +15,7 @@ from irc.ir.schema import Schema
 from irc.ops import Effects
 from irc.ops.opaque import is_opaque
 from irc.ops.registry import record
-from irc.wording import listed
+from irc.support.formatting import listed
 
 FRESH = ("writes nothing", "results are fresh memory")
 

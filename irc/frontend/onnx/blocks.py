@@ -18,7 +18,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.types import FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ops.onnx_rules import misfit, onnx_name
 from irc.ops.opaque import is_opaque
-from irc.wording import count as counted
+from irc.support.formatting import count as counted
 
 if TYPE_CHECKING:
     from onnx import TypeProto

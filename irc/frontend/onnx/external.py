@@ -21,8 +21,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NoReturn
 
 from irc.errors import Error, cannot
-from irc.files import open_regular
 from irc.frontend.onnx.checks import Place, text
+from irc.support.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,7 +16,7 @@ from irc.frontend.onnx.attributes import GRAPH, Environment, substitute
 from irc.frontend.onnx.blocks import GraphBuilder, Scope
 from irc.frontend.onnx.scan import RawFunction, RawNode
 from irc.ir.types import TENSOR, ListType, OptionalType, TensorType, Type, without_shapes
-from irc.wording import count
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.frontend.onnx.importer import Importer

@@ -7,10 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.files import real_path, replacing, spare_sources
 from irc.frontend.onnx_export.model import write_model
 from irc.frontend.onnx_export.weights import InFile
 from irc.frontend.onnx_export.written import Written, written
+from irc.support.files import real_path, replacing, spare_sources
 
 if TYPE_CHECKING:
     from irc.ir import Module

@@ -16,7 +16,7 @@ from irc.ir.objects import Object
 from irc.ir.storages import named_tensors
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
-from irc.wording import count
+from irc.support.formatting import count
 
 Read = Callable[[tuple[str, ...], Type], Any]
 """``(path, type)``: the attribute at a path from the object that a graph is given: an array, a Python value, or

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from irc.errors import Error
 from irc.ir.text.names import unquote
-from irc.wording import pointed_at
+from irc.support.formatting import pointed_at
 
 _SPACES = r"[ \t\r\n]*+"
 _COMMENT = rf"\#[^\n]*+{_SPACES}"

@@ -15,7 +15,7 @@ from irc.ir.text.scalar_parser import SCALAR, element_value
 from irc.ir.text.tensor_elements import array_of
 from irc.ir.text.type_parser import TypeParser
 from irc.ir.types import DType, Type
-from irc.wording import count
+from irc.support.formatting import count
 
 _TENSOR = terminal(
     rf'(?:@"(?P<weight>{STRING_BODY})"|(?P<form>tensor|splat)(?={WS}[<(])|(?P<typed><Tensor{WS}:)|(?P<unknown><Tensor>))'

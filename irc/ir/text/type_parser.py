@@ -11,7 +11,7 @@ from irc.ir.limits import MAX_SIZE, MAX_TYPE_DEPTH
 from irc.ir.schema_parser import GENERICS, OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
-from irc.wording import count
+from irc.support.formatting import count
 
 # Read with round or square brackets: Future[Tensor] and List[int] occur in dumps. With how many arguments each
 # is built; None: any number, given as one tuple.

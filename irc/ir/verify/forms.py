@@ -9,7 +9,7 @@ from irc.ir.types import Type, without_shapes
 from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
-from irc.wording import count
+from irc.support.formatting import count
 
 Form = Callable[[Node], None]
 """Checks the form of a node."""

@@ -19,7 +19,7 @@ from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.forms import Form, counts, flows, handing_on, has, require
 from irc.ir.verify.type_relation import accepts
-from irc.wording import count
+from irc.support.formatting import count
 
 
 def check_form(node: Node) -> None:

@@ -116,7 +116,7 @@ def serve_onnxruntime(pipe: Connection, folder: str) -> None:
     """Answer requests (bytes, feeds, names of outputs) until the pipe is closed; without names by onnx.reference."""
     import onnxruntime
 
-    from irc.check.peers import onnxruntime_session
+    from irc.tools.check.peers import onnxruntime_session
 
     onnxruntime.set_default_logger_severity(4)
     path = Path(folder) / f"oracle-{id(pipe)}.onnx"

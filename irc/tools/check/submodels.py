@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.check.peer_faults import nodes_in
 from irc.ir.types import DType
 from irc.runtime.values import is_array, is_sequence
+from irc.tools.check.peer_faults import nodes_in
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto

@@ -18,7 +18,7 @@ from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
 from irc.ir.slots import slots
 from irc.ir.types import DType, Shape, TensorType
 from irc.ops import records
-from irc.random_inputs.domain import Domain
+from irc.tools.random_inputs.draw import Domain
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from irc.check.models import CheckResult, comparable, compare, plain_runs
-from irc.check.oracles import values_of
-from irc.check.tolerance import Tolerance, difference
+from irc.compiler import load_module
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.loading import load_module
 from irc.passes import Pass, PassManager
 from irc.passes.faults import with_note
 from irc.passes.instruments import PassEnds
 from irc.runtime.model import CompiledModel
+from irc.tools.check.models import CheckResult, comparable, compare, plain_runs
+from irc.tools.check.oracles import values_of
+from irc.tools.check.tolerance import Tolerance, difference
 
 AT_ONCE = 32
 """How many intermediate values are compared at once: all of them may not fit in memory."""

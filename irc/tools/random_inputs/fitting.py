@@ -19,16 +19,15 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType, Type
 from irc.ops.heavy import CONTRACTING
 from irc.passes.shapes.infer import Inference
-from irc.random_inputs.domain import Domain
-from irc.random_inputs.draw import MAX_ELEMENTS, Style, seeded_inputs
-from irc.random_inputs.readers import domains
-from irc.random_inputs.sizes import assumed_sizes, assumption, free_names, with_named_sizes
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
 from irc.runtime.execution import Counters, Watch
 from irc.runtime.limits import LIMIT_CODES
 from irc.runtime.model import CompiledModel
 from irc.runtime.profile import Profiler
+from irc.tools.random_inputs.draw import MAX_ELEMENTS, Domain, Style, seeded_inputs
+from irc.tools.random_inputs.readers import domains
+from irc.tools.random_inputs.sizes import assumed_sizes, assumption, free_names, with_named_sizes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

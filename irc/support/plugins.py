@@ -19,7 +19,7 @@ PASSES = "irc.passes"
 """Name = name of the pass, object = its class."""
 
 
-def offers(group: str) -> list[EntryPoint]:
+def entry_points(group: str) -> list[EntryPoint]:
     """All entry points of ``group``, in an order that does not depend on the installation."""
     from importlib.metadata import entry_points  # slow to import, and few models and pipelines need it
 
@@ -37,4 +37,4 @@ def load(offer: EntryPoint, what: str) -> Any:
 def packages() -> set[str]:
     """The packages that offer anything."""
     groups = (BACKENDS, OPERATORS, PASSES)
-    return {package_of(offer.value.partition(":")[0]) for group in groups for offer in offers(group)}
+    return {package_of(offer.value.partition(":")[0]) for group in groups for offer in entry_points(group)}

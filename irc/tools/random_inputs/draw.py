@@ -1,10 +1,10 @@
-"""Random but repeatable values for the inputs of a model."""
+"""Random but repeatable values for the inputs of a model, within the domains that their readers require."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -14,9 +14,48 @@ from irc.errors import Error
 from irc.ir import types
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType, ListType, OptionalType, Shape, TensorType, Type
-from irc.random_inputs.domain import Array, Domain
-from irc.random_inputs.sizes import HOLDERS, assumed_sizes
 from irc.runtime.arguments import Argument
+from irc.tools.random_inputs.sizes import HOLDERS, assumed_sizes
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass
+class Domain:
+    """What the elements of one input may be. Readers only ever narrow it.
+
+    Attributes:
+        low: the least integer; None if no reader minds.
+        high: the greatest integer; None if no reader minds.
+        compared: constants that the elements are compared with.
+        is_mask: whether 0 and 1 tell what counts.
+        is_positive: whether a reader takes logarithms or roots, or divides by it.
+        is_arithmetic: whether all readers compute with the elements, whatever these are.
+        distinct: the axis along which no two elements may be equal; None if they may.
+        whole: the elements of a small tensor that says a shape, axes or the like; None if it does not.
+    """
+
+    low: int | None = None
+    high: int | None = None
+    compared: list[int] = field(default_factory=list[int])
+    is_mask: bool = False
+    is_positive: bool = False
+    is_arithmetic: bool = True
+    distinct: int | None = None
+    whole: list[float] | None = None
+
+    def between(self, low: int, high: int) -> None:
+        """Narrow it to integers from ``low`` to ``high``."""
+        self.low = low if self.low is None else max(low, self.low)
+        self.high = high if self.high is None else min(high, self.high)
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the greatest integer, if a reader minds."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low, max(self.low, self.high)
+
 
 MAX_ELEMENTS = 2**28
 """Larger inputs are not made up: a model may state any size."""
@@ -71,7 +110,7 @@ def seeded_inputs(
             known rank, or lists and tuples of these.
         seed: the same seed gives the same values.
         sizes: sizes of named dimensions; those not given here are as `assumed_sizes` says, unnamed ones 1.
-        domains: what the elements of inputs may be, by name, as `irc.random_inputs.readers.domains` finds it.
+        domains: what the elements of inputs may be, by name, as `irc.tools.random_inputs.readers.domains` finds it.
         style: which values are drawn otherwise.
 
     Raises:

@@ -1,17 +1,52 @@
-"""Sizes of the dimensions that inputs leave open: their names, those given, those computed from others."""
+"""Sizes of the named dimensions of made-up inputs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from irc.dimensions import computed_size
 from irc.errors import Error
 from irc.ir.fixed_sizes import sizes_text
+from irc.ir.limits import MAX_SIZE
 from irc.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array, is_sequence
+
+# The sizes of named dimensions whose names are formulas: exporters name one ``past + new``, or ``2*n``.
+
+
+_OPERATOR = re.compile(r"\s*(//|[-+*/])\s*")
+_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+def computed_size(name: str, sizes: Mapping[str, int]) -> int | None:
+    """The value of ``name``: a sum or difference of products and whole quotients of numbers and names in ``sizes``.
+
+    None if it is anything else, such as a name of its own, or its value cannot be a size.
+    """
+    operands, operators = _OPERATOR.split(name.strip())[::2], _OPERATOR.findall(name)
+    values = [int(x) if _NUMBER.fullmatch(x) else sizes.get(x) for x in operands]
+    known = [value for value in values if value is not None]
+    if not operators or len(known) < len(values):
+        return None
+    total, sign, product = 0, 1, known[0]
+    for operator, value in zip(operators, known[1:], strict=True):
+        if operator in "+-":
+            total += sign * product
+            sign, product = (1 if operator == "+" else -1), value
+        elif operator == "*":
+            product *= value
+        elif value:
+            product //= value
+        else:
+            return None
+        if product > MAX_SIZE:
+            return None
+    total += sign * product
+    return total if 0 <= total <= MAX_SIZE else None
+
 
 HOLDERS = (ListType, OptionalType, TupleType)
 """Types whose values hold others."""

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.check import peers
-from irc.check.oracles import Oracle, oracle_of, unoptimised
-from irc.check.peer_faults import differs_by_choice, opset_of
-from irc.check.peers import Unable
-from irc.check.submodels import OWN, Inner, inner_model, nodes_apart, reads
-from irc.check.tolerance import Tolerance, difference
 from irc.errors import Error
 from irc.runtime.values import is_array
+from irc.tools.check import peers
+from irc.tools.check.oracles import Oracle, oracle_of, unoptimised
+from irc.tools.check.peer_faults import differs_by_choice, opset_of
+from irc.tools.check.peers import Unable
+from irc.tools.check.submodels import OWN, Inner, inner_model, nodes_apart, reads
+from irc.tools.check.tolerance import Tolerance, difference
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.check import peers
-from irc.check.peers import Unable
+from irc.compiler import load_module
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import module_of
 from irc.ir.types import DType
-from irc.loading import load_module
 from irc.runtime.model import CompiledModel
+from irc.tools.check import peers
+from irc.tools.check.peers import Unable
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -11,12 +11,12 @@ _MODULES: list[str] = []
 _PROVIDERS: dict[str, str] = {}
 
 
-def put_off(module: str) -> None:
-    """Postpone the import of ``module`` until `complete` is called."""
+def defer(module: str) -> None:
+    """Postpone the import of ``module`` until `import_deferred` is called."""
     _MODULES.append(module)
 
 
-def complete() -> None:
+def import_deferred() -> None:
     """Import what was postponed: a layer may need what higher layers register, without importing them itself."""
     from importlib import import_module
 
@@ -36,7 +36,7 @@ def provided(name: str) -> "Any":
     return import_module(_PROVIDERS[name])
 
 
-def looked_up(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+def lazy_getattr(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
     """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up when they are first needed.
 
     Args:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc.compiler import load_module
 from irc.errors import Error
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import DType
-from irc.loading import load_module
 from irc.passes import PassManager
 from irc.passes.shapes import ShapeInference
 from irc.runtime.values import Array, is_mapping, is_sequence

@@ -1,7 +1,7 @@
 """Values for the inputs of a model, made up from a seed."""
 
-from irc.random_inputs.draw import MAX_ELEMENTS, Style, can_be_made_up, seeded_inputs
-from irc.random_inputs.sizes import assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
+from irc.tools.random_inputs.draw import MAX_ELEMENTS, Style, can_be_made_up, seeded_inputs
+from irc.tools.random_inputs.sizes import assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
 
 __all__ = [
     "MAX_ELEMENTS",
