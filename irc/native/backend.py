@@ -7,7 +7,6 @@ many models run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -23,7 +22,7 @@ from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.pointwise import result_like
 from irc.ops.row_axes import ROW_KINDS
 from irc.ops.scalar import trace
-from irc.runtime.backends import ArrayType, Backend, Declined, Unsupported
+from irc.runtime.backends import ArrayType, Backend, Declined, KernelsByType, Kind, Unsupported, suits_nothing
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import takes_out
@@ -31,13 +30,9 @@ from irc.runtime.lowering import Bound
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node
+    from irc.ir import Graph, Node, Value
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
-
-COMPILERS: dict[str, str] = dict.fromkeys(ROW_KINDS, "row_kernels:RowOperator")
-"""Kind -> ``module:class`` in irc.native of the `Compiler` of one operator, which is made of the node. Kinds that are
-not here are compiled as groups of one, if they are pointwise."""
 
 _CONVOLUTIONS = ("convolution", "_convolution", "_convolution_mode", "conv1d", "conv2d", "conv3d")
 _PADS = (
@@ -47,7 +42,15 @@ _PADS = (
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 ASKING = frozenset(
-    ["onnx::Conv", "onnx::ConvInteger", "onnx::QLinearConv", "onnx::Pad", "onnx::MaxPool", "onnx::AveragePool"]
+    [
+        "irc::attention",
+        "onnx::Conv",
+        "onnx::ConvInteger",
+        "onnx::QLinearConv",
+        "onnx::Pad",
+        "onnx::MaxPool",
+        "onnx::AveragePool",
+    ]
     + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
@@ -56,20 +59,17 @@ COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
 
 KEEPING_LAYOUT = frozenset(["aten::batch_norm", "aten::group_norm"])
-"""Kinds among `COMPILERS` whose results lie as the first operand does."""
-
-MOST_KINDS = 64
-"""Kinds of operands that one operator keeps kernels for."""
+"""Kinds in `ROW_KINDS` whose results lie as the first operand does."""
 
 
 class Compiler(Protocol):
     """Compiles a run of operators, for operands of any types."""
 
-    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types, None for those that are absent.
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types, which returns `NotImplemented` for operands of others.
 
-        It takes ``out=``, an array in C order, if the interpreter's kernel does. Operands that are neither arrays nor
-        absent are never asked about. Raises `irc.runtime.backends.Unsupported`.
+        It takes ``out=``. If that is not in C order, it returns `NotImplemented`, too. Raises
+        `irc.runtime.backends.Unsupported`.
         """
         ...
 
@@ -86,6 +86,7 @@ class Native(Backend):
     """Compiles groups and single operators with llvmlite."""
 
     name: ClassVar[str] = "native"
+    checks: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._groups: dict[Graph, GroupCompiler] = {}
@@ -105,8 +106,8 @@ class Native(Backend):
             if ops.semantics(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
         epilogue = [node for node in group.nodes if node.kind != CONSTANT and node.kind not in ANCHORS]
-        if len(epilogue) == 1 and len(group.nodes) > 1 and not _is_slow_on_numpy(epilogue[0]):
-            return Declined("NumPy makes one cheap operator in place as fast")
+        if len(epilogue) == 1 and len(group.nodes) > 1:  # natively in place as well, where NumPy is slow
+            return Declined("one operator behind a product is as fast by itself")
         return None
 
     def compile_group(self, group: Graph, operands: tuple[ArrayType, ...]) -> Kernel | Declined:
@@ -143,15 +144,16 @@ class Native(Backend):
             return with_loops(kernel)
         if node.kind in COPYING:
             return _choosing(kernel)
-        if node.kind in COMPILERS:
-            native = _bound(node, kernel, lambda: _compiler(node))
+        if node.kind in ROW_KINDS:
+            places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
+            native = _bound(node, kernel, lambda: _rows(node, places), places)
             return _in_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
         if node.kind.startswith("aten::") and _is_slow_in_torch(node):
             return _torch_bound(node, kernel)
         if node.kind.startswith("onnx::") and node.kind.endswith("_"):
             return _overwriting(functional(node), kernel)
         if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
-            return _bound(node, kernel, lambda: _pointwise(node))
+            return _bound(node, kernel, lambda: _pointwise(node), range(len(node.inputs)))
         return kernel
 
 
@@ -160,17 +162,14 @@ def _overwriting(node: Node, kernel: Kernel) -> Kernel:
     if not _is_slow_on_numpy(node) or any(is_none(x) for x in node.inputs):
         return kernel
     like = result_like(node.kind)
-
-    def declined(*_: Any, out: Any) -> Any:
-        return None
-
-    native = _bound(node, declined, lambda: _pointwise(node))
+    native = _Operator(lambda: _pointwise(node))
 
     def run(first: Array, *others: Array) -> Any:
         operands = (first, *others)
-        if first.flags.c_contiguous and fits(first, operands, like) and native(*operands, out=first) is not None:
-            return first
-        return kernel(*operands)
+        if not (first.flags.c_contiguous and fits(first, operands, like)):
+            return kernel(*operands)
+        made = native.run(operands, first)
+        return kernel(*operands) if made is NotImplemented else first
 
     return run
 
@@ -210,7 +209,7 @@ def _of_ordered(kernel: Kernel) -> Kernel:
     """``kernel``, which makes results in C order, where TorchScript's operators would: if all operands lie so."""
 
     def run(*operands: Array, out: Any = None) -> Any:
-        if not all(x.flags.c_contiguous for x in operands):
+        if any(is_array(x) and not x.flags.c_contiguous for x in operands):
             raise Unsupported("operands lie in other orders than C's, which results then may, too")
         return kernel(*operands, out=out)
 
@@ -227,10 +226,15 @@ def _choosing(kernel: Kernel) -> Kernel:
     return run
 
 
-def _compiler(node: Node) -> Compiler:
-    """What compiles ``node``, of a kind in `COMPILERS`."""
-    module, _, name = COMPILERS[node.kind].partition(":")
-    return getattr(import_module(f"irc.native.{module}"), name)(node)  # type: ignore[no-any-return]
+def is_tensor(value: Value) -> bool:
+    """Whether an operand is an array, neither absent nor a number or list, which TorchScript's operators have."""
+    return isinstance(value.type, TensorType) and not is_none(value)
+
+
+def _rows(node: Node, places: Sequence[int]) -> Compiler:
+    from irc.native.row_kernels import Rows
+
+    return Rows([node], [node.inputs[i] for i in places], list(node.outputs))
 
 
 def _pointwise(node: Node) -> Compiler:
@@ -274,80 +278,80 @@ def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
         constants = [value.node for value in node.inputs if value.node is not None and value.node.kind == CONSTANT]
         return Pointwise([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
 
-    def declined(*_: Any) -> Any:
-        return None
-
-    native = _bound(node, declined, make)
-
-    def run(*operands: Any) -> Any:
-        made = native(*[operands[i] for i in places])
-        return kernel(*operands) if made is None else made
-
-    def run_into(*operands: Any, out: Array | None = None) -> Any:
-        made = native(*[operands[i] for i in places]) if out is None else None
-        return kernel(*operands, out=out) if made is None else made
+    if not node.kind.endswith("_"):
+        return _bound(node, kernel, make, places)
+    native = _Operator(make)
 
     def write(x: Any, *rest: Any) -> Any:
         operands = (x, *rest)
-        made = native(*[operands[i] for i in places])
-        if made is None or made.dtype != x.dtype or made.shape != x.shape or not x.flags.writeable:
+        made = native.run([operands[i] for i in places], None)
+        if made is NotImplemented or made.dtype != x.dtype or made.shape != x.shape or not x.flags.writeable:
             return kernel(x, *rest)
         if any(stride == 0 and size > 1 for stride, size in zip(x.strides, x.shape)):
             return kernel(x, *rest)  # which refuses
         np.copyto(x, made)
         return x
 
-    if node.kind.endswith("_"):
-        return write
-    return run_into if takes_out(kernel) else run
+    return write
 
 
-def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler]) -> Kernel:
-    """Runs ``node`` natively for operands that there is code for, else by ``kernel``."""
-    kernels: dict[Any, Kernel | None] = {}
-    compiler: Compiler | None = None
-    is_reducing = node.kind in ROW_KINDS  # numbers and lists of it are known when it is compiled, or it is not
-    numbers = {i for i, v in enumerate(node.inputs) if is_reducing and not isinstance(v.type, TensorType)}
+class _Operator(KernelsByType["Kernel"]):
+    """The native kernels of one operator, which ``make`` makes the compiler of."""
 
-    def compiled(kind: Any) -> Kernel | None:
-        nonlocal compiler, kernels
-        found = None
-        if False not in kind and not unusable():
-            try:
-                compiler = compiler or make()
-                found = compiler.kernel([None if each is None else ArrayType(*each) for each in kind])
-            except Unsupported:
-                pass
-        kept = kernels if len(kernels) < MOST_KINDS else {}
-        kernels = {**kept, kind: found}  # replaced as a whole: another thread may look at it
-        return found
+    def __init__(self, make: Callable[[], Compiler]) -> None:
+        super().__init__()
+        self._make = make
+        self._compiler: Compiler | None = None
+        self._latest: Kernel = suits_nothing
 
-    def chosen(operands: Sequence[Any]) -> Kernel:
-        kind = tuple([(x.dtype, x.shape) if is_array(x) else x is None and None for x in operands])
-        if numbers:
-            kind = tuple([None if i in numbers else each for i, each in enumerate(kind)])
+    def compile(self, kind: Kind) -> Kernel | None:
+        types = [each for each in kind if each is not None]
+        if len(types) < len(kind) or unusable():
+            return None
+
         try:
-            return kernels[kind] or kernel
-        except KeyError:
-            return compiled(kind) or kernel
+            self._compiler = self._compiler or self._make()
+            return self._compiler.kernel(types)
+        except Unsupported:
+            return None
 
-    def run(*operands: Any) -> Any:
-        return chosen(operands)(*operands)
+    def run(self, operands: Sequence[Any], out: Any) -> Any:
+        """The result, or results; `NotImplemented` if there is no code for such operands."""
+        made = self._latest(*operands, out=out)
+        if made is NotImplemented:
+            kernel = self.kernel(operands)
+            if kernel is not None:
+                self._latest = kernel
+                made = kernel(*operands, out=out)
+        return made
 
-    def run_into(*operands: Any, out: Array | None = None) -> Any:
-        use = kernel if out is not None and not out.flags.c_contiguous else chosen(operands)
-        return use(*operands, out=out)
 
-    def run_or_copy(*operands: Any, out: Array | None = None) -> Any:
-        use = chosen(operands)
-        if use is not kernel and (out is None or out.flags.c_contiguous):
-            return use(*operands, out=out)
-        found = use(*operands)
-        if out is None:
-            return found
-        np.copyto(out, found)
-        return out
+def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler], places: Sequence[int]) -> Kernel:
+    """Runs ``node`` natively for operands that there is code for, else by ``kernel``.
 
-    if takes_out(kernel):
-        return run_into
-    return run_or_copy if is_reducing and len(node.outputs) == 1 else run
+    Args:
+        node: the operator.
+        kernel: the interpreter's.
+        make: makes what compiles the operator, for those operands that are at ``places``.
+    """
+    native = _Operator(make)
+    has_all, takes = list(places) == list(range(len(node.inputs))), takes_out(kernel)
+
+    def run(*operands: Any, out: Any = None) -> Any:
+        made = native.run(operands if has_all else [operands[i] for i in places], out)
+        if made is NotImplemented:
+            return kernel(*operands, out=out) if takes else _put(kernel(*operands), out)
+        return made
+
+    def run_without(*operands: Any) -> Any:
+        return run(*operands)
+
+    return run if takes or (node.kind in ROW_KINDS and len(node.outputs) == 1) else run_without
+
+
+def _put(found: Any, out: Array | None) -> Any:
+    """``found``, in ``out`` if that is given."""
+    if out is None:
+        return found
+    np.copyto(out, found)
+    return out

@@ -14,6 +14,7 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
 from irc.runtime.bounds import InnerLoops
+from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _MOST_TAPS = 36
 
 _LANES = 64
 """Of a vector, at the most."""
+
+_NANOSECONDS = 0.1
+"""For a product of attention, by estimate."""
 
 
 class _Loop(NamedTuple):
@@ -136,6 +140,25 @@ class NativeLoops(InnerLoops):
 
             loop = self._keep(kind, make)
         return loop.call is not None and loop.call.run((x, *loop.others, constant, out))
+
+    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
+        kind = "attend", query.dtype, query.shape, key.shape[:-2], key.strides, value.strides, value.shape[-1], scale
+        loop = self._loops.get(kind)
+        if loop is None:
+
+            def make() -> _Loop:
+                from irc.native.attention import call_for_attention
+
+                return _Loop(call_for_attention(query, key, value, scale))
+
+            loop = self._keep(kind, make)
+        if loop.call is None or not out.flags.c_contiguous:
+            return False
+        keys = key.shape[-2]
+        scores = scratch("scores", (loop.call.size, keys + _LANES), query.dtype)
+        query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
+        call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
+        return call.run((query, key, value, np.array(keys), scores, out))
 
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""

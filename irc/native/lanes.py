@@ -276,6 +276,23 @@ def select(condition: Lanes, x: Lanes | complex, y: Lanes | complex) -> Lanes:
     return typed.made(typed.emitter.builder.select(condition.value, x.value, y.value))
 
 
+def only(x: Lanes) -> Any:
+    """The first lane, as LLVM's value."""
+    return x.emitter.builder.extract_element(x.value, ir.Constant(ir.IntType(32), 0))
+
+
+def tree(x: Lanes, combine: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
+    """All lanes combined, halves by halves, in a vector of one lane."""
+    emitter = x.emitter
+    builder, count = emitter.builder, emitter.count
+    while count > 1:
+        count //= 2
+        half = Emitter(builder, count, emitter.has_fma, emitter.has_f16c)
+        places = [ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(i, i + count))) for i in (0, count)]
+        x = combine(*[Lanes(half, builder.shuffle_vector(x.value, x.value, each), x.dtype) for each in places])
+    return x
+
+
 def to_float(x: Lanes, dtype: AnyDType) -> Lanes:
     """Integers, bools or floats as floats of ``dtype``, to the nearest."""
     if x.dtype == dtype:

@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial, reduce
@@ -175,6 +175,33 @@ def _pause_module() -> tuple[str, Mapping[str, Any]]:
     }}
     """
     return text, {PACE: None}
+
+
+Accumulators = list[Lanes]
+Accumulate = Callable[[Any, Accumulators], Accumulators]
+
+
+def fold(builder: Any, start: Any, stop: Any, step: Any, accumulators: Accumulators, body: Accumulate) -> Accumulators:
+    """Emit a loop, from each step of which to the next go the accumulators."""
+    before = builder.block
+    head, inside, after = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(INT)
+    index.add_incoming(start, before)
+    carried: Accumulators = []
+    for x in accumulators:
+        phi = builder.phi(x.value.type)
+        phi.add_incoming(x.value, before)
+        carried.append(x.made(phi))
+    builder.cbranch(builder.icmp_signed("<", index, stop), inside, after)
+    builder.position_at_end(inside)
+    for x, y in zip(carried, body(index, carried)):
+        x.value.add_incoming(y.value, builder.block)
+    index.add_incoming(builder.add(index, number(step) if isinstance(step, int) else step), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return carried
 
 
 def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.runtime.array_memory import aligned_bytes
-from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import check_size
 
 LEAST = 1 << 18
@@ -74,12 +74,8 @@ class _Loan:
 
 def new_array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """An array with any contents, in C order; Error if it would be too large for the run, or absurdly so."""
-    size = dtype.itemsize
-    for n in shape:
-        size *= n
-    if size < LEAST and size and CURRENT.scope.guard is None:
-        return np.empty(shape, dtype)  # not even looked at: small results are made in less time than that takes
     check_size(shape, dtype)
+    size = dtype.itemsize * math.prod(shape)
     if size < LEAST:
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, np.asarray(_Loan(size)))

@@ -77,7 +77,7 @@ def call_for_copy(x: Array, out: Array) -> Call | None:
         element_to=target[side],
         bands=bands,
     )
-    return Call.of(_code(x.itemsize), 2, layout, outer[0] * inner[0] * bands, x.size * _NANOSECONDS, is_in_order=False)
+    return Call.of(_code(x.itemsize), [None] * 2, layout, outer[0] * inner[0] * bands, x.size * _NANOSECONDS)
 
 
 def _side(itemsize: int) -> int:

@@ -74,7 +74,7 @@ def call_for_padding(x: Array, sources: Sequence[Array], before: int, out: Array
     after = before + x.shape[-1]
     ends = np.concatenate([last[:before], last[after:]])
     layout = Layout(before, x.shape[-1], len(last) - after)
-    call = Call.of(_code(x.itemsize), 5, layout, rows, out.size * _NANOSECONDS, is_in_order=False)
+    call = Call.of(_code(x.itemsize), [None] * 5, layout, rows, out.size * _NANOSECONDS)
     return call, places, ends
 
 

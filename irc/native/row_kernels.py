@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.ir.tensor import Array
+from irc.native.calls import Expected
 from irc.native.jit import Code, process_jit
-from irc.native.kernels import BYTE, LONG, Call, arrays_for
+from irc.native.kernels import LONG, Call, Part, kernel_of
 from irc.native.loops import Access, Space, Step, c_strides, space_of
-from irc.native.memory import new_array
 from irc.native.row_loops import BLOCK, Shape, emit
 from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, overwritable, schedule
-from irc.native.rows import Domain, Leaf, Result, RowProgram, is_tensor, read
+from irc.native.rows import Domain, Leaf, Result, RowProgram, read
 from irc.native.target import current
 from irc.runtime.backends import ArrayType, Unsupported
 
@@ -39,9 +40,6 @@ class _Compiled(NamedTuple):
 _LEAST_ALONG = 8
 """Elements of a short row from which on it is reduced by itself, in a vector that is read in part."""
 
-_SMALL_SCRATCH = 1 << 20
-"""Bytes of scratch that no limit need be asked for."""
-
 _NANOSECONDS = 0.03
 """About what an instruction takes for one element."""
 
@@ -61,26 +59,27 @@ class Rows:
         self._codes: dict[Any, _Compiled] = {}
         self._lock = Lock()
 
-    def _made(self, operands: Sequence[ArrayType | None]) -> _RowKernel:
-        kinds = [kind for kind in operands if kind is not None]
-        shapes = [shape for _, shape in kinds]
-        if len(kinds) < len(operands) or any(0 in shape for shape in shapes):
+    def _part(self, operands: Sequence[ArrayType]) -> _Part:
+        shapes = [shape for _, shape in operands]
+        if any(0 in shape for shape in shapes):
             raise Unsupported("there is no code for empty rows")
-        key = tuple(dtype for dtype, _ in kinds), _pattern(shapes)
+        key = tuple(dtype for dtype, _ in operands), _pattern(shapes)
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                program = read(self._nodes, self._inputs, kinds, self._outputs)
+                program = read(self._nodes, self._inputs, operands, self._outputs)
                 found = self._programs[key] = program, listing(program), is_light(program)
-        return _RowKernel(self, *found, shapes)
+        return _Part(self, *found, shapes)
 
-    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
-        return self._made(operands).kernel()
+        part = self._part(operands)
+        return kernel_of(operands, part.program.constants, part.results, [part])
 
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
         """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
-        return [(result, operand) for result, operand in self._made(operands).over if operand < len(operands)]
+        part = self._part(operands)
+        return [(i, k) for i, k in part.over if k < len(operands) and operands[k] == part.results[i]]
 
     def code(self, program: RowProgram, text: str, shape: Shape, is_gathered: tuple[bool, ...]) -> _Compiled:
         """The code of ``program``, which is ``text``, for arrays that lie as ``shape`` says."""
@@ -96,58 +95,46 @@ class Rows:
             return found
 
 
-class RowOperator:
-    """Compiles ``node`` alone, an operator that reduces rows."""
-
-    def __init__(self, node: Node) -> None:
-        self._places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
-        self._has_all = len(self._places) == len(node.inputs)
-        self._rows = Rows([node], [node.inputs[i] for i in self._places], list(node.outputs))
-
-    def kernel(self, operands: Sequence[ArrayType | None]) -> Kernel:
-        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
-        places = self._places
-        kernel = self._rows.kernel([operands[i] for i in places])
-        if self._has_all:
-            return kernel
-
-        def run(*operands: Any, **out: Any) -> Any:
-            return kernel(*[operands[i] for i in places], **out)
-
-        return run
-
-
 def _pattern(shapes: Sequence[Sizes]) -> tuple[tuple[int, ...], ...]:
     """Shapes with sizes numbered as they come: equal for shapes of which the same sizes are 1, and equal."""
     numbers = {1: 1}
     return tuple([tuple([numbers.setdefault(n, len(numbers) + 1) for n in shape]) for shape in shapes])
 
 
-class _RowKernel:
+class _Part(Part):
+    """All results of a kernel.
+
+    Attributes:
+        program: as given.
+        results: the types of what it makes.
+    """
+
     def __init__(self, owner: Rows, program: RowProgram, text: str, is_light: bool, shapes: Sequence[Sizes]) -> None:
-        self._owner, self._program, self._text, self._is_light = owner, program, text, is_light
+        self._owner, self.program, self._text, self._is_light = owner, program, text, is_light
         shapes = [*shapes, *(x.shape for x in program.constants)]
         sizes = program.sizes(shapes)
         groups = program.domain.groups
         if groups and sizes[1] % groups:
             raise Unsupported("groups do not divide the channels")
         self._sizes = sizes
-        self._where = [leaf.source for leaf in program.leaves]
-        self._is_all = self._where == list(range(len(shapes)))
-        self._leaf_shapes = [shapes[i] for i in self._where]
+        takes = [leaf.source for leaf in program.leaves]
+        self._leaf_shapes = [shapes[i] for i in takes]
         self.results = [
-            (tuple(sizes[place] if place else 1 for place in result.places), result.dtype) for result in program.results
+            ArrayType(result.dtype, tuple(sizes[place] if place else 1 for place in result.places))
+            for result in program.results
         ]
-        self._ordered = self._call()
+        expected = [Expected(leaf.dtype, shape) for leaf, shape in zip(program.leaves, self._leaf_shapes)]
+        expected += [Expected(*each) for each in self.results]
+        super().__init__(self._call(expected), expected, takes, len(shapes), range(len(self.results)))
 
-    def _call(self) -> Call:
+    def _call(self, expected: Sequence[Expected]) -> Call:
         """The call for arrays in C order."""
-        program, domain = self._program, self._program.domain
+        program, domain = self.program, self.program.domain
         arrays = [
             _leaf_strides(domain, leaf, c_strides(shape, leaf.dtype))
             for leaf, shape in zip(program.leaves, self._leaf_shapes)
         ]
-        for result, (shape, dtype) in zip(program.results, self.results):
+        for result, (dtype, shape) in zip(program.results, self.results):
             arrays.append(_result_strides(domain, result, shape, c_strides(shape, dtype)))
         sizes, arrays, reduced = _refined(domain, self._sizes, arrays)
         outer, inner = (
@@ -183,7 +170,11 @@ class _RowKernel:
         shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count, is_long)
         gathered = tuple([kind.step is Step.APART for kind in kinds[:leaves]])
         code, kept, unit, cost, over = self._owner.code(program, self._text, shape, gathered)
-        self.over = [(i, self._where[k]) for i, k in over if arrays[k] == arrays[leaves + i] and self._is_alone(i, k)]
+        self.over = [
+            (i, program.leaves[k].source)
+            for i, k in over
+            if arrays[k] == arrays[leaves + i] and self._is_alone(i, program.leaves[k])
+        ]
         scratch_strides, row_bytes = _scratch(inner, is_across, count, unit)
         layout = [*outer.sizes, *inner.sizes, elements, row_bytes]
         for i in range(len(dtypes)):
@@ -191,50 +182,16 @@ class _RowKernel:
         layout += [0] * len(outer.sizes) + scratch_strides
         size = rows if not is_across else rows // outer.sizes[-1] * -(-outer.sizes[-1] // count)
         work = elements * rows * cost * _NANOSECONDS
-        scratch = kept * row_bytes
-        return Call.of(code, len(dtypes), layout, size, work, is_in_order=True, scratch=scratch)
+        return Call.of(code, expected, layout, size, work, scratch=kept * row_bytes)
 
-    def _is_alone(self, result: int, leaf: int) -> bool:
+    def _is_alone(self, result: int, leaf: Leaf) -> bool:
         """Whether ``leaf`` has the element type of ``result``, and is all that is read of its input."""
-        source, dtype = self._where[leaf], self._program.leaves[leaf].dtype
-        return dtype == self._program.results[result].dtype and self._where.count(source) == 1
+        read = [each for each in self.program.leaves if each.source == leaf.source]
+        return leaf.dtype == self.program.results[result].dtype and read == [leaf]
 
-    def compute(self, arrays: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Make ``results``, in C order, of the program's inputs."""
-        taken = arrays if self._is_all else [arrays[i] for i in self._where]
-        if self._ordered.run((*taken, *results)):
-            return
+    def otherwise(self, taken: Sequence[Array]) -> tuple[Call, Sequence[Array]]:
         # Sums would have other bits if it depended on how operands lie in which order their elements are added.
-        if not self._ordered.run((*map(np.ascontiguousarray, taken), *results)):
-            raise AssertionError("results are arrays in C order")
-
-    def kernel(self) -> Kernel:
-        """Of one result, with ``out``; of several, a tuple, with several."""
-        constants, compute, kinds = self._program.constants, self.compute, self.results
-        ordered = self._ordered
-        call, scratch = ordered.call, ordered.scratch
-        is_simple = self._is_all and ordered.pieces == 1 and scratch <= _SMALL_SCRATCH
-
-        types = [ArrayType(dtype, shape) for shape, dtype in kinds]
-
-        def several(*operands: Any, out: Any = None) -> tuple[Any, ...]:
-            results = arrays_for(types, out)
-            compute((*operands, *constants), results)
-            return results
-
-        shape, dtype = kinds[0]
-
-        def one(*operands: Any, out: Any = None) -> Any:
-            if out is None:
-                out = new_array(shape, dtype)
-            if is_simple:
-                own = (np.empty(scratch, BYTE),) if scratch else ()
-                if call(*operands, *constants, out, *own):
-                    return out
-            compute((*operands, *constants), (out,))
-            return out
-
-        return one if len(kinds) == 1 else several
+        return self.ordered, [np.asarray(x, order="C") for x in taken]
 
 
 def _leaf_strides(domain: Domain, leaf: Leaf, strides: Sizes) -> list[int]:

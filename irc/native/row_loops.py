@@ -17,7 +17,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,15 +26,17 @@ import numpy as np
 from irc.native.elements import load, load_one, memory_type, rounded, store
 from irc.native.functions.exponential import exp_of_negative
 from irc.native.groups import apply
-from irc.native.lanes import INT32, INT64, Emitter, Lanes, select
+from irc.native.lanes import INT32, INT64, Emitter, Lanes, only, select, tree
 from irc.native.llvm import ir
 from irc.native.loops import (
-    INT,
     POINTER,
     Access,
+    Accumulate,
+    Accumulators,
     Step,
     chunk_of,
     copy_elements,
+    fold,
     indices,
     least,
     loop,
@@ -111,9 +114,6 @@ def _neutral(reducer: Any, dtype: AnyDType) -> complex:
 
 _MASKABLE = {ir.FloatType(): "f32", ir.DoubleType(): "f64", ir.IntType(32): "i32", ir.IntType(64): "i64"}
 """The elements of which a vector can be read in part, by their names in LLVM."""
-
-Accumulators = list[Lanes]
-Step_ = Callable[[Any, Accumulators], Accumulators]
 
 
 class _RowLoops:
@@ -232,21 +232,13 @@ class _RowLoops:
         if isinstance(node, Constant):
             return self._emitter.constant(node.value, node.dtype)
         value = self._row_value(node)
-        return value if self._is_across else self._emitter.splat(_only(value), value.dtype)
+        return value if self._is_across else self._emitter.splat(only(value), value.dtype)
 
     def _across_lanes(self, reducer: Any, x: Lanes) -> Lanes:
         """All lanes combined, as a tree, if they are of one row."""
         if self._is_across:
             return x
-        builder, count = self._builder, self._emitter.count
-        while count > 1:
-            count //= 2
-            emitter = Emitter(builder, count, self._emitter.has_fma, self._emitter.has_f16c)
-            halves = [
-                Lanes(emitter, builder.shuffle_vector(x.value, x.value, indices(range(first, first + count))), x.dtype)
-                for first in (0, count)
-            ]
-            x = _combine(reducer, *halves)
+        x = tree(x, partial(_combine, reducer))
         return Lanes(self._row_emitter, x.value, x.dtype)
 
     def _nest(
@@ -258,15 +250,15 @@ class _RowLoops:
                 return self._nest(axis + 1, self._moved(at, i, axis), begun, accumulators, each, point)
 
             if not self._shape.is_long:
-                return self._fold(number(0), self._inner[axis], 1, accumulators, step)
+                return fold(self._builder, number(0), self._inner[axis], 1, accumulators, step)
             size, chunk = self._inner[axis], chunk_of(self._builder, product(self._builder, self._inner[axis + 1 :]))
 
             def several_steps(i: Any, accumulators: Accumulators) -> Accumulators:
                 pause(self._emitter, i, number(0))
                 end = least(self._builder, self._builder.add(i, chunk), size)
-                return self._fold(i, end, 1, accumulators, step)
+                return fold(self._builder, i, end, 1, accumulators, step)
 
-            return self._fold(number(0), size, chunk, accumulators, several_steps)
+            return fold(self._builder, number(0), size, chunk, accumulators, several_steps)
         builder, size = self._builder, self._inner[axis]
         is_blocked = self._shape.is_long or any(x.primitive is SUM for x in each.reductions)
         levels = self._shape.levels if is_blocked else 0
@@ -303,12 +295,12 @@ class _RowLoops:
         accumulators: Accumulators,
         begun: Accumulators,
         reducers: Sequence[Any],
-        body: Step_,
+        body: Accumulate,
         levels: int,
     ) -> Accumulators:
-        """`_fold`, of blocks of blocks."""
+        """`fold`, of blocks of blocks."""
         if not levels:
-            return self._fold(start, stop, step, accumulators, body)
+            return fold(self._builder, start, stop, step, accumulators, body)
         builder, size = self._builder, step * BLOCK**levels
 
         def block(i: Any, accumulators: Accumulators) -> Accumulators:
@@ -318,30 +310,7 @@ class _RowLoops:
             found = self._blocks(i, end, step, begun, begun, reducers, body, levels - 1)
             return [_combine(each, x, y) for each, x, y in zip(reducers, accumulators, found)]
 
-        return self._fold(start, stop, size, accumulators, block)
-
-    def _fold(self, start: Any, stop: Any, step: Any, accumulators: Accumulators, body: Step_) -> Accumulators:
-        """A loop, from each step of which to the next go the accumulators."""
-        builder = self._builder
-        before = builder.block
-        head, inside, after = (builder.append_basic_block() for _ in range(3))
-        builder.branch(head)
-        builder.position_at_end(head)
-        index = builder.phi(INT)
-        index.add_incoming(start, before)
-        carried: Accumulators = []
-        for x in accumulators:
-            phi = builder.phi(x.value.type)
-            phi.add_incoming(x.value, before)
-            carried.append(x.made(phi))
-        builder.cbranch(builder.icmp_signed("<", index, stop), inside, after)
-        builder.position_at_end(inside)
-        for x, y in zip(carried, body(index, carried)):
-            x.value.add_incoming(y.value, builder.block)
-        index.add_incoming(builder.add(index, number(step) if isinstance(step, int) else step), builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-        return carried
+        return fold(builder, start, stop, size, accumulators, block)
 
     def _moved(self, at: Sequence[Any], i: Any, axis: int) -> list[Any]:
         builder = self._builder
@@ -428,10 +397,6 @@ class _RowLoops:
         count = number(self._emitter.count) if left is None else left
         dtype = self._shape.arrays[index].dtype
         copy_elements(self._emitter, name, dtype, self._buffers[index], pointer, stride, count)
-
-
-def _only(x: Lanes) -> Any:
-    return x.emitter.builder.extract_element(x.value, ir.Constant(ir.IntType(32), 0))
 
 
 def _either(x: Lanes, before: Any, y: Lanes, after: Any) -> Lanes:

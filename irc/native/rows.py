@@ -19,7 +19,7 @@ import numpy as np
 
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.ir.types import TensorType
+from irc.native.backend import is_tensor
 from irc.native.elements import computed, is_small
 from irc.native.groups import (
     Operation,
@@ -109,11 +109,6 @@ class _Value(NamedTuple):
     dtype: AnyDType
     shape: Shape
     places: tuple[int, ...]
-
-
-def is_tensor(value: Value) -> bool:
-    """Whether an operand is an array, neither absent nor a number or list, which TorchScript's operators have."""
-    return isinstance(value.type, TensorType) and not is_none(value)
 
 
 def read(

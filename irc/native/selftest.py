@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.calls import call_of
+from irc.native.calls import Expected, call_of
 from irc.native.groups import call, converted
 from irc.native.jit import process_jit
 from irc.native.lanes import INT32, INT64, Emitter, Lanes, select
@@ -73,10 +73,20 @@ def _computed(what: str, compute: Compute, operands: Sequence[Array], dtypes: Se
         name, f"{name} {what}", lambda: emit(name, _Body(compute), accesses, len(made), depth, current())
     )
     arrays, size = (*operands, *made), space.sizes[0]
-    run = call_of(code.address, len(arrays), space.layout, size, is_in_order=False, releases=depth == 1)
-    strict = call_of(code.address, len(arrays), space.layout, 0, is_in_order=True, releases=False)
-    is_in_order = all(x.flags.c_contiguous for x in arrays)
-    if strict(*arrays) is not is_in_order or run(*arrays[1:], None) is not False or run(*arrays[1:]) is not False:
+    expected = [Expected(x.dtype, x.shape, x.strides) for x in arrays]
+    run = call_of(code.address, expected, space.layout, size, releases=depth == 1)
+    in_order = call_of(0, [each._replace(strides=None) for each in expected], (), 0, releases=False)
+    first = expected[0]
+    wrong = [
+        [first._replace(dtype=np.dtype(np.complex64))],
+        [first._replace(shape=(*shape, 1), strides=(*arrays[0].strides, 4))],
+        [first._replace(shape=(*shape[:-1], shape[-1] + 1))],
+        [first._replace(strides=tuple([2 * stride for stride in arrays[0].strides]))],
+        [None, None],
+    ]
+    takes_wrong = any(call_of(0, each, (), 0, releases=False)(arrays[0]) for each in wrong)
+    is_refused = run(*arrays[1:], None) is run(*arrays[1:]) is False
+    if takes_wrong or not is_refused or in_order(*arrays) is not all(x.flags.c_contiguous for x in arrays):
         raise RuntimeError("the call of native code takes wrong arguments, or refuses right ones")
     ranges = [(0, size)] if depth == 1 else [(1, size), (0, 1)]
     if not all(run(*arrays, begin, end) is True for begin, end in ranges):

@@ -151,7 +151,7 @@ def laid_out(
 
     def run(*operands: Array, out: Any = None) -> Any:
         made = kernel(*operands, out=out)
-        if out is not None and len(outputs) == 1:
+        if made is NotImplemented or (out is not None and len(outputs) == 1):
             return made
         if all(x.flags.c_contiguous for x in operands):
             return made

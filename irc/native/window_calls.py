@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 MOST_TAPS = 64
 """Of a kernel: code has them one by one."""
 
+MOST_COLUMNS = 12
+"""Taps of a row of a kernel whose columns are made: of more, NumPy copies as fast or, of large ones, in a third of the
+time."""
+
 MOST_STRIDE = 8
 """Along rows: a vector is picked from so many."""
 
@@ -124,7 +128,7 @@ def _call(form: Form, layout: Layout, planes: int) -> Call:
     rows = planes * layout.result_height
     taps = form.kernel[0] * form.kernel[1] * form.strides[1]
     work = rows * -(-layout.result_width // form.lanes) * (2 + taps) * 0.3
-    return Call.of(code, len(form.dtypes), layout, rows, work, is_in_order=False)
+    return Call.of(code, [None] * len(form.dtypes), layout, rows, work)
 
 
 def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> bool:
@@ -135,9 +139,8 @@ def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> b
     if work in (PRODUCTS, MEANS) and (inner not in (SINGLE, DOUBLE) or any(computed(d) != inner for d in dtypes)):
         return False
     spans = [max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)]
-    taps = 1 if work == COLUMNS else height.kernel * width.kernel
-    is_small = taps <= MOST_TAPS and width.stride <= MOST_STRIDE
-    return is_small and max(spans) < MOST_POSITIONS
+    is_small = width.kernel <= MOST_COLUMNS if work == COLUMNS else height.kernel * width.kernel <= MOST_TAPS
+    return is_small and width.stride <= MOST_STRIDE and max(spans) < MOST_POSITIONS
 
 
 def _rows_at_once(height: Axis, taps: int) -> int:

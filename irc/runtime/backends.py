@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from irc.errors import Error, did_you_mean, nonsense
 from irc.runtime.array_memory import ArrayType
@@ -71,9 +71,15 @@ class Backend:
     """A base class that declines everything.
 
     A subclass is made once for each model, without arguments.
+
+    Attributes:
+        name: what it is called.
+        checks: whether its kernels of groups look at their operands, and return `NotImplemented` if these have other
+            types than they were compiled for, before they write anything: then a run need not look kernels up.
     """
 
     name: ClassVar[str] = NUMPY
+    checks: ClassVar[bool] = False
 
     def refuses(self, group: Graph) -> Declined | None:
         """Why ``group`` is declined whatever the types of its operands; None if these decide.
@@ -88,8 +94,8 @@ class Backend:
 
         Called in the first run in which the operands have these types. A kernel takes one array an input of the group.
         It returns the result, or, of several results, a tuple. It takes ``out=``: None, or an array of the result's
-        type and shape, in C order, in which the result is made; of several results, None or a list of such. It may
-        raise `Unsupported`: the members then run.
+        type and shape, in C order, in which the result is made; of several results, a list of such. It may raise
+        `Unsupported`: the members then run.
         """
         return Declined(f"the backend {self.name} compiles no groups")
 
@@ -154,6 +160,43 @@ def find_backend(name: str | Backend) -> Backend | None:
 MOST_KINDS = 64
 """Kinds of operands that one group keeps kernels for; of more, those that came first are forgotten."""
 
+K = TypeVar("K")
+
+Kind = tuple[ArrayType | None, ...]
+"""The types of operands; None for one that is no array."""
+
+
+class KernelsByType(Generic[K]):
+    """What is compiled of one group or operator, by the types of operands. Subclasses compile it."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[Kind, K | None] = {}
+
+    def kernel(self, operands: Sequence[Any]) -> K | None:
+        """What there is for ``operands``; None if nothing is compiled for them."""
+        kind: Any = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+        try:
+            return self._kernels[kind]
+        except KeyError:
+            return self._compiled(kind)
+
+    def _compiled(self, kind: Kind) -> K | None:
+        kernel = self.compile(tuple([None if each is None else ArrayType(*each) for each in kind]))
+        kernels = self._kernels
+        if len(kernels) >= MOST_KINDS:
+            kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])
+        self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
+        return kernel
+
+    def compile(self, kind: Kind) -> K | None:
+        """What is compiled for operands of these types; None if nothing is."""
+        raise NotImplementedError
+
+
+def suits_nothing(*operands: Any, out: Any = None) -> Any:
+    """A kernel that is compiled for no operands."""
+    return NotImplemented
+
 
 class GroupKernel(NamedTuple):
     """A kernel of a group, and which results it may make over which operands (`Backend.overwrites`)."""
@@ -162,7 +205,7 @@ class GroupKernel(NamedTuple):
     over: tuple[tuple[int, int], ...]
 
 
-class CompiledGroup:
+class CompiledGroup(KernelsByType[GroupKernel]):
     """The kernels that a backend has compiled for one group, by the types of operands.
 
     Args:
@@ -172,41 +215,29 @@ class CompiledGroup:
     """
 
     def __init__(self, backend: Backend, group: Graph, tell: Callable[[str], None]) -> None:
+        super().__init__()
         self._backend = backend
         self._group = group
-        self._kernels: dict[tuple[Any, ...], GroupKernel | None] = {}
+        self.checks = backend.checks
         self._tell = tell
         self._reasons: set[str] = set()
 
     def over(self, result: int, operands: Sequence[ArrayType | None]) -> list[int]:
         """The operands of these types, for which it was compiled, that the result at that position may be made over."""
-        found = self._kernels.get(tuple(operands))
+        kind: Any = tuple(operands)
+        found = self._kernels.get(kind)
         return [operand for made, operand in found.over if made == result] if found is not None else []
 
-    def kernel(self, operands: Sequence[Any]) -> GroupKernel | None:
-        """The kernel for ``operands``; None if the members have to run, one by one."""
-        kind = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
-        try:
-            return self._kernels[kind]
-        except KeyError:
-            return self._compiled(kind)
-
-    def _compiled(self, kind: tuple[Any, ...]) -> GroupKernel | None:
-        kernel = None
-        if None in kind:
+    def compile(self, kind: Kind) -> GroupKernel | None:
+        types = tuple([each for each in kind if each is not None])
+        if len(types) < len(kind):
             self.decline("an operand is no array")
-        else:
-            types = tuple([ArrayType(*each) for each in kind])
-            made = self._backend.compile_group(self._group, types)
-            if isinstance(made, Declined):
-                self.decline(made.reason)
-            else:
-                kernel = GroupKernel(made, tuple(self._backend.overwrites(self._group, types)))
-        kernels = self._kernels
-        if len(kernels) >= MOST_KINDS:
-            kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])
-        self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
-        return kernel
+            return None
+        made = self._backend.compile_group(self._group, types)
+        if isinstance(made, Declined):
+            self.decline(made.reason)
+            return None
+        return GroupKernel(made, tuple(self._backend.overwrites(self._group, types)))
 
     def decline(self, reason: str) -> None:
         """Note why the members run instead of a kernel."""

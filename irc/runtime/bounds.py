@@ -57,6 +57,13 @@ class InnerLoops:
         """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.pieces.padded`."""
         return False
 
+    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
+        """``softmax(query @ key^T * scale) @ value`` of one row of each head (`irc.runtime.kernels.attention`).
+
+        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E).
+        """
+        return False
+
 
 NONE = InnerLoops()
 """No loops but NumPy's."""

@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
-from irc.runtime.backends import Unsupported
+from irc.runtime.backends import Unsupported, suits_nothing
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
 from irc.runtime.steps import drop_step, is_apart, move_step
-from irc.runtime.values import arrays_once
+from irc.runtime.values import arrays_once, is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from irc.ir import Graph, Node
     from irc.runtime.backends import CompiledGroup
+    from irc.runtime.kernels.registry import Kernel
     from irc.runtime.lowering import Lowering
     from irc.runtime.prepack import Kept
+
+    Pairs = Sequence[tuple[int, int]]
+    """Of a result and an operand, by position."""
 
 
 def subgraph_of(node: Node) -> Graph:
@@ -93,15 +97,18 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
     return step
 
 
-def _place_over(results: list[Any], operands: Sequence[Any], pairs: Iterable[tuple[int, int]], arena: Any) -> int:
+def _place_over(results: list[Any], operands: Sequence[Any], pairs: Pairs, arena: Any) -> int:
     """Put operands that may be written over where results have no place yet; how many."""
     count = 0
     for result, i in pairs:
         x = operands[i]
-        is_taken = any(x is y for y in results)  # by another result, or, donated, as a place
-        if results[result] is None and not is_taken and x.flags.carray and is_apart(x.base, arena):
-            results[result] = x
-            count += 1
+        if results[result] is None and is_array(x) and x.flags.carray and (x.base is None or is_apart(x.base, arena)):
+            for y in results:  # a loop: small groups take no longer than the search for a place does
+                if x is y:
+                    break  # it is the place of another result, or was donated as one
+            else:
+                results[result] = x
+                count += 1
     return count
 
 
@@ -115,27 +122,36 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
     out = outs[0] if len(outs) == 1 else None
     free = frozenset([i for i in lowering.free(ins, len(ins)) if ins[i] in dead])
 
+    latest: tuple[Kernel, Pairs] = suits_nothing, ()
+
     def step(frame: Frame) -> None:
-        operands = [frame[s] for s in ins]
-        found = compiled.kernel(operands)
-        if found is None:
-            del operands  # what is counted by references is for the members to write over
-            members(frame)
-            return
+        nonlocal latest
         run: Run = frame[0]
-        kernel, over = found
-        given = [frame[s] for s in outs]
-        if free and over:
-            run.in_place += _place_over(given, operands, [pair for pair in over if pair[1] in free], run.arena)
+        operands, given = [frame[s] for s in ins], [frame[s] for s in outs]
+        kernel, pairs = latest
+        placed = _place_over(given, operands, pairs, run.arena) if pairs else 0
         try:
-            if out is None:
-                put(frame, outs, kernel(*operands, out=None if all(x is None for x in given) else given))
-            else:
-                frame[out] = kernel(*operands, out=given[0])
+            made = kernel(*operands, out=given if out is None else given[0])
+            if made is NotImplemented and (found := compiled.kernel(operands)) is not None:
+                kernel, pairs = found.kernel, [pair for pair in found.over if pair[1] in free]
+                if compiled.checks:
+                    latest = kernel, pairs
+                given = [frame[s] for s in outs]
+                placed = _place_over(given, operands, pairs, run.arena)
+                made = kernel(*operands, out=given if out is None else given[0])
         except Unsupported as error:
             compiled.decline(str(error))
+            made = NotImplemented
+        if made is NotImplemented:
+            del operands, given  # what is counted by references is for the members to write over
             members(frame)
             return
+        if out is None:
+            for s, result in zip(outs, made):
+                frame[s] = result
+        else:
+            frame[out] = made
+        run.in_place += placed
         run.kernels += 1
         run.compiled += 1
         for s in dead:

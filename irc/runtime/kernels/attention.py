@@ -264,17 +264,21 @@ def _block(
     sink: Array | None,
 ) -> None:
     """Compute the result ``out`` of some rows of some heads, of which the first sees keys up to number ``last``."""
-    shape, wide = query.shape, key.dtype
+    shape, wide, scope = query.shape, key.dtype, CURRENT.scope
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide
-    scale = wide.type(1 / math.sqrt(width or 1) if form.scale is None else form.scale)
+    number = 1 / math.sqrt(width or 1) if form.scale is None else form.scale
+    is_plain = not is_half and bias is mask is sink is None and _is_plain(form)
+    if is_plain and shape[-2] == 1 and scope.guard is None and scope.loops.attend(query, key, value, number, out):
+        return
+    scale = wide.type(number)
     is_moved = _LEAST <= abs(scale) <= 1  # to the queries, which are fewer
     ready = np.multiply(widened(query) if is_half else query, scale if is_moved else wide.type(1), order="C")
     if group != 1:
         rows = (*shape[:-3], group * shape[-2])
         ready = ready.reshape(*rows, width)
     flat = scratch("attention", (*rows, key.shape[-2]), wide)
-    is_step = rows[-1] == 1 and CURRENT.scope.guard is None  # a decoder's: nothing is left to choose
+    is_step = rows[-1] == 1 and scope.guard is None  # a decoder's: nothing is left to choose
     product = np.matmul if is_step else matrix_product
     product(ready, key.swapaxes(-1, -2), flat)
     if not is_moved:
@@ -318,6 +322,11 @@ def _block(
         np.divide(made, sums, made)
     if target is None:
         narrowed(made.reshape(out.shape), query.dtype, out)
+
+
+def _is_plain(form: Form) -> bool:
+    """Whether each row is but the softmax of all scores, times the scale."""
+    return not (form.softcap or form.zero_rows or form.dropout or form.causal == "first")
 
 
 def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Array | None) -> None:

@@ -1,0 +1,144 @@
+"""Attention of one row of each head, such as decoders compute token by token, in one go: no product is a call.
+
+Invariant: elements of a row of any operand lie side by side, and their number is a multiple of a vector's lanes. Scores
+have room for whole vectors; what is beyond the last key is -inf there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.tensor import Array
+from irc.native.elements import load, load_one, store
+from irc.native.functions.exponential import exp_of_negative
+from irc.native.jit import Code, process_jit
+from irc.native.kernels import RELEASED, Call
+from irc.native.lanes import Emitter, Lanes, only, tree
+from irc.native.loops import INT, fold, loop, loop_function, number, offset, paced_loop, space_of
+from irc.native.primitives import PRIMITIVES
+from irc.native.target import current
+from irc.ops.algebra import DOUBLE, SINGLE, AnyDType
+
+MOST_WIDTH = 256
+"""Elements of a row: code has its vectors one by one."""
+
+
+class Form(NamedTuple):
+    """What code depends on: elements of a row of queries and keys, and of values; heads that share keys."""
+
+    dtype: AnyDType
+    width: int
+    values: int
+    group: int
+    scale: float
+
+
+class Layout(NamedTuple):
+    """The numbers that the loop function reads: two axes of heads, of which this is the inner one's size; strides."""
+
+    heads: Any
+    key_outer: Any
+    key_inner: Any
+    key_row: Any
+    value_outer: Any
+    value_inner: Any
+    value_row: Any
+
+
+_CODES: dict[Form, Code] = {}
+_LOCK = Lock()
+
+
+def call_for_attention(query: Array, key: Array, value: Array, scale: float) -> Call | None:
+    """A call for arrays like these, whatever the number of keys; None if there is no code for them.
+
+    It takes a query in C order, keys, values, the number of keys (int64), scores (heads, keys, rounded up to a multiple
+    of `lanes_of`), and the result in C order.
+    """
+    group = query.shape[-3] if query.ndim > key.ndim else 1
+    form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale)
+    lead = key.shape[:-2]
+    heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
+    if query.dtype not in (SINGLE, DOUBLE) or len(heads.layout) > 6 or max(form.width, form.values) > MOST_WIDTH:
+        return None
+    if form.width % lanes_of(query.dtype) or form.values % lanes_of(query.dtype) or not form.width * form.values:
+        return None
+    if key.strides[-1] != key.itemsize or value.strides[-1] != value.itemsize:
+        return None
+    keys, values = ([0, *strides] for strides in heads.strides)
+    layout = Layout(heads.sizes[-1], keys[-2], keys[-1], key.strides[-2], values[-2], values[-1], value.strides[-2])
+    with _LOCK:
+        code = _CODES.get(form)
+        if code is None:
+            name = "irc.attention"
+            code = _CODES[form] = process_jit().load(name, f"{name} {form!r}", lambda: emit_attention(name, form))
+    return Call.of(code, [None] * 6, layout, query.size // form.width, RELEASED + 1)
+
+
+def lanes_of(dtype: AnyDType) -> int:
+    """Of a vector."""
+    return current().vector_bytes // dtype.itemsize
+
+
+def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
+    """The loop function ``name`` of a range of heads, and what it needs."""
+    dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
+    made, builder, arrays, numbers, begin, end = loop_function(name, 6, len(Layout._fields))
+    queries, keys, values, count_at, scores, out = arrays
+    layout, target = Layout(*numbers), current()
+    emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
+    many = builder.load(count_at, typ=INT, align=8)
+    padded = builder.and_(builder.add(many, number(count - 1)), number(-count))
+
+    def moved(pointer: Any, *steps: Any) -> Any:
+        for index, stride in zip(steps[::2], steps[1::2]):
+            pointer = offset(builder, pointer, builder.mul(index, stride))
+        return pointer
+
+    def row_of(pointer: Any, width: int) -> list[Lanes]:
+        return [load(emitter, offset(builder, pointer, number(i * size)), dtype) for i in range(0, width, count)]
+
+    with paced_loop(emitter, begin, end, 1, builder.mul(many, number(form.width + form.values))) as head:
+        shared = builder.sdiv(head, number(form.group))
+        outer, inner = builder.sdiv(shared, layout.heads), builder.srem(shared, layout.heads)
+        key = moved(keys, outer, layout.key_outer, inner, layout.key_inner)
+        value = moved(values, outer, layout.value_outer, inner, layout.value_inner)
+        query = [x * form.scale for x in row_of(moved(queries, head, number(form.width * size)), form.width)]
+        row = moved(scores, head, builder.mul(padded, number(size)))
+        with loop(builder, number(0), many) as j:
+            products, *others = zip(query, row_of(moved(key, j, layout.key_row), form.width))
+            total = products[0] * products[1]
+            for x, y in others:
+                total = x.fma(y, total)
+            builder.store(only(tree(total, PRIMITIVES["add"])), moved(row, j, number(size)), align=size)
+        lowest, zero = emitter.constant(-np.inf, dtype), emitter.constant(0, dtype)
+        with loop(builder, many, padded) as j:
+            builder.store(only(lowest), moved(row, j, number(size)), align=size)
+
+        def higher(i: Any, carried: list[Lanes]) -> list[Lanes]:
+            return [PRIMITIVES["maximum"](carried[0], load(emitter, moved(row, i, number(size)), dtype))]
+
+        def weighted(i: Any, carried: list[Lanes]) -> list[Lanes]:
+            at = moved(row, i, number(size))
+            weight = exp_of_negative(load(emitter, at, dtype) - highest)
+            store(weight, at, dtype)
+            return [carried[0] + weight]
+
+        def mixed(j: Any, carried: list[Lanes]) -> list[Lanes]:
+            weight = load_one(emitter, moved(row, j, number(size)), dtype)
+            found = row_of(moved(value, j, layout.value_row), form.values)
+            return [x.fma(weight, sum_so_far) for x, sum_so_far in zip(found, carried)]
+
+        (largest,) = fold(builder, number(0), padded, count, [lowest], higher)
+        highest = emitter.splat(only(tree(largest, PRIMITIVES["maximum"])), dtype)
+        (sums,) = fold(builder, number(0), padded, count, [zero], weighted)
+        divisor = emitter.splat(only(tree(sums, PRIMITIVES["add"])), dtype)
+        result = moved(out, head, number(form.values * size))
+        for i, x in enumerate(fold(builder, number(0), many, 1, [zero] * (form.values // count), mixed)):
+            store(x / divisor, offset(builder, result, number(i * count * size)), dtype)
+    builder.ret_void()
+    return str(made.module), emitter.needs

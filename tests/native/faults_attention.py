@@ -1,0 +1,26 @@
+"""Attention of one row, of arrays next to pages that may not be touched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from irc.native.attention import call_for_attention
+from tests.native.guarded import ENDS, guarded, guarded_empty
+from tests.native.test_attention import cases
+
+
+@pytest.mark.parametrize("end", ENDS)
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_rows(end, case):
+    query, key, value, form = case
+    group = query.shape[-3] // key.shape[-3]
+    query = query.reshape(*key.shape[:-2], *([group] if form.grouped else []), 1, query.shape[-1])
+    query, key, value = (guarded(x, end, is_read_only=True) for x in (query, key, value))
+    keys = key.shape[-2]
+    call = call_for_attention(query, key, value, 0.5)
+    out = guarded_empty((*query.shape[:-1], value.shape[-1]), query.dtype, end)
+    scores = guarded_empty((call.size, -(-keys // 16) * 16), query.dtype, "first")
+    assert call.run((query, key, value, guarded(np.array([keys]), end), scores, out))

@@ -1,0 +1,176 @@
+"""Kernels that are called again with whatever comes next: they look at it, and refuse what they were not made for."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.ir import Graph, parse_graph
+from irc.native.calls import Expected, call_of
+from irc.native.kernels import Pointwise
+from irc.native.row_kernels import Rows
+from irc.runtime.backends import ArrayType
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+class Own(np.ndarray[Any, Any]):
+    """Another class of arrays."""
+
+
+def test_a_call_takes_what_it_expects() -> None:
+    looks = call_of(0, [Expected(X.dtype, X.shape)], (), 0, releases=False)
+    strided = call_of(0, [Expected(X.dtype, (4, 3), X.T.strides)], (), 0, releases=False)
+    assert looks(X) is looks(X.copy()) is True
+    assert strided(X.T) is True
+    wrong: list[Any] = [
+        X.astype(np.int32),
+        X.astype(">f4"),
+        X.reshape(4, 3),
+        X.reshape(12),
+        X[None],
+        X[:2],
+        X[:, ::-1],
+        np.asfortranarray(X),
+        X.view(Own),
+        X.tolist(),
+        None,
+        np.float32(1),
+    ]
+    for x in wrong:
+        assert looks(x) is False
+    for x in (X, X.reshape(4, 3), X.T.copy(), X.T[:3], X.T.astype(np.int32)):
+        assert strided(x) is False
+    assert looks() is looks(X, X) is False
+
+
+def test_an_array_without_axes_and_one_without_elements() -> None:
+    for x in (np.array(1.5), np.zeros((0, 3)), np.zeros((2, 0))):
+        looks = call_of(0, [Expected(x.dtype, x.shape)], (), 0, releases=False)
+        assert looks(x) is True
+        assert looks(np.zeros((2, 3))) is False
+
+
+POINTWISE = """
+graph(%x : Tensor, %y : Tensor):
+  %a = onnx::Mul(%x, %y)
+  %b = onnx::Add(%a, %y)
+  return (%b)
+"""
+ROWS = """
+graph(%x : Tensor, %y : Tensor):
+  %a = onnx::Add(%x, %y)
+  %b = onnx::Softmax[axis=-1](%a)
+  return (%a, %b)
+"""
+
+
+def compiled(graph: Graph, *operands: np.ndarray[Any, Any], kind: Any = Pointwise) -> Any:
+    made = kind(list(graph.nodes), list(graph.inputs), list(graph.outputs))
+    return made.kernel([ArrayType(x.dtype, x.shape) for x in operands])
+
+
+@pytest.mark.parametrize(("kind", "text"), [(Pointwise, POINTWISE), (Rows, ROWS)], ids=["pointwise", "rows"])
+def test_kernels_refuse_operands_of_other_types(kind: Any, text: str) -> None:
+    kernel = compiled(parse_graph(text), X, X, kind=kind)
+    suited = [X, np.asfortranarray(X), X.view(Own), X[::-1]]
+    wanted = [irc.compile(parse_graph(text), "", backend="numpy").run({"x": x, "y": X}) for x in suited]
+    for x, results in zip(suited, wanted):
+        made = kernel(x, X)
+        for found, result in zip(made if isinstance(made, tuple) else (made,), results.values()):
+            np.testing.assert_allclose(found, result, rtol=1e-6)
+    for x in (X.astype(np.float64), X[:2], X[0], X[None], None, 1.0, X.tolist()):
+        assert kernel(x, X) is kernel(X, x) is NotImplemented
+    count = text.count("%a, %b") + 1
+    for out in (np.empty((4, 3), np.float32).T, np.empty((3, 4)), np.empty((2, 4), np.float32)):
+        assert kernel(X, X, out=out if count == 1 else [np.empty_like(X), out]) is NotImplemented
+    out = np.empty_like(X)
+    assert kernel(X, X, out=out) is out if count == 1 else kernel(X, X, out=[None, out])[1] is out
+
+
+def test_rows_of_operands_without_axes_and_across() -> None:
+    graph, y = parse_graph(ROWS), np.array(2, np.float32)
+    kernel = compiled(graph, X, y, kind=Rows)
+    wanted = irc.compile(graph, "", backend="numpy").run({"x": X, "y": y})
+    for found, result in zip(kernel(np.asfortranarray(X), y), wanted.values(), strict=True):
+        np.testing.assert_allclose(found, result, rtol=1e-6)
+
+
+def test_a_group_without_results() -> None:
+    graph = parse_graph(POINTWISE.replace("return (%b)", "return ()"))
+    kernel = compiled(graph, X, X)
+    assert kernel(X, X) == kernel(X, X, out=[]) == ()
+    assert kernel(X, X[:2]) is NotImplemented
+
+
+@pytest.mark.parametrize("first", ["q", "l"])
+def test_both_integers_of_64_bits_are_one_type(first: str) -> None:
+    x = np.arange(6)
+    kernel = compiled(parse_graph(POINTWISE), x.astype(first), x.astype(first))
+    for one, other, out in itertools.product("ql", "ql", ["", "q", "l"]):
+        given = None if not out else np.empty(6, out)
+        made = kernel(x.astype(one), x.astype(other), out=given)
+        assert np.array_equal(made, x * x + x)
+        assert given is None or made is given
+
+
+PROMOTED = """
+graph(%x : Tensor, %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::add(%x, %y, %one)
+  %b : Tensor = aten::gt(%a, %x)
+  return (%b)
+"""
+
+
+def test_what_is_between_may_have_another_type() -> None:
+    """A number without axes does not widen float32, one with axes does; operands and result are of the same types."""
+    graph, x = parse_graph(PROMOTED), np.ones(3, np.float32)
+    made = Pointwise(list(graph.nodes), list(graph.inputs), list(graph.outputs))
+    y = np.array(1e-9)
+    for given, wanted in ((y, False), (y[None], True), (y, False)):
+        kernel = made.kernel([ArrayType(each.dtype, each.shape) for each in (x, given)])
+        assert kernel(x, given).tolist() == [wanted] * 3
+
+
+MODEL = """
+graph(%x : Tensor, %w : Tensor, %y : Tensor):
+  %m = onnx::MatMul(%x, %w)
+  %g = onnx::Sigmoid(%m)
+  %p = onnx::Add(%g, %y)
+  %n = onnx::ReduceMean[axes=[-1], since_version=13](%p)
+  %d = onnx::Sub(%p, %n)
+  %s = onnx::Softmax(%d)
+  return (%g, %s)
+"""
+
+
+@pytest.mark.parametrize("passes", ["", "default"])
+def test_operands_of_other_types_from_run_to_run(passes: str) -> None:
+    rng = np.random.default_rng(0)
+    models = [irc.compile(parse_graph(MODEL), passes, backend=backend) for backend in ("native", "numpy")]
+
+    def feeds(rows: int, columns: int, others: int, dtype: Any) -> dict[str, Any]:
+        shapes = {"x": (rows, 4), "w": (4, columns), "y": (others, columns)}
+        return {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+
+    kinds = [(1, 3, 1), (1, 3, 5), (5, 3, 5), (5, 1, 5), (2, 40, 1), (1, 1, 1), (5, 3, 1)]
+    runs = [feeds(*kind, dtype) for kind in kinds for dtype in (np.float32, np.float64)]
+    order = [*runs, *runs, *reversed(runs), *(each for run in runs for each in (run, runs[0], run))]
+    for given in order:
+        found, wanted = (model.run(given) for model in models)
+        for name, result in wanted.items():
+            assert found[name].dtype == result.dtype
+            np.testing.assert_allclose(found[name], result, rtol=1e-5, atol=1e-6)
+
+
+def test_memory_that_a_call_cannot_have() -> None:
+    looks = call_of(1, [Expected(X.dtype, X.shape)], (), 0, releases=False, scratch=1 << 62)
+    with pytest.raises(MemoryError):
+        looks(X)
