@@ -32,7 +32,7 @@ from irc.support.lazy import provided
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.frontend.onnx_export.written import Written
+    from irc.frontend.onnx_export.model import Written
 
 set_default_evaluate(evaluate)
 
@@ -133,7 +133,7 @@ def _declared_wrongly(module: Module) -> list[str]:
     """Notes of outputs whose declared sizes are wrong; Error IRC135 if declared element types are."""
     if not module.metadata:
         return []
-    from irc.frontend.onnx.contradictions import check_outputs
+    from irc.frontend.onnx.types import check_outputs
 
     return check_outputs(module)
 

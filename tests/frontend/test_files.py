@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import irc.errors
-from irc.frontend.onnx import import_model, reader, wire
+from irc.frontend.onnx import files, import_model
 from irc.ir import Module, Tensor
 from tests.frontend.helpers import DATA, changed, from_nodes, refused, weight
 
@@ -58,7 +58,7 @@ def test_by_path_and_as_proto_a_model_is_the_same(saved: Path) -> None:
 
 
 def test_large_weights_are_not_parsed(saved: Path) -> None:
-    source = reader.read_file(str(saved))
+    source = files.read_file(str(saved))
     assert list(source.regions) == [1, 2, 3, 4]
     assert source.model.ByteSize() < 1000
     assert len(source.model.graph.initializer) == 5
@@ -113,7 +113,7 @@ def test_a_large_weight_that_claims_to_be_strings(saved: Path) -> None:
 def test_splitting_loses_nothing() -> None:
     for path in [*DATA.glob("light/*.onnx"), *DATA.glob("simple/*/model.onnx")]:
         data = path.read_bytes()
-        found = wire.split(memoryview(data))
+        found = files.split(memoryview(data))
         if found is None:
             continue
         model = onnx.load_model_from_string(found.message)
@@ -122,14 +122,14 @@ def test_splitting_loses_nothing() -> None:
         assert model == onnx.load_model_from_string(data)
 
 
-@given(st.lists(st.integers(0, 3 * wire.SMALLEST), max_size=5), st.integers(0, 3), st.binary(max_size=8))
+@given(st.lists(st.integers(0, 3 * files.SMALLEST), max_size=5), st.integers(0, 3), st.binary(max_size=8))
 def test_splitting_any_model(sizes: list[int], nodes: int, tail: bytes) -> None:
     weights = [weight(f"w{i}", (size,), np.uint8) for i, size in enumerate(sizes)]
     proto = adding(*weights)
     proto.graph.node.extend([helper.make_node("Neg", ["x"], [f"n{i}"]) for i in range(nodes)])
     data = proto.SerializeToString()
-    found = wire.split(memoryview(data))
-    large = {i for i, size in enumerate(sizes) if size >= wire.SMALLEST}
+    found = files.split(memoryview(data))
+    large = {i for i, size in enumerate(sizes) if size >= files.SMALLEST}
     assert set(found.places if found else ()) == large
     if found:
         rest = onnx.load_model_from_string(found.message)
@@ -138,12 +138,12 @@ def test_splitting_any_model(sizes: list[int], nodes: int, tail: bytes) -> None:
         ]
         assert rest.graph.node == proto.graph.node
         assert rest.opset_import == proto.opset_import
-    wire.split(memoryview(data + tail))  # whatever comes after, it ends
+    files.split(memoryview(data + tail))  # whatever comes after, it ends
 
 
 @given(st.binary(max_size=200))
 def test_splitting_garbage(data: bytes) -> None:
-    assert wire.split(memoryview(data)) is None
+    assert files.split(memoryview(data)) is None
 
 
 # -- files that are no models ------------------------------------------------

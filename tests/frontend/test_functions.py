@@ -7,7 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from irc.frontend.onnx import functions, import_model
+from irc.frontend.onnx import import_model
+from irc.frontend.onnx import importer as functions
 from irc.ir import Module, TensorType
 from irc.ir.types import NONE, TENSOR, ListType
 from tests.frontend.helpers import changed, parse, refused

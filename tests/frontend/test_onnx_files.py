@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import irc
 from irc.frontend.onnx import import_model
-from irc.frontend.onnx_export import export_model, files, save_model, weights
+from irc.frontend.onnx_export import export_model, model, save_model
+from irc.frontend.onnx_export import tensors as weights
 from irc.ir import Module
 from tests.elsewhere import run_onnxruntime
 
@@ -120,7 +121,7 @@ def test_a_message_that_protobuf_does_not_write(tmp_path: Path, monkeypatch: pyt
         def SerializeToString(self) -> bytes:
             raise EncodeError("Failed to serialize proto")
 
-    monkeypatch.setattr(files, "write_model", lambda *_: Large())
+    monkeypatch.setattr(model, "write_model", lambda *_: Large())
     with pytest.raises(irc.Error, match="IRC352"):
         save_model(module(), tmp_path / "m.onnx")
     assert not os.listdir(tmp_path)

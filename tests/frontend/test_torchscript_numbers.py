@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.frontend.torchscript.numbers import use_numbers
+from irc.frontend.torchscript.live import use_numbers
 from irc.ir import parse_module
 
 

@@ -71,9 +71,8 @@ def import_model(
     from google.protobuf.message import Error as ProtobufError
     from onnx import ModelProto
 
-    from irc.frontend.onnx.external import DataFolder
+    from irc.frontend.onnx.files import DataFolder, Source, read_file
     from irc.frontend.onnx.importer import Importer
-    from irc.frontend.onnx.reader import Source, read_file
 
     place = ""
     try:

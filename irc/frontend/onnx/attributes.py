@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
-from irc.frontend.onnx.checks import Place, text
-from irc.frontend.onnx.types import from_proto
+from irc.frontend.onnx.types import Place, from_proto, text
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 

@@ -7,30 +7,210 @@ attributes, inputs and outputs. Then onnx makes the body.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
-from irc.frontend.onnx.attention import bind_own, cast_values, use_operator
 from irc.frontend.onnx.attributes import substitute
-from irc.frontend.onnx.blocks import output_names
-from irc.frontend.onnx.opsets import read_imports
-from irc.frontend.onnx.resolve import resolve
-from irc.frontend.onnx.scan import RawFunction, RawGraph, scan_function
+from irc.frontend.onnx.blocks import import_opaque, output_names
+from irc.frontend.onnx.contrib import ROWS
+from irc.frontend.onnx.contrib.body import SPELT_OUT, Body, TooOldError
+from irc.frontend.onnx.opsets import Operator, Output, bind, is_standard, opaque, read_imports
+from irc.frontend.onnx.scan import RawFunction, RawGraph, resolve, scan_function
 from irc.frontend.onnx.types import to_proto
-from irc.ir.types import NONE, DType, TensorType, without_shapes
+from irc.ir.kinds import ATTENTION
+from irc.ir.types import NONE, TENSOR, DType, TensorType, Type, without_shapes
 from irc.ops.onnx_defs import find
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from onnx import FunctionProto
+    from onnx import FunctionProto, NodeProto
 
     from irc.frontend.onnx.blocks import GraphBuilder, Scope
-    from irc.frontend.onnx.opsets import Operator
+    from irc.frontend.onnx.contrib import Row
     from irc.frontend.onnx.scan import RawNode
     from irc.ir import Block, Value
-    from irc.ir.types import Type
+
+
+# Attention's function body, in which one operator, `irc::attention`, stands for the two products and what is between.
+#
+# The specification's body scales the keys as well as the queries, and repeats keys and values for all heads that share
+# them: several copies of a cache in each step, and scores of full size. Where a node has scores as an output, there
+# are two products still; but only the queries are scaled, and the queries of all heads that share keys are the rows of
+# one.
+
+
+_FLOAT, _INT, _STRING = 1, 2, 3
+
+OPERATOR = Operator(
+    name=ATTENTION,
+    is_standard=False,
+    kind=ATTENTION,
+    version=None,
+    attributes={
+        "scale": (_FLOAT, False),
+        "softcap": (_FLOAT, False),
+        "causal": (_STRING, False),
+        "zero_rows": (_STRING, False),
+        "grouped": (_INT, False),
+    },
+    inputs=(False, False, False, True, True, True),
+    outputs=(Output((0,), TENSOR),),
+    arity=(3, 6, 1, 1),
+)
+"""`irc::attention` in function bodies that irc writes. Models cannot name it."""
+
+_DOMAIN, _, _NAME = ATTENTION.partition("::")
+
+_MASK, _PAST, _LENGTHS = 3, 4, 6
+"""Inputs of ONNX's Attention."""
+
+_OF_BODY = ("QReshaped", "PresentKey", "PresentValue", "AttnBiasT", "SoftmaxOutSafe", "YPreReshape")
+"""What onnx's body computes and the operator uses, or computes instead."""
+
+
+_ON_QUERIES = """
+    QFactor = CastLike (ScaleFactor, QReshaped)
+    QReady = Mul (QReshaped, QFactor)
+    KReady = Transpose <perm = [0, 1, 3, 2]> (PresentKey)
+"""
+
+_ON_BOTH = """
+    QReady = Mul (QReshaped, ScaleFactorF)
+    KTransposed = Transpose <perm = [0, 1, 3, 2]> (PresentKey)
+    KReady = Mul (KTransposed, ScaleFactorF)
+"""
+
+_SCORES = """
+    QHeadsTogether = Div (QNumHeads, KVNumHeads)
+    QRowsTogether = Mul (QHeadsTogether, QSeqLen)
+    QTogetherShape = Concat <axis = 0> (BatchSize, KVNumHeads, QRowsTogether, QKHeadSize)
+    QTogether = Reshape <allowzero = 1> (QReady, QTogetherShape)
+    QKTogether = MatMul (QTogether, KReady)
+    QKShape = Concat <axis = 0> (BatchSize, QNumHeads, QSeqLen, NewKVSeqLen)
+    QKAttnWeight = Reshape <allowzero = 1> (QKTogether, QKShape)
+"""
+
+_RESULT = """
+    WeightsShape = Concat <axis = 0> (BatchSize, KVNumHeads, QRowsTogether, NewKVSeqLen)
+    Weights = Reshape <allowzero = 1> (SoftmaxOutSafe, WeightsShape)
+    YTogether = MatMul (Weights, PresentValue)
+    YShape = Concat <axis = 0> (BatchSize, QNumHeads, QSeqLen, VHeadSize)
+    YPreReshape = Reshape <allowzero = 1> (YTogether, YShape)
+"""
+
+_OF_PRODUCTS = frozenset(
+    "QReshaped PresentKey PresentValue ScaleFactor ScaleFactorF BatchSize QNumHeads KVNumHeads QSeqLen NewKVSeqLen "
+    "QKHeadSize VHeadSize QKAttnWeight SoftmaxOutSafe YPreReshape".split()
+)
+"""What onnx's body computes and these use, or compute instead."""
+
+
+def bind_own(graph: RawGraph) -> None:
+    """Bind the nodes of `irc::attention` in ``graph``, a function body that irc has written."""
+    for node in graph.walk():
+        if (node.domain, node.op_type) == (_DOMAIN, _NAME):
+            node.target = OPERATOR
+
+
+def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str, Any], wanted: Iterable[str]) -> None:
+    """Let `irc::attention` make what the products in the body ``proto`` do; if scores are ``wanted``, other products.
+
+    Args:
+        proto: onnx's body for one node.
+        types: those of the node's inputs.
+        given: its attributes.
+        wanted: the outputs of ``proto`` that the node has.
+    """
+    from onnx import helper
+
+    made = {name for node in proto.node for name in node.output}
+    if not made.issuperset(_OF_BODY):
+        return  # another version of onnx makes another body
+    if proto.output[-1] in wanted:
+        _read_in_place(proto, types[0], given.get("scale", 1.0))
+        return
+    query, key, value, bias, _, result = _OF_BODY
+    words: dict[str, Any] = {name: given[name] for name in ("scale", "softcap") if given.get(name)}
+    inputs = [query, key, value]
+    has_mask, has_past, has_lengths = (i < len(types) and types[i] is not NONE for i in (_MASK, _PAST, _LENGTHS))
+    has_window = any(given.get(f"{side}_window_size", -1) >= 0 for side in ("left", "right"))
+    if has_mask or has_lengths or has_window or (has_past and given.get("is_causal")):
+        inputs.append(bias)  # with a past, rows count from its end, and there may be more new keys than queries
+    elif given.get("is_causal"):
+        words["causal"] = "first"
+    nodes: list[NodeProto] = []
+    for node in proto.node:
+        if node.output[0] != result:
+            nodes.append(node)
+            continue
+        if types[2] != types[0]:
+            inputs[2] = f"{value}_cast"
+            nodes.append(helper.make_node("CastLike", [value, query], [inputs[2]]))
+        if len(inputs) > 3 or "causal" in words:
+            words["zero_rows"] = "masked"
+        words["grouped"] = 1
+        nodes.append(helper.make_node(_NAME, inputs, [result], domain=_DOMAIN, **words))
+    del proto.node[:]
+    proto.node.extend(_needed(nodes, wanted))
+
+
+def _read_in_place(proto: FunctionProto, of_queries: Type, scale: float) -> None:
+    """Let the two products of the body ``proto`` read keys and values without copying them.
+
+    Both operands stay scaled in half precision, whose results depend on
+    where they are rounded (and whose products read copies of another type
+    anyway); also if the scale is more than 1, which might overflow on one side, or
+    negative, as the body takes its root.
+    """
+    made = {name for node in proto.node for name in node.output}
+    if not made >= _OF_PRODUCTS:
+        return  # another version of onnx makes another body
+    wide = of_queries.dtype in (DType.FLOAT, DType.DOUBLE)
+    scores = (_ON_QUERIES if wide and 0 <= scale <= 1 else _ON_BOTH) + _SCORES
+    instead = {"QKAttnWeight": _parsed(scores), "YPreReshape": _parsed(_RESULT)}
+    nodes = [new for old in proto.node for new in instead.get(old.output[0], [old])]
+    del proto.node[:]
+    proto.node.extend(_needed(nodes, proto.output))
+
+
+@cache
+def _parsed(nodes: str) -> Sequence[NodeProto]:
+    from onnx import parser
+
+    return parser.parse_function(f'<opset_import: ["": 23]> f () => () {{{nodes}}}').node
+
+
+def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
+    """Those of ``nodes``, in order, that ``outputs`` depend on."""
+    read = set(outputs)
+    found: list[NodeProto] = []
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            read.update(node.input)
+            found.append(node)
+    return found[::-1]
+
+
+def cast_values(proto: FunctionProto) -> None:
+    """Give both operands of the last product, of weights and values, the element type of the weights."""
+    from onnx import helper
+
+    found = [(i, node) for i, node in enumerate(proto.node) if node.op_type == "MatMul"]
+    if not found:
+        return
+    at, product = found[-1]
+    weights, values = product.input
+    product.input[1] = f"{values}_cast"
+    cast: NodeProto = helper.make_node("CastLike", [values, weights], [product.input[1]])
+    proto.node.insert(at, cast)
+
+
+# -- bodies --------------------------------------------------------------------
+
 
 _ATTENTION, _CROP_OR_PAD = "onnx::Attention", "onnx::CenterCropPad"
 
@@ -118,7 +298,7 @@ def _is_integer(type: Type) -> bool:
 
 def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Type]) -> None:
     """Make ``proto``, whose body takes inputs of the types ``taken``, accept the types ``given`` by casts."""
-    from onnx import NodeProto, helper
+    from onnx import helper
 
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
         if have != want and want.dtype is not None:
@@ -154,3 +334,119 @@ def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, typ
         reason = str(error).partition("\n")[0]
         raise Error("IRC134", f"onnx cannot make its function body: {reason}", str(raw)) from None
     return FunctionProto.FromString(made)
+
+
+# Nodes of the operators in irc's table: each becomes a call of the function body that its row writes.
+
+
+def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    """A call of the node's function body; the node itself if an operator of that name has been registered.
+
+    If irc has no body for such a node, it is opaque.
+
+    Raises:
+        Error: IRC127 if attributes are wrong; IRC123 if irc has no body for such a node, and unknown ones are refused.
+    """
+    if operator.version is None:
+        return builder.operator(raw, operator, block, scope)
+    try:
+        return _expanded(builder, raw, operator, block, scope)
+    except Error as error:
+        unknown = opaque(raw.domain, raw.op_type, builder.imports)
+        if error.code != "IRC123" or unknown is None or builder.importer.refuse_unknown:
+            raise
+        return import_opaque(builder, raw, unknown, block, scope)
+
+
+def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    row = ROWS["" if is_standard(raw.domain) else raw.domain, raw.op_type]
+    given = builder.attributes(raw, operator, plain=True)
+    attributes: dict[str, Any] = {name: given.get(name, default) for name, (_, default) in row.attributes.items()}
+    inputs = builder.inputs(raw, operator, scope)
+    names = row.input_names(len(inputs))
+    present = {name: i for i, (name, value) in enumerate(zip(names, inputs)) if value.type is not NONE}
+    outputs = {name: own for name, own in zip(row.outputs, output_names(raw, operator)) if own}
+    failure: Error | None = None
+    for opset in row.opsets(builder.imports.get("", 0)):
+        body = Body({name: inputs[i].type for name, i in present.items()}, outputs, attributes, raw, opset)
+        for name, value in attributes.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                body.wrong(f"attribute {name!r} is {value}")
+        try:
+            function = _function(builder, raw, row, body)
+            call = replace(
+                raw,
+                inputs=[raw.inputs[i] for i in present.values()],
+                outputs=list(outputs.values()),
+                attributes=[],
+                graphs={},
+            )
+            types = [without_shapes(inputs[i].type) for i in present.values()]
+            results = builder.importer.functions.call(builder, call, function, block, scope, types)
+        except TooOldError:
+            continue
+        except Error as error:
+            if error.code != "IRC136":
+                raise
+            failure = error  # the opset's operators do not take these types, perhaps
+            continue
+        made = dict(zip(call.outputs, results))
+        return [made[name] if name else builder.absent() for name in raw.outputs]
+    raise failure or Error("IRC123", "no operator set has all that its body needs", str(raw))
+
+
+def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawFunction:
+    """The function of ``body``; equal nodes share one."""
+    from onnx import helper
+
+    made = row.body(body)
+    results = dict(zip(row.outputs, (made,) if isinstance(made, str) else made))
+    outputs = [results[name] for name in body.outputs]
+    imports = [helper.make_opsetid("", body.opset)]
+    domain = row.domain or "ai.onnx"
+    proto = helper.make_function(domain, row.name, list(body.types), outputs, body.nodes, imports)
+    key = proto.SerializeToString(deterministic=True)
+    known = builder.importer.bodies
+    function = known.get(key)
+    if function is None:
+        function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": body.opset}, {})
+        scan_function(proto, function.graph)
+        for node in function.graph.walk():
+            if node.op_type in SPELT_OUT:
+                found = bind("", node.op_type, {"": max(body.opset, SPELT_OUT[node.op_type])})
+                node.target = None if isinstance(found, str) else found
+        bind_own(function.graph)
+        resolve(function.graph, function.imports, {})
+        known[key] = function
+    return function
+
+
+# LayerNormalization as ONNX Runtime has it before opset 17: of operands and scales of different types.
+
+
+def normalize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    """The node itself; computed in float32 between casts if its scale is of another type, which the result has then."""
+    inputs = builder.inputs(raw, operator, scope)
+    found = {value.type.dtype for value in inputs if value.type is not NONE}
+    scale = inputs[1].type.dtype
+    if not operator.is_lenient or None in found or len(found) == 1 or DType.DOUBLE in found or scale is None:
+        return builder.operator(raw, operator, block, scope)
+    cast = bind("", "Cast", builder.imports)
+    assert isinstance(cast, Operator)
+
+    def in_type(value: Value, dtype: DType, name: str = "") -> Value:
+        attributes = {"to": dtype.onnx}
+        names = (name,) if name else ()
+        return builder.create(
+            block, cast.kind, (value,), (TensorType(dtype),), names, attributes, cast.version, raw.name
+        ).output
+
+    wide = [value if value.type.dtype in (DType.FLOAT, None) else in_type(value, DType.FLOAT) for value in inputs]
+    name, *others = output_names(raw, operator)
+    is_wide = scale is DType.FLOAT
+    names = [name if is_wide else builder.fresh(), *others]
+    types = [TensorType(DType.FLOAT)] * len(names)
+    attributes = builder.attributes(raw, operator)
+    node = builder.create(block, operator.kind, wide, types, names, attributes, operator.version, raw.name)
+    first, *rest = node.outputs
+    return [first if is_wide else in_type(first, scale, name), *rest]

@@ -17,12 +17,10 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.onnx.attributes import renamed
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
-from irc.frontend.onnx.bodies import expand
-from irc.frontend.onnx.body_declarations import keep_inputs, keep_rows
+from irc.frontend.onnx.bodies import expand, expand_row, normalize
 from irc.frontend.onnx.contrib import ROWS
-from irc.frontend.onnx.contrib_bodies import expand_row
-from irc.frontend.onnx.normalization import normalize
 from irc.frontend.onnx.opsets import EXPANDED, Operator, bind
+from irc.frontend.onnx.types import keep_inputs, keep_rows
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
 

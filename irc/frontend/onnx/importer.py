@@ -2,32 +2,246 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx.attributes import AttributeReader
-from irc.frontend.onnx.blocks import GraphBuilder
-from irc.frontend.onnx.checks import text
-from irc.frontend.onnx.contradictions import check_outputs
+from irc.frontend.onnx.attributes import GRAPH, AttributeReader, Environment, substitute
+from irc.frontend.onnx.blocks import GraphBuilder, Scope
 from irc.frontend.onnx.control import SPECIAL
-from irc.frontend.onnx.functions import FunctionImporter
 from irc.frontend.onnx.opsets import read_imports
-from irc.frontend.onnx.pytorch import PRODUCER, PYTORCH
-from irc.frontend.onnx.resolve import read_functions, resolve
-from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, scan_graph
+from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, read_functions, resolve, scan_graph
 from irc.frontend.onnx.tensors import TensorReader
-from irc.frontend.onnx.types import from_proto
-from irc.ir import Graph, Module
+from irc.frontend.onnx.types import check_outputs, from_proto, text
+from irc.ir import Graph, Module, Tensor
+from irc.ir.constants import constant_tensor
 from irc.ir.declared_outputs import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.metadata import DOC_STRING, GRAPH_NAME
+from irc.ir.types import NONE, TENSOR, DType, ListType, OptionalType, TensorType, Type, tensor, without_shapes
+from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from irc.frontend.onnx.external import FileSlice
-    from irc.frontend.onnx.reader import Source
-    from irc.ir import Tensor
+    from irc.frontend.onnx.blocks import Special
+    from irc.frontend.onnx.files import FileSlice, Source
+    from irc.frontend.onnx.opsets import Operator
+    from irc.ir import Block, Value
+
+
+# Where the models of PyTorch's exporters mean something else than the standard.
+
+
+PRODUCER = "pytorch"
+"""How its exporters sign their models."""
+
+FRACTIONAL_SINCE = 19
+"""From this version on, Resize by scales aligns corners to sizes that need not be whole."""
+
+_SCALES = 2
+"""The position of Resize's scales; sizes are behind it."""
+
+
+def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
+    """Resize aligning corners: by ``sizes`` computed from the scales and rounded down, which scales alone do not imply.
+
+    PyTorch, and ONNX Runtime, round the size first in every version. The standard's own cases do not.
+    """
+    given = builder.inputs(raw, operator, scope)
+    attributes = builder.attributes(raw, operator)
+    if (
+        (operator.version or 0) < FRACTIONAL_SINCE
+        or attributes.get("coordinate_transformation_mode") != "align_corners"
+        or len(given) != _SCALES + 1
+        or given[_SCALES].type is NONE
+    ):
+        return builder.operator(raw, operator, block, scope)
+
+    def emit(op_type: str, type: Type, *inputs: Value, **attributes: Any) -> Value:
+        return builder.create(block, f"onnx::{op_type}", inputs, (type,), attributes=attributes).output
+
+    def constant(numbers: Any, dtype: Any) -> Value:
+        return builder.constant(Tensor.of(np.array(numbers, dtype)), block, builder.fresh())
+
+    axes, scales = attributes.get("axes"), given[_SCALES]
+    known = constant_tensor(scales)
+    if known is not None:
+        factors, every = known.numpy(), range(given[0].type.rank or 0) if axes is None else axes
+        changed = {axis: factor for axis, factor in zip(every, factors.flat) if factor != 1}
+        if factors.shape != (len(every),) or len(set(every)) < len(every) or not changed:
+            return builder.operator(raw, operator, block, scope)  # which says what is wrong, if anything is
+        # Of these alone, so that the others keep their sizes, and the names of these.
+        axes, scales = list(changed), constant(list(changed.values()), factors.dtype)
+    floats, integers = tensor(DType.FLOAT), tensor(DType.INT64)
+    before = emit("Shape", integers, given[0])
+    if axes is not None:
+        before = emit("Gather", integers, before, constant(axes, np.int64))
+    scaled = emit("Mul", floats, emit("Cast", floats, before, to=DType.FLOAT.onnx), scales)
+    sizes = emit("Cast", integers, emit("Floor", floats, scaled), to=DType.INT64.onnx)
+    outputs = builder.operator(raw, operator, block, scope)
+    node = outputs[0].node
+    assert node is not None
+    node.set_inputs([*given[:_SCALES], builder.absent(), sizes])
+    if axes is not None:
+        node.attributes["axes"] = axes
+    return outputs
+
+
+PYTORCH: dict[str, Special] = {"onnx::Resize": _resize}
+"""Operators that import in a way of their own from models that PyTorch has exported."""
+
+
+# Local functions: each becomes functions of the module, called by ``prim::CallFunction``.
+#
+# A function of ONNX is a template: it takes attributes, and an input may be a tensor,
+# a sequence or absent. So it is instantiated once for each
+# set of attribute values and kinds of inputs that calls use.
+
+
+MAX_REPEATED_NODES = 200_000
+"""Nodes in instances of functions beyond each function's first, nested ones too.
+
+A chain of functions that call each other twice, with other attributes each
+time, has 2**n instances; this bounds it. Calls alone cost nothing here.
+"""
+
+MAX_REPEATED_BYTES = 1 << 28
+"""What bodies and attributes of such instances take in the model, together: each reads its constants anew."""
+
+Key = tuple[RawFunction, bytes, tuple[Type, ...]]
+
+
+class FunctionImporter:
+    """Instantiates the local functions of one model."""
+
+    def __init__(self, importer: Importer) -> None:
+        self._importer = importer
+        self._instances: dict[Key, Graph] = {}
+        self._sizes: dict[RawFunction, tuple[int, int]] = {}
+        self._repeated_nodes = 0
+        self._repeated_bytes = 0
+
+    def call(
+        self,
+        builder: GraphBuilder,
+        raw: RawNode,
+        function: RawFunction,
+        block: Block,
+        scope: Scope,
+        types: Sequence[Type] | None = None,
+    ) -> Sequence[Value]:
+        """Append a call; returns all its outputs.
+
+        Args:
+            builder: builds the graph of the call.
+            raw: the node that calls.
+            function: the function called.
+            block: where the call goes.
+            scope: the values the node sees.
+            types: the types of the inputs, if the body is only for these.
+
+        Raises:
+            Error: IRC127, IRC128, IRC132, IRC133.
+        """
+        expected, given = len(function.graph.inputs), len(raw.inputs)
+        if given > expected:
+            takes = count(expected, "input")
+            raise Error("IRC128", f"{function.label} takes {takes}, but the node has {given}", str(raw))
+        if len(raw.outputs) > len(function.graph.outputs):
+            gives = count(len(function.graph.outputs), "output")
+            raise Error("IRC128", f"{function.label} gives {gives}, but the node has {len(raw.outputs)}", str(raw))
+        names = [*raw.inputs, *[""] * (expected - given)]
+        inputs = [scope[name] if name else builder.absent() for name in names]
+        environment = _environment(builder, raw, function)
+        kinds = [_kind(v.type) for v in inputs]
+        kinds[: len(types or ())] = types or ()
+        graph = self._instance(function, environment, tuple(kinds), builder.depth)
+        results = [without_shapes(v.type) for v in graph.outputs]
+        callee = builder.function(graph.name)
+        return builder.create(
+            block, "prim::CallFunction", [callee, *inputs], results, raw.outputs, None, None, raw.name
+        ).outputs
+
+    def _instance(self, function: RawFunction, environment: Environment, kinds: tuple[Type, ...], depth: int) -> Graph:
+        digest, given = hashlib.blake2b(), 0
+        for name in sorted(environment):
+            serialized = environment[name].SerializeToString(deterministic=True)
+            given += len(serialized)
+            digest.update(b"%d:" % len(serialized) + serialized)
+        key = (function, digest.digest(), kinds)
+        graph = self._instances.get(key)
+        if graph is None:
+            self._count(function, given)
+            module = self._importer.module
+            name, number = function.label, 0
+            while name in module.graphs:
+                number += 1
+                name = f"{function.label}.{number}"
+            self._instances[key] = graph = module.add_graph(name)
+            builder = GraphBuilder(self._importer, graph, function.graph, function.imports, environment, depth)
+            try:
+                builder.build(kinds)
+            except Error:  # there may be another function for it
+                del self._instances[key], module.graphs[name]
+                raise
+        return graph
+
+    def _count(self, function: RawFunction, given: int) -> None:
+        """Count an instance with ``given`` bytes of attributes. Raises IRC132."""
+        size = self._sizes.get(function)
+        if size is None:
+            self._sizes[function] = 1 + sum(1 for _ in function.graph.walk()), function.proto.ByteSize()
+            return
+        self._repeated_nodes += size[0]
+        self._repeated_bytes += size[1] + given
+        for found, most, what in (
+            (self._repeated_nodes, MAX_REPEATED_NODES, "nodes"),
+            (self._repeated_bytes, MAX_REPEATED_BYTES, "bytes"),
+        ):
+            if found > most:
+                raise Error(
+                    "IRC132",
+                    f"instances of local functions for different attributes have more than {most} {what}",
+                    function.graph.where,
+                )
+
+
+def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> Environment:
+    """The attributes that the body of ``function`` sees in this call."""
+    found: Environment = {}
+    for attribute in substitute(raw.attributes, builder.environment, raw):
+        name = attribute.name
+        if name not in function.attributes:
+            raise Error("IRC127", f"{function.label} has no attribute {name!r}", str(raw))
+        if name in found:
+            raise Error("IRC127", f"attribute {name!r} is given twice", str(raw))
+        found[name] = attribute
+    for name, default in function.attributes.items():
+        if default is not None and name not in found:
+            found[name] = default
+    for name, attribute in found.items():
+        if attribute.type == GRAPH or attribute.HasField("g"):
+            raise Error("IRC132", f"functions with graphs as attributes are not supported ({name!r})", str(raw))
+    return found
+
+
+def _kind(type: Type) -> Type:
+    """The kind of an input, by which instances differ: a tensor, a list, nothing..."""
+    if isinstance(type, TensorType):
+        return TENSOR
+    if isinstance(type, ListType):
+        return ListType(_kind(type.elem))
+    if isinstance(type, OptionalType):
+        return OptionalType(_kind(type.elem))
+    return type
+
+
+# -- importer ------------------------------------------------------------------
+
 
 _FIRST_WITH_OPSETS = 3
 _FIRST_WITH_OVERRIDES = 4

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.frontend.onnx.checks import text
 from irc.frontend.onnx.contrib import MICROSOFT, ROWS
-from irc.frontend.onnx.types import from_schema
+from irc.frontend.onnx.types import from_schema, text
 from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
 from irc.ops.onnx_defs import find, newest_opset
 from irc.ops.opaque import PREFIX, opaque_kind

@@ -9,14 +9,25 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
-from irc.frontend.onnx.checks import text, texts
-from irc.frontend.onnx.descriptions import said_of, said_of_graph, said_of_values
-from irc.frontend.onnx.opsets import Operator, is_standard
+from irc.frontend.onnx.opsets import Operator, bind, is_standard, opaque, read_imports
+from irc.frontend.onnx.types import Place, text, texts
+from irc.ir.metadata import (
+    DECLARED_TYPE,
+    DENOTATION,
+    DOC_STRING,
+    GRAPH_NAME,
+    NOT_PROPERTIES,
+    QUANTIZATION,
+    QUANTIZATION_TENSOR,
+    SOURCE,
+    frozen,
+)
+from irc.ir.types import without_shapes
 from irc.ops.opaque import graph_key
 
 if TYPE_CHECKING:
@@ -30,6 +41,118 @@ if TYPE_CHECKING:
         TypeProto,
         ValueInfoProto,
     )
+
+    from irc.ir import Block, Node, Value
+    from irc.ir.types import Type
+
+
+# What a model says of its graphs, nodes and values beside what they compute, as metadata of the IR.
+
+
+def said_of(proto: Any, where: Place) -> dict[str, str]:
+    """The metadata in the ``metadata_props`` and the ``doc_string`` of a proto."""
+    found = {text(entry.key, where): text(entry.value, where) for entry in proto.metadata_props}
+    found = {key: value for key, value in found.items() if not key.startswith(NOT_PROPERTIES)}
+    if proto.doc_string:
+        found[DOC_STRING] = text(proto.doc_string, where)
+    return found
+
+
+def said_of_graph(proto: GraphProto, where: Place, usual_name: str) -> dict[str, str]:
+    """The metadata of a nested graph, with its name unless that is ``usual_name``."""
+    found = said_of(proto, where)
+    if proto.name and proto.name != usual_name:
+        found[GRAPH_NAME] = text(proto.name, where)
+    return found
+
+
+def said_of_values(proto: Any, where: Place) -> dict[str, dict[str, str]]:
+    """The metadata of the values that a graph or function describes, by name, without those of which nothing is said.
+
+    Of a value that is an input or output and an initializer, too, that is what all of these say.
+    """
+    found: dict[str, dict[str, str]] = {}
+
+    def add(name: str, said: dict[str, str]) -> None:
+        if said:
+            found.setdefault(text(name, where), {}).update(said)
+
+    for tensor in getattr(proto, "initializer", ()):
+        if tensor.doc_string or tensor.metadata_props:
+            add(tensor.name, said_of(tensor, where))
+    for info in _value_infos(proto):
+        said = said_of(info, where) if info.doc_string or info.metadata_props else {}
+        said.update(_denotations(info.type, where))
+        add(info.name, said)
+    annotations = getattr(proto, "quantization_annotation", ())
+    names = set(_names(proto)) if annotations else set[str]()
+    for annotation in annotations:
+        parameters = [(entry.value in names, entry) for entry in annotation.quant_parameter_tensor_names]
+        said = {
+            (QUANTIZATION_TENSOR if is_value else QUANTIZATION) + text(entry.key, where): text(entry.value, where)
+            for is_value, entry in parameters
+        }
+        add(annotation.tensor_name, said)
+    return found
+
+
+def _names(proto: GraphProto) -> Iterator[str]:
+    """The names of all values that a graph defines."""
+    yield from (value.name for values in (proto.input, proto.initializer) for value in values)
+    yield from (name for node in proto.node for name in node.output)
+
+
+def _value_infos(proto: Any) -> Iterator[Any]:
+    yield from proto.value_info
+    for values in (proto.input, proto.output):
+        yield from (value for value in values if not isinstance(value, str))  # functions only name theirs
+
+
+def _denotations(proto: TypeProto, where: Place) -> Iterator[tuple[str, str]]:
+    """The denotations in a type, by their keys as metadata."""
+    key = DENOTATION
+    while True:
+        if proto.denotation:
+            yield key, text(proto.denotation, where)
+        kind = proto.WhichOneof("value")
+        if kind == "tensor_type":
+            for axis, dim in enumerate(proto.tensor_type.shape.dim):
+                if dim.denotation:
+                    yield f"{key}.{axis}", text(dim.denotation, where)
+        if kind not in ("sequence_type", "optional_type"):
+            return
+        proto, key = getattr(proto, kind).elem_type, f"{key}.element"
+
+
+def describe_declared(value: Value, type: Type) -> None:
+    """Remember the type that the model declares of ``value``, if it has shapes, which nothing is computed with."""
+    if type not in (value.type, without_shapes(type)):
+        value.metadata = {**value.metadata, DECLARED_TYPE: str(type)}
+
+
+def describe_values(values: dict[str, Value], block: Block, said: dict[str, dict[str, str]]) -> None:
+    """Give those of ``values`` that are defined in ``block`` the metadata that the model has of them."""
+    for name, metadata in said.items():
+        value = values.get(name)
+        if value is not None and value.block is block:
+            value.metadata = {**value.metadata, **metadata}
+
+
+def describe_nodes(raw: RawNode, nodes: Iterable[Node]) -> None:
+    """Give ``nodes``, which a node of the model has become, its metadata; several of them, its name as their source."""
+    said = said_of(raw.proto, raw) if raw.proto.doc_string or raw.proto.metadata_props else {}
+    nodes = list(nodes)
+    if len(nodes) > 1:
+        name = raw.name or next(filter(None, raw.outputs), "")
+        said = {SOURCE: name, **said} if name else said
+    if said:
+        metadata = frozen(said)
+        for node in nodes:
+            node.metadata = metadata
+
+
+# -- scan ----------------------------------------------------------------------
+
 
 MAX_DEPTH = 64
 """How deep graphs and function calls may nest, together."""
@@ -336,3 +459,148 @@ def _cycle(graph: RawGraph, needs: Sequence[set[int]], done: set[int]) -> NoRetu
     shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
     text = " -> ".join([*map(repr, shown), repr(names[0])])
     raise Error("IRC126", f"the graph has a cycle: {text}", str(graph.nodes[cycle[0]]))
+
+
+# What each node of a model means: an operator at one version, or a local function.
+#
+# All operators that are missing are reported in one error, before anything is
+# built. A local function takes precedence over an operator of the same name, which the
+# specification leaves to the runtime.
+
+
+Functions = dict[tuple[str, str, str], RawFunction]
+"""Local functions by (domain, name, overload)."""
+
+Missing = dict[tuple[str, str, int, str], tuple[int, str]]
+"""(domain, operator, opset, reason) -> (nodes, the first one)."""
+
+
+def read_functions(protos: Iterable[FunctionProto]) -> Functions:
+    """The local functions of a model, bodies not read yet. Raises IRC122, IRC132."""
+    found: Functions = {}
+    for proto in protos:
+        key = _key(*texts((proto.domain, proto.name, proto.overload), "a local function"))
+        where = f"function {'::'.join(filter(None, key))}"
+        attributes: dict[str, AttributeProto | None] = dict.fromkeys(texts(proto.attribute, where))
+        attributes.update({text(default.name, where): default for default in proto.attribute_proto})
+        function = RawFunction(proto, key, RawGraph(""), {}, attributes)
+        function.graph.where = f"function {function.label}"
+        if not proto.name:
+            raise Error("IRC132", "a local function has no name")
+        if key in found:
+            raise Error("IRC132", "two local functions have this name", function.graph.where)
+        found[key] = function
+    return found
+
+
+def _key(domain: str, name: str, overload: str) -> tuple[str, str, str]:
+    return ("" if is_standard(domain) else domain, name, overload)
+
+
+def resolve(main: RawGraph, imports: dict[str, int], functions: Functions, refuse_unknown: bool = True) -> None:
+    """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises.
+
+    Args:
+        main: the graph.
+        imports: its opset imports.
+        functions: what its nodes may call.
+        refuse_unknown: whether operators that irc does not know are missing; else their nodes become opaque. Those
+            whose domain is not imported are missing anyhow: the model is wrong.
+    """
+    missing: Missing = {}
+    calls: dict[RawFunction | None, list[tuple[RawFunction, str]]] = {}
+    calls[None] = _resolve_graph(main, imports, functions, missing, "", refuse_unknown)
+    pending = [function for function, _ in calls[None]]
+    while pending:
+        function = pending.pop()
+        if function in calls:
+            continue
+        where = function.graph.where
+        function.imports = read_imports(function.proto.opset_import, where) if function.proto.opset_import else {}
+        scan_function(function.proto, function.graph)
+        calls[function] = _resolve_graph(function.graph, function.imports, functions, missing, where, refuse_unknown)
+        pending += [called for called, _ in calls[function]]
+    if missing:
+        raise Error("IRC123", _describe(missing))
+    _refuse_recursion(calls)
+
+
+def _resolve_graph(
+    graph: RawGraph,
+    imports: dict[str, int],
+    functions: Functions,
+    missing: Missing,
+    where: str,
+    refuse_unknown: bool,
+) -> list[tuple[RawFunction, str]]:
+    """Set the targets of a graph's nodes and add to what is missing. Returns the functions called, and in which nodes.
+
+    ``where``: the function that the graph is of; "" for a model's graph.
+    """
+    called: dict[RawFunction, str] = {}
+    for node in graph.walk():
+        if node.target is not None:
+            continue
+        if functions:
+            function = functions.get(_key(node.domain, node.op_type, text(node.proto.overload, node)))
+            if function is not None:
+                node.target = function
+                _drop_notes(node, function.attributes)
+                called.setdefault(function, str(node))
+                continue
+        found = bind(node.domain, node.op_type, imports, where)
+        if isinstance(found, str) and not refuse_unknown:
+            found = opaque(node.domain, node.op_type, imports) or found
+        if isinstance(found, str):
+            domain = "ai.onnx" if is_standard(node.domain) else node.domain
+            opset = imports.get("" if is_standard(node.domain) else node.domain, 0)
+            key = (domain, node.op_type, opset, found)
+            count, first = missing.get(key, (0, str(node)))
+            missing[key] = (count + 1, first)
+        else:
+            node.target = found
+            if found.attributes is not None:
+                _drop_notes(node, found.attributes, found.is_lenient)
+    return list(called.items())
+
+
+def _drop_notes(node: RawNode, known: Collection[str], all_others: bool = False) -> None:
+    """Drop attributes that are exporters' notes: those whose names begin as the ONNX checker expects of notes.
+
+    With ``all_others``, all that are not known.
+    """
+    names = [text(attribute.name, node) for attribute in node.attributes]
+    notes = {name for name in names if name not in known and (all_others or name.startswith("__"))}
+    if notes:
+        node.attributes = [a for name, a in zip(names, node.attributes) if name not in notes]
+        node.graphs = {name: graph for name, graph in node.graphs.items() if name not in notes}
+
+
+def _describe(missing: Missing) -> str:
+    lines = [f"{len(missing)} operator{'s are' if len(missing) > 1 else ' is'} not supported:"]
+    for (domain, op_type, opset, reason), (count, first) in sorted(missing.items()):
+        version = f"opset {opset}" if opset else "not imported"
+        lines.append(
+            f"  {op_type} (domain {domain}, {version}), {count} node{'s' * (count > 1)}, first {first}: {reason}"
+        )
+    return "\n".join(lines)
+
+
+def _refuse_recursion(calls: dict[RawFunction | None, list[tuple[RawFunction, str]]]) -> None:
+    """Raise IRC132 if a function calls itself, directly or by others. Depth-first search, without recursion."""
+    done: set[RawFunction] = set()
+    path: dict[RawFunction, None] = {}
+    stack = [iter(calls[None])]
+    while stack:
+        function, where = next(stack[-1], (None, ""))
+        if function is None:
+            stack.pop()
+            if path:
+                done.add(path.popitem()[0])
+        elif function in path:
+            cycle = [*path][[*path].index(function) :]
+            names = " -> ".join(f.label for f in [*cycle[:8], function])
+            raise Error("IRC132", f"local functions must not call themselves: {names}", where)
+        elif function not in done:
+            path[function] = None
+            stack.append(iter(calls[function]))

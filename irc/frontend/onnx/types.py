@@ -16,10 +16,15 @@ kept (every operator that takes a map has int64 or string keys).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
-from irc.frontend.onnx.checks import Place, text
+from irc.ir import Graph, Module
+from irc.ir.clone import clone_node, clone_nodes
+from irc.ir.declared_outputs import declared_type
+from irc.ir.kinds import CONSTANT
+from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import (
     ANY,
     INT,
@@ -33,10 +38,46 @@ from irc.ir.types import (
     TensorType,
     Type,
     merged,
+    without_names,
+    without_shapes,
 )
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
+
+    from irc.frontend.onnx.opsets import Operator
+    from irc.frontend.onnx.scan import RawGraph
+    from irc.ir import Node
+
+
+# Shared parts of the importer: places in messages, and texts that may not be UTF-8.
+
+
+Place = object
+"""Where something is wrong: anything whose ``str`` names the place, so that names are made only for messages."""
+
+
+def text(value: str, what: Place) -> str:
+    """``value``, which protobuf gives as ``bytes`` if it is not UTF-8. Raises IRC121."""
+    if not isinstance(value, str):  # type: ignore[reportUnnecessaryIsInstance]  # see above
+        raise Error("IRC121", f"the text {value!r} is not UTF-8", str(what))
+    return value
+
+
+def texts(values: Iterable[str], what: Place) -> list[str]:
+    """``values`` as a list, each checked as ``text`` does."""
+    found = list(values)
+    try:
+        "".join(found)  # much faster than to look at each
+    except TypeError:
+        for value in found:
+            text(value, what)
+        raise
+    return found
+
+
+# -- types ---------------------------------------------------------------------
+
 
 MAX_NESTING = 16
 """How deep types may nest; ``seq(map(int64, tensor(float)))`` has three levels."""
@@ -176,3 +217,192 @@ def _settled(inferred: TensorType, declared: TensorType) -> TensorType:
         return inferred
     shape = declared.shape if inferred.shape is None else inferred.shape
     return TensorType(inferred.dtype or declared.dtype, shape)
+
+
+# Types that a node's outputs start with: those in the operator's schema, without shapes.
+#
+# Shape inference makes them exact later. What matters here is that the kind of
+# every value (tensor, list, optional) is right from the start, because it
+# decides which values may share memory.
+
+
+Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
+
+
+def _optional(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return OptionalType(without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR)))
+
+
+def _optional_get_element(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    (type,) = inputs  # from version 18 on it may also be no optional, and is the result then
+    return without_shapes(type.elem if isinstance(type, OptionalType) else type)
+
+
+def _sequence_at(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return without_shapes(inputs[0].elem) if isinstance(inputs[0], ListType) else TENSOR
+
+
+def _split_to_sequence(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return ListType(without_shapes(inputs[0]))
+
+
+def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    return ListType(TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx))))
+
+
+def _zip_map(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
+    key = INT if attributes.get("classlabels_int64s") else STR
+    return ListType(DictType(key, TensorType(DType.FLOAT)))
+
+
+_RULES: dict[str, Rule] = {
+    "ai.onnx.ml::ZipMap": _zip_map,
+    "onnx::Optional": _optional,
+    "onnx::OptionalGetElement": _optional_get_element,
+    "onnx::SequenceAt": _sequence_at,
+    "onnx::SequenceConstruct": lambda inputs, attributes: ListType(without_shapes(inputs[0])),
+    "onnx::SequenceEmpty": _sequence_empty,
+    "onnx::SplitToSequence": _split_to_sequence,
+}
+"""Operators whose schemas relate an output's type to an input's, or to attributes, only in words."""
+
+
+def output_types(operator: Operator, inputs: Sequence[Type], attributes: dict[str, Any], count: int) -> list[Type]:
+    """The types of the first ``count`` outputs of a node with inputs of these types."""
+    rule = _RULES.get(operator.kind)
+    if rule is not None:
+        return [rule(inputs, attributes)] * count
+    last = len(operator.outputs) - 1
+    found: list[Type] = []
+    for number in range(count):
+        output = operator.outputs[min(number, last)]
+        type = output.fallback
+        for position in output.like:
+            # An absent input has no type to share, and one of unknown element type says too little.
+            if position < len(inputs) and _says_something(inputs[position]):
+                type = without_shapes(inputs[position])
+                break
+        found.append(type)
+    return found
+
+
+def _says_something(type: Type) -> bool:
+    return type.dtype is not None if isinstance(type, TensorType) else isinstance(type, (ListType, OptionalType))
+
+
+# Shapes that the body of a Loop or Scan declares: kept beside the node, as passes would trust them on its values.
+
+
+Declared = tuple[str, "TypeProto | None"]
+
+
+def keep_rows(node: Node, params: Sequence[Declared], body: RawGraph, first: int) -> None:
+    """Keep the types of the rows that ``body`` returns from output ``first`` on; ``params`` are its parameters.
+
+    The types are those that the body declares, or those that follow from what it declares of its parameters.
+    """
+    outputs = body.outputs[first:]
+    rows = [_tensor([output, (output[0], body.declared.get(output[0]))]) for output in outputs]
+    if any(row.shape is None for row in rows):
+        given = [_tensor([param]) for param in params]
+        if any(type.shape is not None for type in given):
+            found = _inferred(node, given)[first:]
+            rows = [type if row.shape is None else row for row, type in zip(rows, found, strict=True)]
+    _keep(node, DECLARED_ROWS, rows)
+
+
+def keep_inputs(node: Node, params: Sequence[Declared], body: RawGraph, states: int) -> None:
+    """Keep the ranks that ``body``, a Scan's with parameters ``params``, declares of its inputs.
+
+    A state has the same rank in all trips, so what the body declares of the states that it returns counts too.
+    """
+    types = [_tensor([param, *body.outputs[i : min(i + 1, states)]]) for i, param in enumerate(params)]
+    ranked = [type if type.shape is None else TensorType(type.dtype, (None,) * len(type.shape)) for type in types]
+    _keep(node, DECLARED_INPUTS, ranked)
+
+
+def _tensor(sources: Iterable[Declared]) -> TensorType:
+    """The tensor type that several declarations of one value give together."""
+    found = TensorType()
+    for name, declared in sources:
+        if declared is not None:
+            found = _plain(settle(found, from_proto(declared, f"type of {name!r}")))
+    return found
+
+
+def _plain(type: Type) -> TensorType:
+    return without_names(type) if isinstance(type, TensorType) else TensorType()
+
+
+def _keep(node: Node, key: str, types: Sequence[TensorType]) -> None:
+    if any(type.shape is not None for type in types):
+        node.attributes[key] = [str(type) for type in types]
+
+
+def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
+    """The types that the body of ``node`` returns if its parameters are as declared; unknown if that contradicts it."""
+    from irc.passes.shapes import Inference
+
+    (body,) = node.blocks
+    graph = Graph("body", node.graph.weights, node.graph.module)
+    mapping = {param: graph.add_input(settle(param.type, type)) for param, type in zip(body.params, given, strict=True)}
+    for value in node.captures():
+        constant = value.made_by(CONSTANT)
+        if constant is not None:
+            graph.block.append(clone_node(constant, graph, mapping))
+        else:
+            mapping[value] = graph.add_input(value.type)
+    clone_nodes(body, graph.block, mapping)
+    try:
+        Inference(graph).run()
+    except Error:
+        return [TensorType()] * len(body.returns)
+    return [_plain(mapping[value].type) for value in body.returns]
+
+
+# Contradictions between the types that a model declares for its outputs and those that its graph gives.
+
+
+def check_outputs(module: Module) -> list[str]:
+    """Notes about outputs with wrongly declared shapes, which do no harm.
+
+    As ONNX Runtime does, irc refuses wrong element types, but not wrong sizes, which real models have: most often a
+    batch size that has been changed since. Outputs that are inputs or weights are not checked.
+
+    Raises:
+        Error: IRC135 if the model declares another kind of value, or another element type, than a node gives.
+    """
+    found: list[str] = []
+    for value in module.main.outputs:
+        declared = declared_type(value, module.metadata)
+        if declared is None or value.node is None or value.node.kind == CONSTANT:
+            continue
+        wrong = contradiction(value.type, declared)
+        if wrong == "types":
+            message = f"the model declares it as {declared}, but its node gives {value.type}: correct the declaration"
+            raise Error("IRC135", message, f"output {value.name!r}")
+        if wrong:
+            found.append(f"the model declares its output {value.name!r} as {declared}; it is {value.type}")
+    return found
+
+
+def contradiction(type: Type, declared: Type) -> str | None:
+    """How ``type`` and ``declared`` contradict each other: in "types", or only in "shapes"; None if they do not.
+
+    What is not known contradicts nothing, and whether a value is optional does not matter.
+    """
+    while isinstance(type, OptionalType):
+        type = type.elem
+    while isinstance(declared, OptionalType):
+        declared = declared.elem
+    if isinstance(type, ListType) and isinstance(declared, ListType):
+        return contradiction(type.elem, declared.elem)
+    if not (isinstance(type, TensorType) and isinstance(declared, TensorType)):
+        known = [t for t in (type, declared) if isinstance(t, ListType) or (isinstance(t, TensorType) and t.dtype)]
+        return "types" if len(known) == 2 else None
+    if type.dtype is not None and declared.dtype not in (None, type.dtype):
+        return "types"
+    if type.shape is None or declared.shape is None:
+        return None
+    sizes = [{a, b} for a, b in zip(type.shape, declared.shape) if isinstance(a, int) and isinstance(b, int)]
+    return "shapes" if len(type.shape) != len(declared.shape) or any(len(pair) > 1 for pair in sizes) else None

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.frontend.onnx_export.files import save_model
+from irc.frontend.onnx_export.model import save_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,6 @@ def export_model(module: Module, metadata: Mapping[str, str] | None = None) -> M
             writes such models.
     """
     from irc.frontend.onnx_export.model import write_model
-    from irc.frontend.onnx_export.weights import InMessage
+    from irc.frontend.onnx_export.tensors import InMessage
 
     return write_model(module, InMessage(), metadata)

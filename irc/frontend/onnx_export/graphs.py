@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from irc.errors import Error
-from irc.frontend.onnx_export.attributes import GRAPH, write_attribute
-from irc.frontend.onnx_export.descriptions import annotate, describe, describe_value
 from irc.frontend.onnx_export.interfaces import (
     declare,
     declare_nested,
@@ -17,23 +17,200 @@ from irc.frontend.onnx_export.interfaces import (
     parameter_types,
     returned_types,
 )
-from irc.frontend.onnx_export.names import Names
-from irc.frontend.onnx_export.opaque import write_opaque
 from irc.frontend.onnx_export.operators import Signature, identity_since, signature
-from irc.frontend.onnx_export.tensors import fill
+from irc.frontend.onnx_export.tensors import GRAPH, fill, write_attribute
 from irc.ir import Block, Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.metadata import GRAPH_NAME, merged
+from irc.ir.metadata import (
+    DENOTATION,
+    DOC_STRING,
+    GRAPH_NAME,
+    NOT_PROPERTIES,
+    QUANTIZATION,
+    QUANTIZATION_TENSOR,
+    merged,
+)
+from irc.ir.text.type_parser import parse_type
 from irc.ir.types import FUNCTION, NONE, DType, Type
 from irc.ops.onnx_defs import split_kind
-from irc.ops.opaque import is_opaque
+from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, is_opaque, nested_graphs, opaque_operator
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-    from irc.frontend.onnx_export.weights import Weights
+    from irc.frontend.onnx_export.tensors import Weights
     from irc.ir import Module, Node, Value
+
+
+# Names of values and nodes in a model that is being written.
+
+
+class Names:
+    """The names of one name space: a graph's with all that is nested in it. Values keep theirs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._given: dict[Value, str] = {}
+        self._taken = {value.name: 0 for value in graph.values()}
+        self._nodes: dict[str, int] = {}
+
+    def __call__(self, value: Value) -> str:
+        """What ``value`` is called."""
+        return self._given.get(value) or value.name
+
+    def give(self, value: Value, name: str) -> None:
+        """Call ``value`` ``name``."""
+        self._given[value] = name
+
+    def fresh(self, stem: str) -> str:
+        """A name that no value has: ``stem``, or ``stem.N``."""
+        return _unique(stem, self._taken)
+
+    def adopt(self, graph: Graph) -> None:
+        """Add the values of a graph that has names of its own; values whose names are taken get others."""
+        for value in graph.values():
+            self._given[value] = self.fresh(value.name)
+
+    def node(self, name: str) -> str:
+        """A node's name, made unique; "" stays."""
+        return name and _unique(name, self._nodes)
+
+
+def _unique(stem: str, taken: dict[str, int]) -> str:
+    """``stem``, or the next ``stem.N``; ``taken`` has the N that was given last."""
+    name, number = stem, taken.get(stem, 0)
+    while name in taken:
+        number += 1
+        name = f"{stem}.{number}"
+    taken[name] = 0
+    taken[stem] = number
+    return name
+
+
+# Metadata of the IR as what an ONNX model says of its graphs, nodes and values.
+
+
+def describe(proto: Any, metadata: Mapping[str, str]) -> None:
+    """Write the properties and the doc string in ``metadata`` into the proto of a graph, function, node or tensor."""
+    for key, value in metadata.items():
+        if not key.startswith(NOT_PROPERTIES):
+            entry = proto.metadata_props.add()
+            entry.key, entry.value = key, value
+    if DOC_STRING in metadata:
+        proto.doc_string = metadata[DOC_STRING]
+
+
+def describe_value(proto: ValueInfoProto, metadata: Mapping[str, str]) -> None:
+    """As `describe`, with the denotations of the value's type and its dimensions, where these are written."""
+    if not metadata:
+        return
+    describe(proto, metadata)
+    for key, denotation in metadata.items():
+        part = _part(proto.type, key[len(DENOTATION) :]) if key.startswith(DENOTATION) else None
+        if part is not None:
+            part.denotation = denotation
+
+
+def _part(proto: TypeProto, path: str) -> Any:
+    """The part of a type that ``path`` leads to: the type itself, an element's, or a dimension; None if it has none."""
+    part: Any = proto
+    for step in path.split(".")[1:]:
+        kind = part.WhichOneof("value")  # of a dimension: a number or a name
+        if kind in ("sequence_type", "optional_type") and step == "element":
+            part = getattr(part, kind).elem_type
+        elif kind == "tensor_type" and step.isdecimal() and int(step) < len(part.tensor_type.shape.dim):
+            part = part.tensor_type.shape.dim[int(step)]
+        else:
+            return None
+    return part
+
+
+def annotate(proto: GraphProto, name: str, metadata: Mapping[str, str], written: Callable[[str], str | None]) -> None:
+    """Add to ``proto`` the quantization annotation of the value that is called ``name``.
+
+    Args:
+        proto: the graph.
+        name: of the value.
+        metadata: of the value.
+        written: what a value is called in the model, or None if it is not in it: then no parameter is.
+    """
+    found = {key.removeprefix(QUANTIZATION): text for key, text in metadata.items() if key.startswith(QUANTIZATION)}
+    for key, text in metadata.items():
+        if key.startswith(QUANTIZATION_TENSOR) and (parameter := written(text)):
+            found[key.removeprefix(QUANTIZATION_TENSOR)] = parameter
+    if not found:
+        return
+    annotation = proto.quantization_annotation.add()
+    annotation.tensor_name = name
+    for key, parameter in found.items():
+        entry = annotation.quant_parameter_tensor_names.add()
+        entry.key, entry.value = key, parameter
+
+
+# Opaque nodes to ``NodeProto``: as they were in the model that they come from.
+
+
+def write_opaque(node: Node, proto: NodeProto, writer: GraphWriter) -> None:
+    """Make ``proto``, which is empty, the opaque ``node``. Raises IRC350 if irc's own attributes make no sense."""
+    proto.domain, proto.op_type = opaque_operator(node.kind)
+    proto.name = writer.names.node(node.name)
+    proto.input.extend("" if value.type == NONE else writer.names(value) for value in node.inputs)
+    omitted = node.attributes.get(OMITTED, ())
+    proto.output.extend("" if i in omitted else writer.names(value) for i, value in enumerate(node.outputs))
+    where = node.name or next((f"%{value.name}" for value in node.outputs), node.kind)
+    for key, value in node.attributes.items():
+        if not isinstance(value, Graph) and key not in (GRAPHS, TYPES, NAMES, PROTOS, OMITTED):
+            write_attribute(proto.attribute.add(), key, value, None, where)
+    _write_graphs(node, proto, writer, where)
+    for text in _texts(node, PROTOS, where):
+        attribute = proto.attribute.add()
+        try:
+            attribute.ParseFromString(b64decode(text, validate=True))
+        except (Base64Error, ValueError):
+            raise Error("IRC350", f"attribute {PROTOS} holds no message of ONNX", where) from None
+        except Exception as error:
+            from google.protobuf.message import DecodeError
+
+            if not isinstance(error, DecodeError):
+                raise
+            raise Error("IRC350", f"attribute {PROTOS} holds no message of ONNX", where) from None
+
+
+def _write_graphs(node: Node, proto: NodeProto, writer: GraphWriter, where: str) -> None:
+    nested = nested_graphs(node)
+    if nested is None:
+        raise Error("IRC350", f"attribute {GRAPHS} does not fit its graphs and blocks", where)
+    types, names = iter(_texts(node, TYPES, where)), iter(_texts(node, NAMES, where))
+    attributes: dict[str, Any] = {}
+    for field, name, _, body in nested:
+        attribute = attributes.get(name)
+        if attribute is None:
+            attribute = attributes[name] = proto.attribute.add()
+            attribute.name, attribute.type = name, attribute.GRAPH if field == "g" else attribute.GRAPHS
+        graph: GraphProto = attribute.g if field == "g" else attribute.graphs.add()
+        graph.name = body.name if isinstance(body, Graph) else next(names, name)
+        block = body.block if isinstance(body, Graph) else body
+        declared = [_parsed(next(types, ""), where) for _ in (*block.params, *block.returns)]
+        called = [] if isinstance(body, Graph) else [next(names, "") for _ in declared]
+        writer.write_nested(body, graph, declared, called)
+
+
+def _texts(node: Node, key: str, where: str) -> list[str]:
+    given: Any = node.attributes.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in cast("list[Any]", given)):
+        raise Error("IRC350", f"attribute {key} is no list of texts", where)
+    return cast("list[str]", given)
+
+
+def _parsed(text: str, where: str) -> Type | None:
+    try:
+        return parse_type(text) if text else None
+    except Error as error:
+        raise Error("IRC350", f"attribute {TYPES} has {text!r}, which is no type: {error.message}", where) from None
+
+
+# -- graphs --------------------------------------------------------------------
+
 
 FUNCTION_DOMAIN = "irc.function"
 """The domain of functions of the module."""

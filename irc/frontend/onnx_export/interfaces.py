@@ -6,8 +6,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.frontend.onnx.contradictions import contradiction
-from irc.frontend.onnx.types import settle, to_proto
+from irc.frontend.onnx.types import contradiction, settle, to_proto
 from irc.ir.declared_outputs import completed, declared_type
 from irc.ir.kinds import IF, ONNX_LOOP, SCAN
 from irc.ir.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows

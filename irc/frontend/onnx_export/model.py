@@ -2,21 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
 from irc.frontend.onnx_export.prepare import prepare
+from irc.frontend.onnx_export.tensors import InFile
 from irc.ir.functions import callee
 from irc.ir.types import DType, Type
+from irc.support.files import real_path, replacing, spare_sources
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
-    from irc.frontend.onnx_export.weights import Weights
+    from irc.frontend.onnx_export.tensors import Weights
     from irc.ir import Graph, Module
+
+
+# What a written model holds, for reports.
+
+
+@dataclass(frozen=True)
+class Written:
+    """A model in files.
+
+    Attributes:
+        bytes: of all its files together.
+        nodes: operators in the main graph, without what is nested in them; constants are none.
+        operators: how often each operator occurs, in nested graphs and bodies of functions, too.
+    """
+
+    bytes: int
+    nodes: int
+    operators: dict[str, int]
+
+
+def written(proto: ModelProto, bytes: int) -> Written:
+    """What ``proto`` holds, whose files take ``bytes``."""
+    top = list(_operators(proto.graph.node))
+    functions = [node for function in proto.functions for node in _operators(function.node)]
+    counts = Counter(_kind(node) for node in _with_nested([*top, *functions]))
+    return Written(bytes, len(top), dict(sorted(counts.items())))
+
+
+def _operators(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    return (node for node in nodes if node.op_type != "Constant" or node.domain)
+
+
+def _with_nested(nodes: list[NodeProto]) -> Iterator[NodeProto]:
+    pending = nodes
+    while pending:
+        node = pending.pop()
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == attribute.GRAPH:
+                pending.extend(_operators(attribute.g.node))
+
+
+def _kind(node: NodeProto) -> str:
+    """What reports call the operator: as a node of the graph that irc imports is called."""
+    if node.op_type == "If" and not node.domain:
+        return "prim::If"
+    return f"{node.domain or 'onnx'}::{node.op_type}"
+
+
+# -- model ---------------------------------------------------------------------
+
 
 PRODUCER = "irc"
 _PROPS = "metadata_props."
@@ -124,3 +181,52 @@ def _ir_version(module: Module, opsets: Mapping[str, int]) -> int:
 def _dtypes(type: Type) -> set[DType]:
     own = {type.dtype} if type.dtype is not None else set[DType]()
     return own.union(*map(_dtypes, type.inner))
+
+
+# Models as files: whole or not at all, large weights in a file beside them.
+
+
+def save_model(module: Module, path: str | os.PathLike[str], external_threshold: int | None = None) -> Written:
+    """Write ``module``, which is not changed, to ``path`` as an ONNX model.
+
+    Weights that go into a file of their own go into ``<path>.data``. Both files appear when they are complete, the
+    model last; if anything fails, existing files stay.
+
+    Args:
+        module: any module whose operators are those of ONNX.
+        path: where to.
+        external_threshold: weights of that many bytes or more go into the other file, but for strings and short vectors
+            of integers; None: all from 1 KB on, but only if the model would be too large for one file.
+
+    Returns:
+        What the files hold, and how many bytes they have together.
+
+    Raises:
+        irc.Error: IRC350, IRC351; IRC501 if a file cannot be written; IRC503 if it is one of those that the module was
+            read from, unless its model is replaced too; IRC352 if the model without its weights, or with those below
+            the threshold, is too large for a message.
+    """
+    from google.protobuf.message import EncodeError
+
+    where = os.fspath(path)
+    target = real_path(where)
+    beside = f"{target}.data"
+    weights = InFile(os.path.basename(beside), external_threshold)
+    proto = write_model(module, weights)
+    try:
+        weights.place(proto.ByteSize())
+        message = proto.SerializeToString()
+    except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
+        raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
+    if target not in module.sources[:1]:  # a model that is replaced itself needs its data no longer
+        spare_sources(module.sources, [where] if weights.is_empty else [where, beside])
+    with replacing(where) as file:
+        free = shutil.disk_usage(os.path.dirname(target)).free
+        if weights.bytes > free:
+            raise Error("IRC501", f"the weights take {weights.bytes:,} bytes, and only {free:,} are free", where)
+        file.write(message)
+        file.flush()  # a full disk shows now: once the other file is in its place, only a renaming is left
+        if not weights.is_empty:
+            with replacing(beside) as data:
+                weights.write(data)
+    return written(proto, len(message) + weights.bytes)

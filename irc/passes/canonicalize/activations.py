@@ -3,7 +3,7 @@
 ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` is eight operators, in any of several orders: ``x **
 3`` may be ``x * x * x``, and factors may be inside of sums or before them. Multiplied out, all are one polynomial of x
 and of the one function in them, whose operand is a polynomial of x. When exported to ONNX for an older operator set,
-they are written as several operators again (`irc.frontend.onnx_export.spelling`).
+they are written as several operators again (`irc.frontend.onnx_export.decompositions`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Between the two products there may be, in this order: a factor, a cap (``c * tan
 and a choice of which scores count; by operators of ONNX, or by those of PyTorch if all are of one known element type.
 Nothing else may use any of these scores. What scales queries or keys, and what repeats keys and values for the heads
 that share them, becomes part of the operator, too, so that no cache is copied.
-When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.attention`).
+When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.decompositions`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Masked scores are -inf, and the softmax of a row of nothing but -inf is NaN. Either all elements of a row are NaN or
 none is, so `irc::masked_softmax` need not look at all of them. When exported to ONNX, it is written as several
-operators again (`irc.frontend.onnx_export.spelling`).
+operators again (`irc.frontend.onnx_export.decompositions`).
 """
 
 from __future__ import annotations

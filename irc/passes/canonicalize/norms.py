@@ -2,7 +2,7 @@
 
 ``(x - mean) / sqrt(mean((x - mean)²) + epsilon) * scale + bias`` is nine operators, and a decoder has several of these
 in each layer. As LayerNormalization, or RMSNormalization if no mean is subtracted, it is one operator. When exported to
-ONNX for an older operator set, it is written as several operators again (`irc.frontend.onnx_export.spelling`).
+ONNX for an older operator set, it is written as several operators again (`irc.frontend.onnx_export.decompositions`).
 """
 
 from __future__ import annotations

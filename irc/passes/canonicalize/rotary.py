@@ -2,7 +2,7 @@
 
 ``cat((-x[..., n // 2:], x[..., :n // 2]), -1)`` is four operators, and ``stack((-x[..., 1::2], x[..., ::2]),
 -1).flatten(-2)`` is seven. Each becomes one `irc::rotate_half`, which copies once; many decoders have two of them in
-each layer. When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.spelling`).
+each layer. When exported to ONNX, it is written as several operators again (`irc.frontend.onnx_export.decompositions`).
 """
 
 from __future__ import annotations

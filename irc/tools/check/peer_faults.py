@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.frontend.onnx.pytorch import FRACTIONAL_SINCE, PRODUCER
+from irc.frontend.onnx.importer import FRACTIONAL_SINCE, PRODUCER
 from irc.ir.types import DType
 from irc.runtime.values import is_array
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.frontend.onnx.encoding import decode, pack
+from irc.frontend.onnx.tensors import decode, pack
 from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.ops import record

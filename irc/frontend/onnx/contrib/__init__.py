@@ -6,12 +6,12 @@ it: a table by topic says what there is, and writes the bodies.
 
 from __future__ import annotations
 
-from irc.frontend.onnx.contrib import attention, experimental, grouped, layers, qlinear, quantized, rotary
-from irc.frontend.onnx.contrib.table import MICROSOFT, Row
+from irc.frontend.onnx.contrib import attention, layers, quantized
+from irc.frontend.onnx.contrib.body import MICROSOFT, Row
 
 __all__ = ["MICROSOFT", "ROWS", "Row"]
 
-_TOPICS = (layers, experimental, rotary, grouped, attention, quantized, qlinear)
-
-ROWS: dict[tuple[str, str], Row] = {(row.domain, row.name): row for topic in _TOPICS for row in topic.ROWS}
+ROWS: dict[tuple[str, str], Row] = {
+    (row.domain, row.name): row for row in (*layers.ROWS, *attention.ROWS, *quantized.ROWS)
+}
 """(domain, name) -> the operator."""

@@ -2,10 +2,72 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from irc.frontend.onnx.contrib.body import FAR, Body
-from irc.frontend.onnx.contrib.table import Row, row
+from irc.frontend.onnx.contrib.body import FAR, Body, Row, row
+
+# RotaryEmbedding of ``com.microsoft``: it may be given only a first position, and the cosines may imply the heads.
+
+
+def rotated(b: Body, x: str, positions: str, cos: str, sin: str, interleaved: int) -> str:
+    """``x``, (batch, heads, sequence, size), rotated as far along the last axis as there are cosines."""
+    half = b.size(cos, 1)
+    words = {"interleaved": interleaved}
+    if half is not None:
+        return b("RotaryEmbedding", x, cos, sin, positions, rotary_embedding_dim=2 * half, **words)
+    width = b("Mul", b("Shape", cos, start=1), [2])
+    first = b("Slice", x, [0], width, [3])
+    rest = b("Slice", x, width, [FAR], [3])
+    return b("Concat", b("RotaryEmbedding", first, cos, sin, positions, **words), rest, axis=3)
+
+
+def _rotary(b: Body) -> str:
+    of_node = b.attributes
+    heads, width = of_node["num_heads"], of_node["rotary_embedding_dim"]
+    if width < 0 or heads < 0 or width % 2:
+        b.wrong(f"rotary_embedding_dim is {width} and num_heads {heads}")
+    if width and not heads:
+        b.wrong("attribute 'num_heads' must be given with rotary_embedding_dim")
+    if of_node["scale"] != 1:
+        b.refuse(f"scale is {of_node['scale']}")
+
+    def by_head() -> list[str]:
+        return [_rotate(b, "input")]
+
+    def joined() -> list[str]:
+        """The result for an input (batch, sequence, heads * size); the cosines give the heads if the node does not."""
+        size = [-1] if heads else b("Mul", b("Shape", "cos_cache", start=1), [2])
+        apart = b("Reshape", "input", b("Concat", [0, 0], [heads or -1], size, axis=0))
+        turned = _rotate(b, b("Transpose", apart, perm=[0, 2, 1, 3]))
+        return [b("Reshape", b("Transpose", turned, perm=[0, 2, 1, 3]), b("Shape", "input"))]
+
+    rank = b.rank("input")
+    if rank is not None:
+        return (by_head() if rank == 4 else joined())[0]
+    is_by_head = b("Equal", b("Size", b("Shape", "input")), 4)
+    return b.choose(is_by_head, by_head, joined)[0]
+
+
+def _rotate(b: Body, x: str) -> str:
+    """``x``, by head, at the positions of the node."""
+    return rotated(b, x, _positions(b, x), "cos_cache", "sin_cache", b.attributes["interleaved"])
+
+
+def _positions(b: Body, x: str) -> str:
+    """The positions of ``x``, (batch, heads, sequence, size), as (batch, sequence); a node may give the first only."""
+    if b.rank("position_ids") == 2:
+        return "position_ids"
+    shape = b("Shape", "position_ids")
+    rank = b("Size", shape)
+    matrix = b("Reshape", "position_ids", b("Slice", b("Concat", [1], shape, axis=0), [-2], [FAR], [0]))
+    length = b("Shape", x, start=2, end=3)
+    steps = b("Mul", b("Range", 0, b("Squeeze", length), 1), b("Sub", 2, rank))
+    return b("Expand", b("Add", matrix, steps), b("Concat", b("Shape", x, end=1), length, axis=0))
+
+
+# -- attention -----------------------------------------------------------------
 
 
 def heads(b: Body, x: str, count: int) -> str:
@@ -217,7 +279,192 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
 COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
 """Attributes that all have where heads have keys of their own."""
 
+
+# GroupQueryAttention, whose caches grow or have a fixed size.
+
+
+_UNSUPPORTED = {
+    "kv_cache_bit_width": 0,
+    "sliding_window_cache": 0,
+    "qk_output": 0,
+    "k_quant_type": "NONE",
+    "v_quant_type": "NONE",
+}
+"""Attributes of GroupQueryAttention, and what they must be."""
+
+
+_TOGETHER = (
+    ("key", "value"),
+    ("past_key", "past_value"),
+    ("cos_cache", "sin_cache"),
+    ("q_norm_weight", "k_norm_weight"),
+)
+"""Inputs that a node has both, or neither of them."""
+
+
+class _Times(NamedTuple):
+    """The positions in time of the new keys, after those of the past.
+
+    Attributes:
+        length: how many are new, of shape (1,).
+        total: how many keys there are with these, in the longest sample, (1,).
+        starts: the position of the first new key of each sample, (batch,).
+        ends: the position after its last key, (batch,).
+        steps: 0, 1, ... for the new keys, (length,).
+        places: the positions of the new keys, (batch, length).
+        is_first: whether there is no past, (1,).
+    """
+
+    length: str
+    total: str
+    starts: str
+    ends: str
+    steps: str
+    places: str
+    is_first: str
+
+
+def _grouped(b: Body) -> tuple[str, ...]:
+    _check(b)
+    of_node = b.attributes
+    count, shared = of_node["num_heads"], of_node["kv_num_heads"]
+    q, k, v = _split(b, count, shared)
+    times = _times(b, q)
+    if b.has("q_norm_weight"):
+        words = {"epsilon": of_node["qk_norm_epsilon"]}
+        q, k = b("RMSNormalization", q, "q_norm_weight", **words), b("RMSNormalization", k, "k_norm_weight", **words)
+    if of_node["do_rotary"]:
+        at = _new_positions(b, times)
+        q, k = [rotated(b, x, at, "cos_cache", "sin_cache", of_node["rotary_interleaved"]) for x in (q, k)]
+    keys, values = [k, k], [v, v]
+    if b.has("past_key"):
+        keys, values = _kept(b, "past_key", k, times), _kept(b, "past_value", v, times)
+    visible = _visible(b, times)
+    sink = b.optional("head_sink")
+    if not sink and of_node["smooth_softmax"] == 1:
+        sink = b("Reshape", b.number(0, "query"), [1])
+    made = attend(
+        b,
+        q,
+        keys[1],
+        values[1],
+        count,
+        shared,
+        like="query",
+        scale=of_node["scale"],
+        cap=of_node["softcap"],
+        visible=visible,
+        bias=b.optional("attention_bias"),
+        sink=sink,
+    )
+    return made, keys[0], values[0]
+
+
+def _check(b: Body) -> None:
+    """Raise IRC123 for variants that irc has no body for, IRC127 for attributes that are wrong."""
+    of_node = b.attributes
+    count, shared = of_node["num_heads"], of_node["kv_num_heads"]
+    if not 0 < shared <= count or count % shared:
+        b.wrong(f"{count} heads (num_heads) cannot share {shared} (kv_num_heads) evenly")
+    for name, only in _UNSUPPORTED.items():
+        if of_node[name] != only:
+            b.refuse(f"{name} is {of_node[name]!r}")
+    window, causal = of_node["local_window_size"], of_node["causal"]
+    if causal not in (0, 1) or window == 0 or window < -1 or (window > 0 and not causal):
+        b.wrong(f"causal is {causal} and local_window_size {window}")
+    for name in ("k_scale", "v_scale"):
+        if b.has(name):
+            b.refuse(f"input {name}")
+    if "output_qk" in b.outputs:
+        b.refuse("output output_qk")
+    for one, other in _TOGETHER:
+        if b.has(one) != b.has(other):
+            b.wrong(f"of inputs {one} and {other}, one is absent")
+    if of_node["do_rotary"] and not b.has("cos_cache"):
+        b.wrong("do_rotary needs the inputs cos_cache and sin_cache")
+
+
+def _times(b: Body, q: str) -> _Times:
+    """Where the keys of as many new steps as ``q`` has are."""
+    length = b("Shape", q, start=2, end=3)
+    ends = b("Add", b("Reshape", b("Cast", "seqlens_k", to=7), [-1]), 1)
+    total = b("Reshape", b("Cast", "total_sequence_length", to=7), [1])
+    is_first = b("Equal", total, length)  # samples that are shorter then have padding behind, not before
+    starts = b("Where", is_first, 0, b("Sub", ends, length))
+    steps = b("Range", 0, b("Squeeze", length), 1)
+    places = b("Add", b("Unsqueeze", starts, [1]), steps)
+    return _Times(length, total, starts, ends, steps, places, is_first)
+
+
+def _new_positions(b: Body, times: _Times) -> str:
+    """The positions to rotate the new keys by, (batch, length)."""
+    if not b.has("position_ids"):
+        return times.places
+    first = b("Slice", b("Reshape", "position_ids", [-1]), [0], [1])  # at the first step, only this one counts
+    from_there = b("Expand", b("Add", first, times.steps), b("Shape", times.places))
+    return b("Where", times.is_first, from_there, "position_ids")
+
+
+def _split(b: Body, count: int, shared: int) -> tuple[str, str, str]:
+    """Queries, keys and values by head; all three may come as one input."""
+    if b.has("key"):
+        return heads(b, "query", count), heads(b, "key", shared), heads(b, "value", shared)
+    q, k, v = b.several(3, "Split", heads(b, "query", count + 2 * shared), [count, shared, shared], axis=1)
+    return q, k, v
+
+
+def _kept(b: Body, past: str, new: str, times: _Times) -> list[str]:
+    """A cache with the new keys or values, and the part of it that is read.
+
+    A full cache is appended to, so that it can grow in place. Otherwise the new ones of each sample
+    are written at their positions: over those in the cache, if it has room for all.
+    """
+    total = times.total
+    size = b("Shape", past, start=2, end=3)
+    all_ends = b("Concat", times.ends, total, axis=0)
+    both = b("Add", size, times.length)
+    none_less, none_more = (b("Equal", b(reduce, all_ends, [0]), both) for reduce in ("ReduceMin", "ReduceMax"))
+
+    def grown() -> list[str]:
+        found = b("Concat", past, new, axis=2)
+        return [found, found]
+
+    def written(over: str) -> list[str]:
+        found = b("TensorScatter", over, new, times.starts, axis=2)
+        return [found, b("Slice", found, [0], total, [2])]
+
+    def widened() -> list[str]:
+        missing = b("Concat", b("Shape", past, end=2), b("Sub", total, size), b("Shape", past, start=3), axis=0)
+        return written(b("Concat", past, b("Expand", b.number(0, past), missing), axis=2))
+
+    return b.choose(
+        b("Squeeze", b("And", none_less, none_more)),
+        grown,
+        lambda: b.choose(b("Squeeze", b("Greater", total, size)), widened, lambda: written(past)),
+    )
+
+
+def _visible(b: Body, times: _Times) -> str:
+    """Which keys each query sees: (batch, 1, sequence, total), so that any other number of keys is an error."""
+    window = b.attributes["local_window_size"]
+    keys = b("Range", 0, b("Squeeze", times.total), 1)
+    if not b.attributes["causal"]:
+        return b("Less", keys, b("Reshape", times.ends, [-1, 1, 1, 1]))
+    last = b("Unsqueeze", times.places, [1, 3])
+    seen = b("LessOrEqual", keys, last)
+    if window < 0:
+        return seen
+    return b("And", seen, b("Greater", keys, b("Sub", last, window)))
+
+
 ROWS: list[Row] = [
+    row(
+        "RotaryEmbedding(input, position_ids, cos_cache, sin_cache) -> output",
+        _rotary,
+        "int interleaved = 0, int is_packed_batching = 0, int num_heads = 0, int rotary_embedding_dim = 0,"
+        "float scale = 1",
+        since=23,
+    ),
     row(
         "MultiHeadAttention(query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,"
         "past_sequence_length?, cache_indirection?) -> output, present_key?, present_value?, qk?",
@@ -230,5 +477,17 @@ ROWS: list[Row] = [
         _self_attention,
         f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
         "int rotary_embedding_dim = 0",
+    ),
+    row(
+        "GroupQueryAttention(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos_cache?,"
+        "sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?, q_norm_weight?, k_norm_weight?)"
+        " -> output, present_key?, present_value?, output_qk?",
+        _grouped,
+        "int num_heads, int kv_num_heads, float scale = 0, float softcap = 0, int do_rotary = 0,"
+        "int rotary_interleaved = 0, int local_window_size = -1, int causal = 1, int smooth_softmax = -1,"
+        "float qk_norm_epsilon = 1e-6,"
+        "int kv_cache_bit_width = 0, int sliding_window_cache = 0, int qk_output = 0, string k_quant_type = NONE,"
+        "string v_quant_type = NONE",
+        since=24,
     ),
 ]
