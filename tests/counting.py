@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from irc.alias import AliasDb
+from irc.alias import AliasDbBuilder
 from irc.ir.bulk import no_collection
 
 
@@ -31,4 +31,4 @@ def calls(action: Callable[[], Any]) -> int:
 
 def analyses() -> AbstractContextManager[Any]:
     """Gives a mock whose ``call_count`` is how many alias analyses have been built since."""
-    return patch.object(AliasDb, "__init__", autospec=True, side_effect=AliasDb.__init__)
+    return patch.object(AliasDbBuilder, "freeze", autospec=True, side_effect=AliasDbBuilder.freeze)

@@ -10,7 +10,7 @@ import pytest
 
 from irc import ops
 from irc.alias import analyze, rules
-from irc.alias.rules.words import on_memory
+from irc.alias.rules.describe import on_memory
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
 from irc.ir.schema import Schema

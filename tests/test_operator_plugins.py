@@ -170,9 +170,7 @@ def test_each_table_asks_for_the_package(folder: Path) -> None:
     for imports, kind in tables.items():
         found = python(folder, "-c", f"{imports}\nfound = find({kind!r})\nprint(bool(found))")
         assert found.stdout == "True\n", (imports, found.stderr)
-    opaque = (
-        "from irc.alias.rules import calls, find_rule\nprint(find_rule('com.example::EverySecond') is calls.opaque)"
-    )
+    opaque = "from irc.alias.rules import find_rule, opaque\nprint(find_rule('com.example::EverySecond') is opaque)"
     assert python(folder, "-c", opaque).stdout == "False\n"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from irc.alias.builder import AliasDbBuilder
 from irc.alias.db import AliasDb
-from irc.alias.locations import Kind, Location
+from irc.alias.facts import Kind, Location
 from irc.alias.memory_types import overlap
 from irc.alias.rules import register as register_rule
 from irc.alias.summaries import Functions

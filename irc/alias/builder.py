@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from irc.alias.facts import Facts, Site
-from irc.alias.locations import Kind
+from irc.alias.db import AliasDb
+from irc.alias.facts import Facts, Kind, Site
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Noting
+from irc.alias.recorder import Recorder
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
@@ -17,11 +16,8 @@ from irc.ir.graph import Graph, Module
 from irc.ir.objects import Object
 from irc.ir.value import Value
 
-if TYPE_CHECKING:
-    from irc.alias.db import AliasDb
 
-
-class AliasDbBuilder(Noting):
+class AliasDbBuilder(Recorder):
     """Records constraints and nothing else; ``freeze`` solves them and returns the database that answers.
 
     Args:
@@ -74,6 +70,4 @@ class AliasDbBuilder(Noting):
 
     def freeze(self) -> AliasDb:
         """Solve the constraints."""
-        from irc.alias.db import AliasDb
-
         return AliasDb(self)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from irc.alias.location_sets import EMPTY, LocationSet, SetTable, contains, members
 from irc.alias.paths import outermost
-from irc.alias.queries import Queries
-from irc.alias.sets import EMPTY, LocationSet, SetTable, contains, members
 from irc.errors import Error
 from irc.ir.node import Node
 from irc.ir.value import Value
 
+if TYPE_CHECKING:
+    from irc.alias.db import AliasDb
 
-def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
+
+def compare(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
     """Raise ``Error`` IRC340 if ``kept`` does not answer as ``fresh`` does.
 
     Args:
@@ -59,12 +62,12 @@ def compare(kept: Queries, fresh: Queries, exact: bool) -> None:
             _compare_answer(name, repr(node), ask(kept, node), ask(fresh, node), exact)
 
 
-def _sets(db: Queries, value: Value) -> tuple[LocationSet, LocationSet]:
+def _sets(db: AliasDb, value: Value) -> tuple[LocationSet, LocationSet]:
     """The locations that ``value`` may be at, and those plus the locations of what it holds."""
     return db.location_set(value), db.reach_set(value)
 
 
-_NODE_QUERIES: tuple[tuple[str, Callable[[Queries, Node], bool]], ...] = (
+_NODE_QUERIES: tuple[tuple[str, Callable[[AliasDb, Node], bool]], ...] = (
     ("is_mutable", lambda db, n: db.is_mutable(n)),
     ("has_side_effects", lambda db, n: db.has_side_effects(n)),
     ("is_random", lambda db, n: db.is_random(n)),

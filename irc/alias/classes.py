@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import EMPTY, BigSet, LocationSet, members
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, members
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
-    from irc.alias.locations import Kind
+    from irc.alias.facts import Kind
     from irc.ir.value import Value
 
 FOREIGN = 0

@@ -2,54 +2,428 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irc.alias import draw
+from irc.alias import facts as f
+from irc.alias.check import compare
 from irc.alias.explain import Fact, why
+from irc.alias.facts import Facts, Kind, Location
+from irc.alias.incremental import IncrementalSolution
+from irc.alias.location_sets import EMPTY, LocationSet, askable, contains, intersects, members
+from irc.alias.memory_dag import Descent, MemoryDAG
+from irc.alias.memory_types import has_memory
 from irc.alias.motion import Move
-from irc.alias.updates import Updates
+from irc.alias.must import must_share, same_tensor
+from irc.alias.paths import outermost, writes_between
+from irc.alias.solver import Solver
+from irc.alias.write_index import LiveWrites
+from irc.errors import Error
+from irc.ir.block import Block
+from irc.ir.kinds import IF, PRIM_LOOP
 from irc.ir.node import Node
+from irc.ir.objects import Object
+from irc.ir.types import TensorType, Type
 from irc.ir.value import Value
+from irc.ops.metadata import Change
 
 if TYPE_CHECKING:
     import networkx as nx
 
+    from irc.alias.builder import AliasDbBuilder
 
-class AliasDb(Updates):
+Values: TypeAlias = Value | Iterable[Value]
+
+_LOCAL = frozenset({Kind.TEMPORARY, Kind.RANDOM})
+"""A write there matters only if something live reads it. Writes to all other memory are seen outside of the graph."""
+
+
+class AliasDb:
     """What is known of the memory of a graph's values. Made by ``analyze``.
 
     It describes the graph as it was then, with the updates made since: whatever
-    changes the graph must make them.
+    changes the graph must make them. It is composed of
+
+    - `irc.alias.solver.Solver`: the facts, what each value may denote (`MemoryDAG`) and who writes it (`WriteIndex`);
+    - `IncrementalSolution`, which keeps a solver up to date with the graph;
+    - the queries, here, in `irc.alias.must` and in `irc.alias.paths`; moves, in `irc.alias.motion`.
+
+    A query that takes `Values` accepts one value or several; with several, the answer is that for any of them.
+    Sets of locations are for callers to whom answers one by one are too slow: locations are numbers, valid until the
+    next update.
 
     Attributes:
         graph: the graph it is about.
+        check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
     """
 
-    # -- explaining ------------------------------------------------------
+    def __init__(self, builder: AliasDbBuilder) -> None:
+        self.graph = builder.graph
+        self.module = builder.module
+        self.noalias = builder.noalias
+        self.check_rewrites = False
+        self._builder = type(builder)
+        self._solution = IncrementalSolution(builder, self._record, self._solve)
 
-    def why(self, a: Value, b: Value) -> list[Fact]:
-        """The facts that let ``a`` and ``b``, or something they hold, share memory; empty if they never do.
+    def _record(self) -> AliasDbBuilder:
+        """Record the graph as it is now."""
+        builder = self._builder(self.graph, self.module, self.noalias.intersection(self.graph.inputs))
+        builder.record()
+        return builder
 
-        Takes one value on each side.
+    def _solve(self, builder: AliasDbBuilder) -> Solver:
+        """Solve what ``builder`` recorded, and answer from that."""
+        return self._use(Solver(builder.facts, builder.writes, builder.functions))
+
+    def _use(self, solver: Solver) -> Solver:
+        """Answer from ``solver`` from now on."""
+        self._solver = solver
+        self._answers = solver.dag.answers
+        self._all_but: dict[frozenset[Kind], tuple[int, LocationSet]] = {}
+        """Kinds -> how many elements were looked at, and the locations of other kinds among them."""
+        self._interface: tuple[tuple[Value, ...], tuple[Value, ...], int] | None = None
+        """The inputs and outputs, and the version of the memos, for which ``_outside`` was found."""
+        self._outside: LocationSet = EMPTY
+        return solver
+
+    # -- sharing ---------------------------------------------------------
+
+    def may_alias(self, a: Values, b: Values) -> bool:
+        """Whether some value of ``a`` and some value of ``b`` may denote the same memory.
+
+        What containers hold does not count: see ``may_contain_alias``.
+        """
+        answers = self._answers  # the most frequent question by far: without a call, where both answers are known
+        try:
+            return not answers[a].isdisjoint(answers[b])  # type: ignore[index,arg-type]  # no value: it is not there
+        except (KeyError, TypeError):
+            for value in (a, b):
+                if isinstance(value, Value):
+                    answers[value] = askable(self.location_set(value))
+            return intersects(self.location_set(a), self.location_set(b))
+
+    def same_tensor(self, a: Value, b: Value) -> bool:
+        """Whether ``a`` and ``b``, one value each, certainly are one tensor, or one container, where both are defined.
+
+        Two tensors of one memory have shapes and strides of their own; of one tensor, whoever has it sees them change.
         """
         self.check_single(a, b)
-        return why(self, a, b)
+        return same_tensor(a, b)
 
-    # -- drawing ---------------------------------------------------------
+    def must_alias(self, a: Value, b: Value, *, if_any: bool = False) -> bool:
+        """Whether ``a`` and ``b``, one value each, certainly share memory where both are defined.
 
-    def __repr__(self) -> str:
-        return f"<alias analysis of {self.graph!r}>"
+        A tensor without elements has no memory to share. The answer is yes if they share memory whenever one of them
+        has elements: a slice may be empty though the tensor is not. With ``if_any``, whenever both have.
+        """
+        self.check_single(a, b)
+        if a is b or not must_share(a, b, if_any=if_any):
+            return a is b and has_memory(a.type)
+        if same_tensor(a, b):
+            return True
+        # Whoever shows another part of the storage, or another storage, from then on may have nothing of the first.
+        solver, locations = self._solver, self.location_set((a, b))
+        moved = solver.index.changes_metadata(locations, Change.MEMORY)
+        return not moved and not intersects(locations, solver.became_unknown)
 
-    def __str__(self) -> str:
-        return draw.to_text(self)
+    def has_metadata_writers(self, values: Values) -> bool:
+        """Whether anything in the graph changes the shape or strides of a tensor in the memory of ``values``."""
+        return self._solver.index.changes_metadata(self.location_set(values), Change.SHAPE)
 
-    def to_dot(self) -> str:
-        """Values, locations, what they hold and which nodes write them, in Graphviz's language."""
-        return draw.to_dot(self)
+    def may_contain_alias(self, a: Values, b: Values) -> bool:
+        """Whether ``a``, or anything it holds, may share memory with ``b`` or anything that holds."""
+        return intersects(self.reach_set(a), self.reach_set(b))
 
-    def to_networkx(self) -> nx.MultiDiGraph[Any]:
-        """The same as a networkx graph; nodes have ``label`` and ``sort``, edges ``kind``."""
-        return draw.to_networkx(self)
+    def escapes(self, values: Values) -> bool:
+        """Whether ``values``, or anything they hold, may be known outside of the graph.
+
+        That is: through its inputs, its outputs, or unknown code.
+        """
+        return self.may_be_known(values) or intersects(self.reach_set(values), self._reached_from_outside())
+
+    def may_be_known(self, values: Values) -> bool:
+        """Whether unknown code may know ``values``, or anything they hold: it may keep what it has once seen."""
+        dag = self._dag
+        return intersects(self.reach_set(values), dag.closure(f.OUTSIDE))
+
+    def _reached_from_outside(self) -> LocationSet:
+        """What the inputs and outputs of the graph denote, and all that objects there hold."""
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        known, version = self._interface, self._dag.version
+        if known is None or known[0] is not inputs or known[1] is not outputs or known[2] != version:
+            self._interface = inputs, outputs, version  # asking may let things grow: then this is not kept
+            self._outside = self.reach_set((*inputs, *outputs))
+        return self._outside
+
+    def locations(self, values: Values) -> frozenset[Location]:
+        """The memory that ``values`` may denote. Valid until the next update."""
+        return self._report(self.location_set(values))
+
+    def known_object(self, value: Value) -> Object | None:
+        """The object that comes with the model and that ``value`` certainly is, if there is one."""
+        found = self.location_set(value)
+        return self.facts.objects.get(found) if isinstance(found, int) else None
+
+    # -- writes ----------------------------------------------------------
+
+    def has_writers(self, what: Values | Node, contained: bool = True) -> bool:
+        """Whether anything in the graph writes memory of a value, or of any input or output of a node.
+
+        Args:
+            what: a value, several values, or a node.
+            contained: whether what containers hold counts too.
+        """
+        if isinstance(what, Node):
+            self.check_own(what)
+        index = self._solver.index
+        if not index:
+            if not isinstance(what, Node):
+                self._check_values(what)
+            return False
+        values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
+        return index.touches(self.reach_set(values) if contained else self.location_set(values))
+
+    def writers(self, values: Values) -> list[Node]:
+        """The nodes that write memory of ``values``, or of what they hold; not the nodes around these."""
+        index = self._solver.index
+        if not index:
+            self._check_values(values)
+            return []
+        return index.writing(self.reach_set(values))
+
+    def written_weights(self) -> frozenset[str]:
+        """The names of the model's tensors, constants and attributes, that anything in the graph writes."""
+        index = self._solver.index
+        return frozenset(name for name, location in self.facts.constants.items() if index.touches(location))
+
+    def is_mutable(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, writes to one of its inputs or to what an input holds."""
+        written = self.write_set(node)
+        return written is not EMPTY and intersects(written, self.reach_set(node.inputs))
+
+    def has_side_effects(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, acts on the world: it is never removed and nothing is moved past it."""
+        self.check_own(node)
+        return f.WORLD in self._solver.index.elements(node)
+
+    def is_random(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, uses the random state."""
+        self.check_own(node)
+        return f.RANDOM in self._solver.index.elements(node)
+
+    def writes_to_alias(self, node: Node, values: Values) -> bool:
+        """Whether ``node``, or one inside it, writes memory of ``values`` or of what they hold."""
+        written = self.write_set(node)
+        if written is EMPTY:
+            self._check_values(values)
+            return False
+        return intersects(written, self.reach_set(values))
+
+    def writes_to_wildcard(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, writes unknown memory."""
+        wild = self._solver.facts.wild_types
+        return any(x in wild for x in members(self.write_set(node)))
+
+    def writes_between(self, values: Values, first: Node, last: Node) -> bool:
+        """Whether memory of ``values``, or of what they hold, may be written after ``first`` and before ``last``.
+
+        All paths through branches and loops count, from the latest run of ``first``
+        before ``last`` runs. Writes by ``first`` and ``last`` themselves do not count.
+        """
+        self.check_own(first)
+        self.check_own(last)
+        index = self._solver.index
+        if not index:
+            self._check_values(values)
+            return False
+        reach = self.reach_set(values)
+        return index.touches(reach) and writes_between(index, reach, first, last)
+
+    def reads(self, node: Node) -> frozenset[Location]:
+        """What ``node``, or one inside it, may read. Valid until the next update."""
+        return self._report(self.read_set(node))
+
+    def writes(self, node: Node) -> frozenset[Location]:
+        """What ``node``, or one inside it, may write. Valid until the next update."""
+        return self._report(self.write_set(node))
+
+    def writes_anything(self, node: Node) -> bool:
+        """Whether ``node``, or one inside it, may write at all; does not collect the locations, possibly thousands."""
+        return self.write_set(node) is not EMPTY
+
+    def is_functional(self, node: Node) -> bool:
+        """Whether ``node`` writes nothing and each output either is a tensor in memory of its own or has no memory."""
+        return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether ``value`` certainly is a tensor in memory that its node makes for it alone, or has no memory."""
+        if value.type.__class__ is not TensorType:
+            return not has_memory(value.type)
+        facts, element = self._solver.facts, self._element(value)
+        return facts.targets[element] is None and facts.sites.get(element) is value
+
+    def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
+        """Whether sharing between ``a`` and ``b`` cannot be observed: neither is written, and at most one escapes."""
+        a, b = (v if isinstance(v, Value) else tuple(each(v)) for v in (a, b))  # each is asked about twice
+        if self.has_writers(a) or self.has_writers(b):
+            return False
+        return not (self.escapes(a) and self.escapes(b))
+
+    def _report(self, locations: LocationSet) -> frozenset[Location]:
+        found = {self.describe(x) for x in members(locations)}
+        if any(x.kind is Kind.UNKNOWN for x in found):
+            # What borrowed inputs denote is unknown memory, and any unknown memory may be theirs.
+            wild = self._solver.facts.wild_types
+            for value in self.graph.inputs:
+                if any(x in wild and contains(locations, x) for x in members(self.location_set(value))):
+                    found.add(Location(Kind.BORROWED, value, value.type))
+        return frozenset(found)
+
+    # -- sets ------------------------------------------------------------
+
+    def location_set(self, values: Values) -> LocationSet:
+        """What ``values`` may denote."""
+        solver = self._solver
+        if isinstance(values, Value):
+            return solver.dag.locations(self._element(values))
+        return solver.dag.sets.union_all([self.location_set(v) for v in each(values)])
+
+    def union(self, a: LocationSet, b: LocationSet) -> LocationSet:
+        """The locations of both."""
+        return self._dag.sets.union(a, b)
+
+    def difference(self, a: LocationSet, b: LocationSet) -> LocationSet:
+        """The locations of ``a`` that are not in ``b``."""
+        return self._dag.sets.difference(a, b)
+
+    def reach_set(self, values: Values) -> LocationSet:
+        """What ``values`` may denote, and all that objects there hold."""
+        if isinstance(values, Value):
+            return self._dag.closure(self._element(values))
+        return self._dag.sets.union_all([self.reach_set(v) for v in each(values)])
+
+    def read_set(self, node: Node) -> LocationSet:
+        """What ``node`` and those inside it may read."""
+        self.check_own(node)
+        if not node.blocks:
+            return self.reach_set(node.inputs)
+        values = dict.fromkeys(node.inputs)
+        for inner in node.nested():
+            values.update(dict.fromkeys(_read_by(inner)))
+        return self.reach_set(values)
+
+    def write_set(self, node: Node) -> LocationSet:
+        """What ``node`` and those inside it may write."""
+        if node.block is not self.graph.block:  # not a call: this is asked of every node
+            self.check_own(node)
+        return self._solver.index.locations(node)
+
+    def sweep(self, contained: bool = True) -> Callable[[Value], Iterator[int]]:
+        """A function from values to the locations that these, and all that they hold, denote, but each only once.
+
+        Valid until the next update.
+        """
+        descent = Descent(self._solver.facts, self._solver.all_contents if contained else None)
+        return lambda value: descent.locations(self._element(value))
+
+    def live_writes(self) -> LiveWrites:
+        """A search for the writes that matter. Valid until the next update."""
+        return LiveWrites(self._solver.index)
+
+    def seen_outside(self) -> list[int]:
+        """The locations whose writes are seen outside of the graph."""
+        return [x for x in self.facts.sites if self.facts.site(x).kind not in _LOCAL]
+
+    def writing_nodes(self) -> list[Node]:
+        """The nodes that write themselves, not the nodes around them."""
+        return self._solver.index.nodes()
+
+    def known_values(self) -> list[Value]:
+        """The values that the database refers to."""
+        facts = self._solver.facts
+        sites = [s if isinstance(s, Value) else s.key for s in facts.sites.values()]
+        return [*facts.elements, *(v for v in sites if isinstance(v, Value))]
+
+    def values_in_order(self) -> list[Value]:
+        """The graph's values: of each block its parameters, then those its nodes make."""
+        found: list[Value] = list(self.graph.inputs)
+        for node in self.graph.walk():
+            found += node.outputs
+            for block in node.blocks:
+                found += block.params
+        return found
+
+    @property
+    def facts(self) -> Facts:
+        """The solved facts."""
+        return self._solver.facts
+
+    def contents_element(self, location: int) -> int:
+        """The element of all that the object at ``location`` holds; 0 if it holds nothing with memory."""
+        return self._solver.all_contents(location)
+
+    def is_wild(self, location: int) -> bool:
+        """Whether ``location`` stands for unknown memory."""
+        return location in self._solver.facts.wild_types
+
+    def is_private(self, location: int, kinds: Container[Kind]) -> bool:
+        """Whether ``location`` is of one of ``kinds`` and unknown code cannot know it."""
+        return location not in self.facts.escaped and self.facts.site(location).kind in kinds
+
+    def any_escaped(self, locations: LocationSet) -> bool:
+        """Whether unknown code may know one of ``locations``."""
+        escaped = self.facts.escaped
+        if isinstance(locations, int) or len(locations) < len(escaped):
+            return any(location in escaped for location in members(locations))
+        return any(contains(locations, location) for location in escaped)
+
+    def all_but(self, kinds: frozenset[Kind]) -> LocationSet:
+        """All memory of other kinds: to look at each of the thousands that values may be would be quadratic."""
+        facts = self.facts
+        looked_at, found = self._all_but.get(kinds, (0, EMPTY))
+        new = [x for x in range(looked_at, len(facts.targets)) if x in facts.sites and facts.site(x).kind not in kinds]
+        found = self.union(found, self._dag.sets.of(new))
+        self._all_but[kinds] = len(facts.targets), found
+        return found
+
+    def held_by(self, location: int) -> LocationSet:
+        """What the object at ``location`` holds directly."""
+        held = self._solver.all_contents(location)
+        return self._dag.locations(held) if held else EMPTY
+
+    def describe(self, location: int) -> Location:
+        """``location`` as queries report it."""
+        return self._solver.facts.site(location).location()
+
+    def knows_order_of_writers(self) -> bool:
+        """Whether nodes that write the same memory stand as they did when they were first asked about."""
+        return self._solver.index.is_in_order()
+
+    def any_writes(self) -> bool:
+        """Whether anything in the graph writes at all."""
+        return bool(self._solver.index)
+
+    def acts_on_world_between(self, first: Node, last: Node) -> bool:
+        """Whether some node strictly between two nodes of one block acts on the world."""
+        return self._solver.index.acts_on_world_between(first, last)
+
+    def touches_written(self, node: Node) -> bool:
+        """Whether ``node`` writes, or reads what anything writes."""
+        self.check_own(node)
+        index = self._solver.index
+        if not index:
+            return False
+        return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
+
+    def reads_written(self, node: Node, goal: Node) -> bool:
+        """Whether what ``node`` reads may be written by ``goal``, a node of the same block, or by a node between."""
+        read = self.read_set(node)
+        if intersects(self.write_set(goal), read):
+            return True
+        first, last = (node, goal) if node.is_before(goal) else (goal, node)
+        return self._solver.index.written_between(read, first, last)
 
     # -- motion ----------------------------------------------------------
 
@@ -82,3 +456,243 @@ class AliasDb(Updates):
             return False
         move.carry_out()
         return True
+
+    # -- updates ---------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
+        self.check_own(node)
+        self._solution.add_node(node)
+
+    def create_value(self, value: Value) -> None:
+        """``value`` is new and denotes fresh memory, whatever its node is."""
+        self._check_told(value)
+        self._solution.create_value(value)
+
+    def copy_value(self, source: Value, target: Value) -> None:
+        """``target`` is new and denotes what ``source`` does."""
+        self._check_told(source, target)
+        self._solution.copy_value(source, target)
+
+    def rehome_value(self, value: Value) -> None:
+        """``value`` is about to become the result of another node. It denotes what it did."""
+        self._check_told(value)
+        self._solution.rehome_value(value)
+
+    def unnest_nodes(self, node: Node, moved: Iterable[Node] | None = None) -> None:
+        """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it.
+
+        ``moved`` lists these nodes, if given: then there is nothing to do unless one of them writes.
+        """
+        self._solution.unnest_nodes(node, moved)
+
+    def set_wildcard(self, value: Value) -> None:
+        """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
+        self._check_told(value)
+        self._solution.set_wildcard(value)
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        """Every use of ``old``, except as an output of the graph, has become a use of ``new``. Call it after that.
+
+        If ``new`` is a constant that settles what its users do (whether a
+        normalisation trains), and ``old`` is not one, the db remains a superset of the exact answer until ``tighten``.
+        """
+        self.replace_values([(old, new)])
+
+    def replace_values(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        """`replace_value` for pairs of old and new, none of which replaces another; the graph is re-analysed only once.
+
+        Call it after all of them have been replaced.
+        """
+        pairs = list(pairs)
+        for pair in pairs:
+            self._check_told(*pair)
+        self._solution.replace_values(pairs)
+
+    def retype_value(self, value: Value, before: Type) -> None:
+        """The type of ``value``, which was ``before``, has become more exact.
+
+        Where it says less of memory now (a ``Tensor?`` is None), or has a user mean another overload, the db stays what
+        it was, a superset, until ``tighten``. Of shapes and element types it says nothing.
+        """
+        self._check_told(value)
+        self._solution.retype_value(value, before)
+
+    def erase_value(self, value: Value) -> None:
+        """``value`` is about to be erased, or has been."""
+        self._solution.erase_value(value)
+
+    def cut_inputs(self, node: Node) -> None:
+        """``node``, or the blocks in it, are about to lose inputs or returns that no value depends on any more."""
+        self._solution.cut_inputs(node)
+
+    def erase_node(self, node: Node) -> None:
+        """``node``, with all inside it, is about to be erased. Call it before erasing the node from the graph."""
+        self._solution.erase_node(node)
+
+    def refresh(self) -> None:
+        """The graph has changed beyond what the updates can tell: analyse it again as a whole."""
+        self._solution.refresh()
+
+    def tighten(self) -> None:
+        """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
+        self._solution.tighten()
+
+    @contextmanager
+    def rewrite(self) -> Generator[None]:
+        """Bracket a change of the graph and the updates that report it: inside, graph and database may disagree.
+
+        If a value was replaced by one that it might have been (the result of an If, by what one of its blocks returns),
+        and much of the graph has to be analysed again for that, this is done once, when the outermost bracket closes.
+        Until then the database is a superset. If ``check_rewrites`` is set, it is then checked.
+        """
+        self._solution.open += 1
+        try:
+            yield
+        finally:
+            self._solution.open -= 1
+        if not self._solution.open:
+            self._solution.close()
+            if self.check_rewrites:
+                self.check()
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether there are no traces of what was possible before: see `IncrementalSolution`."""
+        return self._solution.is_tight
+
+    @property
+    def solves(self) -> int:
+        """How often the graph was analysed as a whole: once, and when an update changed too much to follow."""
+        return self._solution.solves
+
+    @property
+    def regions(self) -> int:
+        """How often a part of the graph was analysed again."""
+        return self._solution.regions
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Grows whenever values got new locations in place of those they had."""
+        return self.solves, self.regions
+
+    def declares_unknown(self) -> bool:
+        """Whether values of the graph were declared unknown, which the graph itself does not show."""
+        return bool(self._solution.declared_unknown)
+
+    def counters(self) -> dict[str, int]:
+        """Elements made and known, unions computed, known elements grown, analyses of the whole graph and of parts."""
+        return self._solution.counters()
+
+    def check(self, exact: bool = True) -> None:
+        """Analyse the graph anew and compare the answers; ``Error`` IRC340 names the first difference.
+
+        An answer may be more cautious than the new one only while ``is_tight`` is false, or if not ``exact``.
+        """
+        fresh = AliasDb(self._record())
+        fresh._solution.declare_unknown(self._solution.declared_unknown)
+        compare(self, fresh, exact and self.is_tight and not self._solver.functions.is_cautious)
+
+    def _check_told(self, *values: object) -> None:
+        """Raise an error unless ``values`` are of the graph: otherwise a foreign one would pass for a new value."""
+        self.check_single(*values, taken="updates take one value at a time")
+
+    # -- explaining and drawing ------------------------------------------
+
+    def why(self, a: Value, b: Value) -> list[Fact]:
+        """The facts that let ``a`` and ``b``, or something they hold, share memory; empty if they never do.
+
+        Takes one value on each side.
+        """
+        self.check_single(a, b)
+        return why(self, a, b)
+
+    def __repr__(self) -> str:
+        return f"<alias analysis of {self.graph!r}>"
+
+    def __str__(self) -> str:
+        return draw.to_text(self)
+
+    def to_dot(self) -> str:
+        """Values, locations, what they hold and which nodes write them, in Graphviz's language."""
+        return draw.to_dot(self)
+
+    def to_networkx(self) -> nx.MultiDiGraph[Any]:
+        """The same as a networkx graph; nodes have ``label`` and ``sort``, edges ``kind``."""
+        return draw.to_networkx(self)
+
+    # -- values and nodes of the graph -------------------------------------
+
+    def _element(self, value: Value) -> int:
+        found = self._solver.facts.elements.get(value)
+        if found is not None:
+            return found
+        self._check_own_value(value)
+        return self._solver.element(value)
+
+    def check_own(self, node: Node) -> None:
+        """Error IRC343 if ``node`` is not in the graph: the analysis knows nothing of it."""
+        if node.block is not self.graph.block and not self._stands(node.block):
+            where = f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
+            raise _foreign(node.block, where, "node")
+
+    def check_single(self, *values: object, taken: str = "this query takes one value on each side") -> None:
+        """TypeError if one of ``values`` is not a single value; Error IRC343 if it is not of the graph."""
+        for value in values:
+            if not isinstance(value, Value):
+                raise TypeError(f"{taken}, not {value!r}")
+            self._check_own_value(value)
+
+    def _check_own_value(self, value: Value) -> None:
+        if not self._stands(value.block):
+            raise _foreign(value.block, f"%{value.name}", "value")
+
+    def _check_values(self, values: Values) -> None:
+        """Raise IRC343 or TypeError for bad ``values``, for queries that answer without looking at them."""
+        for value in (values,) if isinstance(values, Value) else each(values):
+            if value.__class__ is not Value:
+                self._check_values(value)
+            elif value.block is not self.graph.block:
+                self._check_own_value(value)
+
+    def _stands(self, block: Block | None) -> bool:
+        """Whether ``block`` is the graph's block, or nested in it."""
+        return outermost(block) is self.graph.block
+
+    @property
+    def _dag(self) -> MemoryDAG:
+        return self._solver.dag
+
+
+def _read_by(node: Node) -> Sequence[Value]:
+    """The inputs whose memory ``node`` may read: a return of a TorchScript block passes values on without reading them.
+
+    ONNX loops read them, as they stack what their bodies return.
+    """
+    outer = node.outer if node.is_return else None
+    if outer is not None:
+        if outer.kind == IF:
+            return ()
+        if outer.kind == PRIM_LOOP:
+            return node.inputs[:1]  # whether to go on
+    return node.inputs
+
+
+def each(values: Iterable[Value]) -> Iterable[Value]:
+    """The members of a collection of values; TypeError for a string, whose members are strings without end."""
+    if isinstance(values, str):
+        raise TypeError(f"queries take values, not names: graph.value({values!r})")
+    return values
+
+
+def _foreign(block: Block | None, where: str, what: str) -> Error:
+    """Error IRC343 for a node or value in ``block``, which is not in the graph."""
+    top = outermost(block)
+    if top is None or top is not top.graph.block:
+        message = f"this {what} stands in no graph: it was erased, or is not inserted yet"
+    else:
+        message = (
+            f"this {what} is of another graph, of which the analysis knows nothing: analyze that "
+            "graph by itself (that of a group of nodes is its attribute Subgraph)"
+        )
+    return Error("IRC343", message, where)

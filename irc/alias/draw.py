@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.alias.facts import Element
-from irc.alias.locations import Kind, Location
-from irc.alias.region import holds
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.facts import Element, Kind, Location
+from irc.alias.incremental import holds
+from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.value import Value
 from irc.support.formatting import printable
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from irc.alias.queries import Queries
+    from irc.alias.db import AliasDb
 
 
 _NAMED = 20
@@ -39,7 +38,7 @@ class Drawing(NamedTuple):
     edges: list[Edge]
 
 
-def drawing(db: Queries) -> Drawing:
+def drawing(db: AliasDb) -> Drawing:
     """Values, the locations they denote, what these hold, and the nodes that write them.
 
     Values that only denote memory of their own which nothing else shares are left out.
@@ -72,7 +71,7 @@ def drawing(db: Queries) -> Drawing:
     return Drawing(nodes, edges)
 
 
-def to_text(db: Queries) -> str:
+def to_text(db: AliasDb) -> str:
     """What each value denotes and holds, and whether that is written; the writes of nodes; all other values."""
     lines: list[str] = []
     shared = _shared_values(db)
@@ -99,7 +98,7 @@ def to_text(db: Queries) -> str:
     return "\n".join(lines)
 
 
-def to_dot(db: Queries) -> str:
+def to_dot(db: AliasDb) -> str:
     """The drawing in Graphviz's language."""
     d = drawing(db)
     shapes = {"value": "ellipse", "location": "box", "node": "plaintext"}
@@ -115,7 +114,7 @@ def to_dot(db: Queries) -> str:
     return "\n".join([*lines, "}"])
 
 
-def to_networkx(db: Queries) -> nx.MultiDiGraph[Any]:
+def to_networkx(db: AliasDb) -> nx.MultiDiGraph[Any]:
     """The drawing as a networkx graph; nodes have ``label`` and ``sort``, edges ``kind``."""
     import networkx  # slow to import
 
@@ -131,7 +130,7 @@ def to_networkx(db: Queries) -> nx.MultiDiGraph[Any]:
 class _Names:
     """Texts for sets of locations, each made once; only the first locations of a large set are named."""
 
-    def __init__(self, db: Queries) -> None:
+    def __init__(self, db: AliasDb) -> None:
         self._db = db
         self._texts: dict[LocationSet, str] = {}
         self._held: dict[LocationSet, str] = {}
@@ -184,7 +183,7 @@ def _size(locations: LocationSet | dict[Element, None]) -> int:
     return 1 if isinstance(locations, int) else len(locations)
 
 
-def _shared_values(db: Queries) -> list[Value]:
+def _shared_values(db: AliasDb) -> list[Value]:
     """The values that share, hold or have written memory, in the graph's order."""
     values = db.values_in_order()
     # Sets may be as many as values, each of as many locations: only their parts are looked at, not each location.
@@ -197,7 +196,7 @@ def _shared_values(db: Queries) -> list[Value]:
     return [v for v in values if db.has_writers(v) or intersects(shared, db.location_set(v)) or _holds_any(db, v)]
 
 
-def _holds_any(db: Queries, value: Value) -> bool:
+def _holds_any(db: AliasDb, value: Value) -> bool:
     """Whether objects that ``value`` may denote hold anything."""
     return holds(value) and any(members(db.held_by(x)) for x in members(db.location_set(value)))
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import facts as f
 from irc.alias.facts import Element, Facts
-from irc.alias.sets import LocationSet, contains, members
+from irc.alias.location_sets import LocationSet, contains, members
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ops import resolve
 from irc.ops.aten.beyond import is_missed
 
 if TYPE_CHECKING:
-    from irc.alias.queries import Queries
+    from irc.alias.db import AliasDb
 
 
 class Step(NamedTuple):
@@ -47,7 +47,7 @@ class Fact(NamedTuple):
         return f"{self.subject} may be {self.object}{because}"
 
 
-def why(db: Queries, a: Value, b: Value) -> list[Fact]:
+def why(db: AliasDb, a: Value, b: Value) -> list[Fact]:
     """The facts from ``a`` to a location that ``b`` may denote too, then those from ``b``; empty if there is none.
 
     If only something that they hold is shared, the path leads through the containers.
@@ -64,7 +64,7 @@ class Meeting(NamedTuple):
     location: str
 
 
-def meeting(db: Queries, a: Value, b: Value) -> Meeting | None:
+def meeting(db: AliasDb, a: Value, b: Value) -> Meeting | None:
     """The nearest location that both ``a`` and ``b`` may be at or hold, and the facts that lead there; None if none."""
     path = Paths(db)
     for reach in (db.location_set, db.reach_set):
@@ -97,7 +97,7 @@ class Paths:
         holder_of: element -> the location of which it is what a field holds.
     """
 
-    def __init__(self, db: Queries) -> None:
+    def __init__(self, db: AliasDb) -> None:
         self.db = db
         self.raw: Facts = db.facts
         self.value_of = {element: value for value, element in self.raw.elements.items() if element != f.NOTHING}

@@ -13,16 +13,65 @@ Language", 1994), with allocation sites as locations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from irc.alias.locations import Kind, Location
 from irc.ir import types
 from irc.ir.kinds import CONSTANT
 from irc.ir.objects import Object
 from irc.ir.types import ClassType, TensorType, TupleType, Type
 from irc.ir.value import Value
+
+
+class Kind(Enum):
+    """What sort of memory a location is."""
+
+    TEMPORARY = "temporary"
+    """Allocated by a node; in a loop, one location stands for the memory of all trips."""
+    CONSTANT = "constant"
+    """Of a constant or a weight: read-only, and the same memory at every use, trip, call and run."""
+    BORROWED = "borrowed input"
+    """Of a graph input that its caller keeps."""
+    DONATED = "donated input"
+    """Of a graph input that is known to share with nothing."""
+    ATTRIBUTE = "attribute"
+    """Of an object's attribute whose storage is known."""
+    UNKNOWN = "unknown"
+    """Whatever else there is: one location a type."""
+    RANDOM = "random state"
+    """The state of random number generators."""
+    WORLD = "world"
+    """What is outside of memory: console, files, the process."""
+
+
+OWN = frozenset({Kind.TEMPORARY, Kind.DONATED})
+"""Memory that is the graph's to write."""
+
+
+class Location(NamedTuple):
+    """One memory location, as queries report it.
+
+    Attributes:
+        kind: what sort of memory.
+        site: what it belongs to: the value that is allocated there, the name
+            of a weight; None for unknown memory, the random state, the world.
+        type: the type of the object there.
+        path: for what a container of unknown origin holds, the fields that
+            lead from it to this location; else empty.
+    """
+
+    kind: Kind
+    site: Value | str | None
+    type: Type
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = f" %{self.site.name}" if isinstance(self.site, Value) else f' @"{self.site}"' if self.site else ""
+        type = "" if self.kind in (Kind.RANDOM, Kind.WORLD) else f" : {self.type}"
+        return f"{self.kind.value}{name}{''.join(self.path)}{type}"
+
 
 Element: TypeAlias = int
 Field: TypeAlias = int | str | None
@@ -233,8 +282,11 @@ class Facts:
             self.pointed_from.setdefault(target, []).append(element)
         return element
 
-    def any_of(self, targets: list[Element]) -> Element:
-        """A new element that may denote what any of ``targets`` does."""
+    def join(self, elements: Iterable[Element]) -> Element:
+        """An element that may denote whatever any of ``elements`` may: a new one if there are several."""
+        targets = list(dict.fromkeys(e for e in elements if e != NOTHING))
+        if len(targets) < 2:
+            return targets[0] if targets else NOTHING
         element = len(self.targets)
         self.targets.append(targets)
         if self.pointed_from is not None:

@@ -13,11 +13,11 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import EMPTY, LocationSet, intersects
+from irc.alias.location_sets import EMPTY, LocationSet, intersects
 from irc.ir.node import Node
 
 if TYPE_CHECKING:
-    from irc.alias.queries import Queries
+    from irc.alias.db import AliasDb
 
 
 _FAR = 128
@@ -27,7 +27,7 @@ _FAR = 128
 class Footprint:
     """The memory that some nodes read and write, taken together."""
 
-    def __init__(self, db: Queries, nodes: Iterable[Node] = ()) -> None:
+    def __init__(self, db: AliasDb, nodes: Iterable[Node] = ()) -> None:
         self._db = db
         self._read: LocationSet = EMPTY
         self._written: LocationSet = EMPTY
@@ -94,7 +94,7 @@ class Move:
         Error: IRC343 one of the nodes is of another graph than the database.
     """
 
-    def __init__(self, db: Queries, node: Node, point: Node, before: bool, last: Node | None = None) -> None:
+    def __init__(self, db: AliasDb, node: Node, point: Node, before: bool, last: Node | None = None) -> None:
         self._db, self._node, self._point, self._before, self._last = db, node, point, before, last or point
         for given in (node, point, self._last):
             db.check_own(given)

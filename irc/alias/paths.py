@@ -1,13 +1,16 @@
-"""Where two nodes meet, and which uses come after a node, on any path through branches and loops."""
+"""Where two nodes meet, and what may be written on the paths between them, through branches and loops."""
 
 from __future__ import annotations
 
-from itertools import chain
+from typing import TYPE_CHECKING
 
 from irc.ir.block import Block
-from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
+from irc.ir.kinds import IF
 from irc.ir.node import Node
-from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.alias.location_sets import LocationSet
+    from irc.alias.write_index import WriteIndex
 
 
 def outermost(block: Block | None) -> Block | None:
@@ -43,92 +46,44 @@ def outermost_loop(block: Block) -> Block | None:
     return loops[-1] if loops else None
 
 
-_READ_AT_ENTRY = frozenset({IF, PRIM_LOOP, ONNX_LOOP})
-"""Operators that read their inputs before anything inside them runs, and not again."""
+def writes_between(index: WriteIndex, locations: LocationSet, first: Node, last: Node) -> bool:
+    """Whether ``locations`` may be written after ``first`` and before ``last``, nodes of one graph, on any path.
+
+    Paths lead from the latest run of ``first`` to ``last``. Writes by ``first`` and ``last`` themselves do not count.
+    """
+    block = common_block(first, last)
+    assert block is not None, "both are in the graph"
+    start, end = first.ancestor_in(block), last.ancestor_in(block)
+    assert start is not None and end is not None, "the block contains both"
+    in_order = start.is_before(end)
+    if not in_order or start is not first:  # iterations of a loop around may lead back, and pass ``first`` by
+        loop = outermost_loop(block)
+        if loop is not None and index.written_in(loop, locations):
+            return True
+    if not in_order:  # else only a node that is not known to branch leads from one of its blocks to another
+        leads_on = start is end and start.kind != IF and start is not first and start is not last
+        return leads_on and index.writes_any(start, locations)
+    return (
+        index.written_between(locations, start, end)
+        or (start is not first and _written_inside(index, locations, start, after=first))
+        or (end is not last and _written_inside(index, locations, end, before=last))
+    )
 
 
-class LastUses:
-    """The last uses of values, kept once found. Whatever changes the graph must call ``replaced``."""
-
-    def __init__(self) -> None:
-        self._last: dict[Value, dict[Block, Node]] = {}
-        """Value -> each block that it is used in, or inside a node of -> the last such node there."""
-
-    def may_be_used_after(self, value: Value, node: Node) -> bool:
-        """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
-
-        These do not count: a use after ``value`` is defined anew, on a later trip of
-        the loop that contains its definition; a use by ``node`` itself, unless it runs
-        again before that.
-        """
-        home = value.block
-        way = way_up(node, home)
-        if home is None or not way:
-            return False  # not visible from ``node``: a later use comes after a new definition
-        if value.node is not None and not value.node.is_before(way[-1]):
-            return False  # defined later
-        last = self._last_in(value)
-        loop = max((i for i, n in enumerate(way) if i and n.kind != IF), default=0)
-        if loop and any(block in last for block in way[loop].blocks):
-            return True  # it may run its inside again
-        for i, at in enumerate(way[loop:], loop):
-            beside = None if at.block is None else last.get(at.block)
-            if beside is not None and at.is_before(beside):
-                return True
-            if i and at.kind not in _READ_AT_ENTRY and value.uses_by(at):
-                return True
-        return False
-
-    def is_over(self, value: Value, node: Node) -> bool:
-        """Whether ``value``, which comes before ``node``, certainly has no use after it. Uses inside do not count.
-
-        Then no path leads from the end of ``node`` to a use of the value.
-        """
-        home = value.block
-        at = None if home is None else node.ancestor_in(home)
-        if home is None or at is None:
-            return True  # out of sight
-        last = self._last_in(value).get(home)
-        return last is None or last is node or last.is_before(at)
-
-    def _last_in(self, value: Value) -> dict[Block, Node]:
-        """Where ``value`` is used last, as `_last_uses` says."""
-        found = self._last.get(value)
-        if found is None:
-            found = self._last[value] = _last_uses(value)
-        return found
-
-    def replaced(self, node: Node, twin: Node) -> None:
-        """``twin``, with the same inputs and outputs, has taken the place of ``node``: neither has blocks."""
-        for value in twin.inputs:
-            last = self._last.get(value, {})
-            if twin.block is not None and last.get(twin.block) is node:
-                last[twin.block] = twin
-        for old, new in zip(node.outputs, twin.outputs):
-            if old in self._last:
-                self._last[new] = self._last.pop(old)
-
-
-def way_up(node: Node, home: Block | None) -> list[Node]:
-    """``node`` and the nodes around it, from the inside out, up to the one in ``home``; empty if ``home`` has none."""
-    way: list[Node] = []
-    for at in chain((node,), node.around()):
-        way.append(at)
-        if at.block is home:
-            return way
-    return []
-
-
-def _last_uses(value: Value) -> dict[Block, Node]:
-    """For each block from that of ``value`` inwards: its last node that uses ``value``, itself or in a nested block."""
-    found: dict[Block, Node] = {}
-    for user in value.iter_users():
-        at: Node | None = user
-        while at is not None and at.block is not None:  # not `around`: entered for each use, in 0.15 us, not 0.6
-            known = found.get(at.block)
-            if known is None or known.is_before(at):
-                found[at.block] = at
-            if known is not None or at.block is value.block:
-                break  # what is around is entered already
-            at = at.block.node
-    return found
+def _written_inside(
+    index: WriteIndex, locations: LocationSet, outer: Node, before: Node | None = None, after: Node | None = None
+) -> bool:
+    """Whether ``outer`` may write ``locations`` after, or before, it runs a node inside of it, which is given."""
+    at = before or after
+    assert at is not None, "one of the two is given"
+    if index.writes_any(at, locations):
+        return True
+    while at is not outer:
+        around, block = at.outer, at.block
+        assert around is not None and block is not None, "it is inside"
+        writes = index.writes_itself if around.kind == IF else index.writes_any  # a loop may run all that is in it
+        first, last = (None, at) if before else (at, block.return_node)
+        if writes(around, locations) or index.written_between(locations, first, last):
+            return True
+        at = around
+    return False

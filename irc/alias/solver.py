@@ -13,11 +13,11 @@ from collections import deque
 
 from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts
+from irc.alias.location_sets import EMPTY, LocationSet, members
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder, is_functional
-from irc.alias.region import Region
-from irc.alias.sets import EMPTY, LocationSet, members
+from irc.alias.recorder import Recorder
+from irc.alias.rules import is_functional
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.errors import Error
@@ -186,7 +186,7 @@ class Solver(Recorder):
         if location in facts.escaped or location in facts.wild_types:
             return
         facts.escaped.add(location)
-        self.let_be_unknown(location)
+        self._unknown.add_escaped(location)
         if self.all_contents(location) != NOTHING:
             for field, element in list(facts.contents[location].items()):
                 self.tie(location, field, element)
@@ -254,20 +254,6 @@ class Solver(Recorder):
         self.dag.answers.pop(value, None)
         if element is not None and not may_be_written and self.facts.release(element):
             self.dag.known.pop(element, None)
-
-    def analyse_again(self, region: Region) -> None:
-        """Find anew what the values of ``region`` denote and what its nodes do.
-
-        The elements they had are given up, not changed: none that is still in
-        use leads there, as the region is closed.
-        """
-        for value in region.values:
-            self.facts.disown(value)
-        self.dag.forget_closures()
-        for node in region.nodes:
-            self.index.remove(node)
-        for node in region.in_order():
-            self.analyse_node(node)
 
     def _known_above(self, element: Element) -> dict[Element, None]:
         """All elements with a memo that lead to ``element``: all that an element with a memo points to has one."""

@@ -12,12 +12,10 @@ overlap would need n² pointers.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from irc.alias import facts as f
-from irc.alias.facts import NOTHING, Atoms, Element, Facts, Family, Site
-from irc.alias.locations import Kind
+from irc.alias.facts import Atoms, Element, Facts, Family, Kind, Site
 from irc.alias.memory_types import atoms, is_closed, meet
 from irc.ir.types import ANY, TENSOR, TensorType, TupleType, Type
 
@@ -25,38 +23,33 @@ MOST_OPEN = 64
 """Open atoms of a family that are told apart."""
 
 
-class UnknownMemory(ABC):
-    """Records which unknown memory there is. How a pointer is recorded is left open."""
+class UnknownMemory:
+    """Makes the elements of unknown memory, and relates them by the types that they have in common.
 
-    def __init__(self, facts: Facts) -> None:
+    Args:
+        facts: where they are kept.
+        point: records that one element may denote whatever another does.
+    """
+
+    def __init__(self, facts: Facts, point: Callable[[Element, Element], None]) -> None:
         self.facts = facts
-        self.unknown_tensor = self._unknown_atom(TENSOR)
+        self._point = point
+        self._tensor = self._unknown_atom(TENSOR)
 
-    @abstractmethod
-    def point(self, source: Element, target: Element) -> None:
-        """``source`` may denote whatever ``target`` denotes."""
-
-    def join(self, elements: Iterable[Element]) -> Element:
-        """An element that may denote whatever any of ``elements`` may."""
-        distinct = list(dict.fromkeys(e for e in elements if e != NOTHING))
-        if not distinct:
-            return NOTHING
-        return distinct[0] if len(distinct) == 1 else self.facts.any_of(distinct)
-
-    def unknown(self, type: Type) -> Element:
+    def of(self, type: Type) -> Element:
         """The element of a value of which nothing but its type is known."""
         if type.__class__ is TensorType:
-            return self.unknown_tensor
+            return self._tensor
         found = self.facts.unknown.get(type)
         if found is None:
-            found = self.facts.unknown[type] = self.join([self._unknown_atom(atom) for atom in atoms(type)])
+            found = self.facts.unknown[type] = self.facts.join([self._unknown_atom(atom) for atom in atoms(type)])
             self.facts.unknown_of.setdefault(found, type)
         return found
 
-    def let_be_unknown(self, location: Element) -> None:
+    def add_escaped(self, location: Element) -> None:
         """``location``, which has escaped, may be any unknown value of a type that overlaps its own."""
         for atom in atoms(self.facts.type_of(location)):
-            self.point(self._escaped_atom(atom), location)
+            self._point(self._escaped_atom(atom), location)
 
     def _unknown_atom(self, atom: Type) -> Element:
         """The element of an unknown value of an atom.
@@ -76,22 +69,22 @@ class UnknownMemory(ABC):
         if family.merged is None:
             for other in self._unknown_beside(atom, family):
                 common = self._wild(meet(atom, other) or atom)
-                self.point(element, common)
-                self.point(unknown[other], common)
+                self._point(element, common)
+                self._point(unknown[other], common)
             for escaped in self._escaped_beside(atom, family):
-                self.point(element, escaped)
+                self._point(element, escaped)
             self._merge_if_many(family)
         else:
-            self.point(element, wild)
-            self.point(family.merged, wild)
-            self.point(element, family.merged_escapes if is_closed(atom) else family.merged)
+            self._point(element, wild)
+            self._point(family.merged, wild)
+            self._point(element, family.merged_escapes if is_closed(atom) else family.merged)
             if atom in family.closed.escaped:
-                self.point(element, family.closed.escaped[atom])
+                self._point(element, family.closed.escaped[atom])
         if atom != ANY:
             if ANY in unknown:
-                self.point(unknown[ANY], wild)
+                self._point(unknown[ANY], wild)
             for escaped in self._family(ANY).open.escaped.values():
-                self.point(element, escaped)
+                self._point(element, escaped)
         return element
 
     def _escaped_atom(self, atom: Type) -> Element:
@@ -104,16 +97,16 @@ class UnknownMemory(ABC):
         element = side.escaped[atom] = self.facts.new()
         if family.merged is None:
             for other in self._unknown_beside(atom, family):
-                self.point(unknown[other], element)
+                self._point(unknown[other], element)
             self._merge_if_many(family)
         else:
-            self.point(family.merged, element)
+            self._point(family.merged, element)
             if side is family.open:
-                self.point(family.merged_escapes, element)
+                self._point(family.merged_escapes, element)
             elif atom in unknown:
-                self.point(unknown[atom], element)
+                self._point(unknown[atom], element)
         if atom != ANY and ANY in unknown:
-            self.point(unknown[ANY], element)
+            self._point(unknown[ANY], element)
         return element
 
     def _unknown_beside(self, atom: Type, family: Family) -> list[Type]:
@@ -151,15 +144,15 @@ class UnknownMemory(ABC):
         self.facts.merges_types = True
         family.merged_escapes = self.facts.new()
         for atom in (*opened.unknown, *closed.unknown):
-            self.point(merged, self._wild(atom))
+            self._point(merged, self._wild(atom))
         for element in (*opened.escaped.values(), *closed.escaped.values()):
-            self.point(merged, element)
+            self._point(merged, element)
         for element in list(opened.escaped.values()):
-            self.point(family.merged_escapes, element)
+            self._point(family.merged_escapes, element)
         for atom in list(opened.unknown):
-            self.point(unknown[atom], merged)
+            self._point(unknown[atom], merged)
         for atom in list(closed.unknown):
-            self.point(unknown[atom], family.merged_escapes)
+            self._point(unknown[atom], family.merged_escapes)
 
     def _family(self, atom: Type) -> Family:
         key = ANY if atom == ANY else (TupleType, len(atom.elems)) if isinstance(atom, TupleType) else atom.__class__
@@ -174,7 +167,7 @@ class UnknownMemory(ABC):
         if found is None:
             found = facts.wild[atom] = facts.location(Site(Kind.UNKNOWN, None, atom))
             facts.wild_types[found] = atom
-            self.point(f.OUTSIDE, found)
+            self._point(f.OUTSIDE, found)
         return found
 
 

@@ -6,20 +6,16 @@ what that element denotes*, so that either may change without the other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TypeVar
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Iterator
 
 from irc.alias.facts import WORLD
+from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.sets import EMPTY, BigSet, LocationSet, contains, intersects, members
-from irc.alias.writer_order import WriterOrder
 from irc.ir.block import Block
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
 from irc.ops.metadata import Change
-
-Counts = dict[int, int]
-_Key = TypeVar("_Key")
 
 
 class WriteLog:
@@ -44,9 +40,18 @@ class WriteLog:
 class WriteIndex(WriteLog):
     """The writes by node and by location, for queries.
 
-    The index takes over a log when it is first queried. Single locations, which are
-    nearly all, are counted one by one, larger sets set by set, so that adding or removing a
-    write takes time that does not depend on how many there are.
+    The index takes over a log when it is first queried. To add or remove a write takes time that does not depend on
+    how many there are. What it keeps:
+
+    - ``_own``, ``_writers``: the writes by node and by element. They change with each write.
+    - ``_denoted``, ``_sets``: what each written element denoted when last counted, and all these sets by location. An
+      element that comes to denote more is *stale*, and counted again at the next query: thousands of changes may come.
+    - ``_elements_at``: written set -> the elements that denote just that. Made when first asked which nodes write a
+      set; then it changes as ``_sets`` does.
+    - ``_ordered``: written set -> its writers in order. Made when first asked for. A write that comes or goes enters or
+      leaves; an element that denotes another set drops the orders of both; so does a node that leaves a block, all.
+    - ``_nested``: node with blocks -> the elements written in it. Made when first asked for, and dropped when a write
+      comes or goes inside.
     """
 
     def __init__(self, log: WriteLog, dag: MemoryDAG) -> None:
@@ -54,87 +59,32 @@ class WriteIndex(WriteLog):
         self.entries = log.entries
         self.metadata = log.metadata
         self._dag = dag
-        self._reshaped: dict[Change, LocationSet] = {}
-        """Least change -> where metadata changes by as much; filled on demand."""
         self._own: dict[Node, list[int]] = {}
-        """Node -> the elements that it writes itself."""
         self._writers: dict[int, list[Node]] = {}
-        """Element -> the nodes that write it themselves."""
-        self._nested: dict[Node, frozenset[int]] = {}
-        """Node with blocks -> the elements that it or any node inside it writes; filled on demand."""
-        self._ordered: dict[LocationSet, WriterOrder] = {}
-        """Locations -> the nodes that write exactly these, in order; filled on demand."""
-        self._locations: dict[int, LocationSet] = {}
-        """Element that is written -> its locations, as counted below."""
+        self._denoted: dict[int, LocationSet] = {}
         self._stale: set[int] = set()
-        """Those that have changed since they were counted."""
-        self._at: dict[LocationSet, dict[int, None]] | None = None
-        """Locations -> the written elements that denote them; None until first needed."""
-        self._single: Counts = {}
-        self._several: dict[LocationSet, int] = {}
-        self._union: LocationSet | None = EMPTY
-        """All locations in those of ``_several`` that are large; None when it has to be computed again."""
-        self._small_at: dict[int, dict[LocationSet, None]] = {}
-        """Location -> those of ``_several`` that are small and have it."""
-        self._large: dict[LocationSet, None] = {}
-        """The others of ``_several``."""
+        self._sets = SetIndex(dag.sets)
+        self._elements_at: dict[LocationSet, dict[int, None]] | None = None
+        self._ordered: dict[LocationSet, _WriterOrder] = {}
+        self._nested: dict[Node, frozenset[int]] = {}
 
     def __bool__(self) -> bool:
         """Whether anything is written at all."""
         return bool(self.entries or self._own)
 
-    def add(self, node: Node, element: int, change: Change = Change.ELEMENTS) -> None:
-        super().add(node, element, change)
-        if change:
-            self._reshaped.clear()
-
-    def _catch_up(self) -> None:
-        if self.entries:
-            entries, self.entries = self.entries, []
-            with no_collection():
-                for node, element in entries:
-                    self._enter(node, element)
-
-    def _enter(self, node: Node, element: int) -> None:
-        self._own.setdefault(node, []).append(element)
-        writers = self._writers.get(element)
-        if writers is None:
-            self._writers[element] = [node]
-            self._count(element)
-        else:
-            writers.append(node)
-        if self._ordered:
-            locations = self._locations[element]
-            order = self._ordered.get(locations)
-            if order is not None and not order.add(node):
-                del self._ordered[locations]
-        self._forget_nested(node)
-
-    def _forget_nested(self, node: Node | None) -> None:
-        while self._nested and node is not None:
-            self._nested.pop(node, None)
-            node = node.outer
-
     # -- updates ---------------------------------------------------------
-
-    def renest(self, node: Node) -> None:
-        """Nodes have left the blocks of ``node``, or entered them."""
-        self._ordered.clear()
-        self._forget_nested(node)
 
     def remove(self, node: Node) -> None:
         """Forget what ``node`` itself writes."""
         self._catch_up()
         for element in self._own.pop(node, ()):
-            if self.metadata and self.metadata.pop((node, element), None):
-                self._reshaped.clear()
+            self.metadata.pop((node, element), None)
             self._forget_nested(node)
+            order = self._ordered.get(self._denoted[element])
+            if order is not None and not order.remove(node):
+                del self._ordered[self._denoted[element]]
             writers = self._writers[element]
             writers.remove(node)
-            locations = self._locations[element]
-            order = self._ordered.get(locations)
-            if order is not None and not order.remove(node):
-                del self._ordered[locations]
             if not writers:
                 del self._writers[element]
                 self._discount(element)
@@ -151,98 +101,76 @@ class WriteIndex(WriteLog):
                 self.add(node, new if element == old else element, change)
         self._catch_up()
 
+    def renest(self, node: Node) -> None:
+        """Nodes have left the blocks of ``node``, or entered them."""
+        self._ordered.clear()
+        self._forget_nested(node)
+
     def changed(self, element: int) -> None:
-        """What ``element`` denotes has changed. It is recounted at the next query: thousands of changes may come."""
-        if element in self._locations:
+        """What ``element`` denotes has changed."""
+        if element in self._denoted:
             self._stale.add(element)
-            self._reshaped.clear()
+
+    def _catch_up(self) -> None:
+        """Enter the logged writes."""
+        if self.entries:
+            entries, self.entries = self.entries, []
+            with no_collection():
+                for node, element in entries:
+                    self._enter(node, element)
+
+    def _enter(self, node: Node, element: int) -> None:
+        self._own.setdefault(node, []).append(element)
+        writers = self._writers.get(element)
+        if writers is None:
+            self._writers[element] = [node]
+            self._count(element)
+        else:
+            writers.append(node)
+        if self._ordered:
+            locations = self._denoted[element]
+            order = self._ordered.get(locations)
+            if order is not None and not order.add(node):
+                del self._ordered[locations]
+        self._forget_nested(node)
+
+    def _forget_nested(self, node: Node | None) -> None:
+        while self._nested and node is not None:
+            self._nested.pop(node, None)
+            node = node.outer
 
     def _recount(self) -> None:
         """Enter the logged writes, and count elements that have changed again."""
         self._catch_up()
-        if self._stale:
-            for element in list(self._stale):
-                self._ordered.pop(self._locations[element], None)
-                self._discount(element)
-                self._count(element)
-                self._ordered.pop(self._locations[element], None)
+        while self._stale:
+            element = self._stale.pop()
+            self._ordered.pop(self._denoted[element], None)
+            self._discount(element)
+            self._count(element)
+            self._ordered.pop(self._denoted[element], None)
 
     def _count(self, element: int) -> None:
-        locations = self._locations[element] = self._dag.locations(element)
-        if self._at is not None:
-            self._at.setdefault(locations, {})[element] = None
-        if isinstance(locations, int):
-            self._single[locations] = self._single.get(locations, 0) + 1
-        else:
-            before = self._several.get(locations, 0)
-            self._several[locations] = before + 1
-            if not before:
-                self._enter_set(locations)
+        locations = self._denoted[element] = self._dag.locations(element)
+        self._sets.add(locations)
+        if self._elements_at is not None:
+            self._elements_at.setdefault(locations, {})[element] = None
 
     def _discount(self, element: int) -> None:
-        locations = self._locations.pop(element)
+        locations = self._denoted.pop(element)
         self._stale.discard(element)
-        if self._at is not None:
-            del self._at[locations][element]
-        if not isinstance(locations, int):
-            gone = _decrement(self._several, locations)
-            if gone:
-                self._drop_set(locations)
-        else:
-            gone = _decrement(self._single, locations)
-        if gone:
+        if self._elements_at is not None:
+            del self._elements_at[locations][element]
+        if self._sets.remove(locations):
             self._ordered.pop(locations, None)
-            if self._at is not None:
-                del self._at[locations]
-
-    def _enter_set(self, locations: LocationSet) -> None:
-        if isinstance(locations, frozenset):
-            for x in locations:
-                self._small_at.setdefault(x, {})[locations] = None
-            return
-        self._large[locations] = None
-        if self._union is not None:
-            self._union = self._dag.sets.union(self._union, locations)
-
-    def _drop_set(self, locations: LocationSet) -> None:
-        if not isinstance(locations, frozenset):
-            del self._large[locations]
-            self._union = None
-            return
-        for x in locations:
-            there = self._small_at[x]
-            del there[locations]
-            if not there:
-                del self._small_at[x]
+            if self._elements_at is not None:
+                del self._elements_at[locations]
 
     # -- queries ---------------------------------------------------------
 
-    def touches(self, locations: LocationSet) -> bool:
-        """Whether anything writes one of ``locations``."""
-        self._recount()
-        if self._large:
-            if self._union is None:
-                self._union = self._dag.sets.union_all(self._large)
-            if intersects(self._union, locations):
-                return True
-        for written in (self._single, self._small_at):
-            if isinstance(locations, int) or len(locations) <= len(written):
-                if any(x in written for x in members(locations)):
-                    return True
-            elif any(contains(locations, x) for x in written):
-                return True
-        return False
-
-    def reshaped(self, least: Change) -> LocationSet:
-        """The locations of tensors whose metadata something changes, at least as much as ``least``."""
-        if not self.metadata:
-            return EMPTY
-        self._recount()
-        found = self._reshaped.get(least)
-        if found is None:
-            elements = dict.fromkeys(element for (_, element), change in self.metadata.items() if change >= least)
-            found = self._reshaped[least] = self._dag.sets.union_all([self._locations[e] for e in elements])
-        return found
+    def nodes(self) -> list[Node]:
+        """The nodes that write themselves, not the nodes around them."""
+        self._catch_up()
+        return list(self._own)
 
     def elements(self, node: Node) -> Collection[int]:
         """The elements that ``node``, or one inside it, writes."""
@@ -263,14 +191,36 @@ class WriteIndex(WriteLog):
         dag = self._dag
         return dag.sets.union_all([dag.locations(e) for e in elements])
 
-    def writes_element(self, node: Node, element: int) -> bool:
-        """Whether ``node``, or one inside it, was noted to write ``element`` itself."""
-        return element in self.elements(node)
+    def touches(self, locations: LocationSet) -> bool:
+        """Whether anything writes one of ``locations``."""
+        self._recount()
+        return self._sets.meets(locations)
 
-    def acts_on_world_between(self, first: Node, last: Node) -> bool:
-        """Whether some node strictly between two nodes of one block acts on the world."""
-        self._catch_up()
-        return WORLD in self._writers and self._is_written_between(WORLD, first, last)
+    def writing(self, locations: LocationSet) -> list[Node]:
+        """The nodes that write one of ``locations`` themselves."""
+        if not self.touches(locations):
+            return []
+        return list(dict.fromkeys(node for s in self._sets.meeting(locations) for node in self.writing_just(s)))
+
+    def writing_just(self, locations: LocationSet) -> Iterable[Node]:
+        """The nodes that write elements which denote all of ``locations`` and nothing else."""
+        return (node for node, _ in self._writes_of(locations))
+
+    def written_sets(self) -> SetIndex:
+        """What the written elements denote, each set once."""
+        self._recount()
+        found = SetIndex(self._dag.sets)
+        for locations in dict.fromkeys(self._denoted.values()):
+            found.add(locations)
+        return found
+
+    def changes_metadata(self, locations: LocationSet, least: Change) -> bool:
+        """Whether anything changes the metadata of a tensor in ``locations``, at least as much as ``least``."""
+        if not self.metadata:
+            return False
+        self._recount()
+        get, sets = self.metadata.get, self._sets.meeting(locations)
+        return any(get(write, Change.ELEMENTS) >= least for s in sets for write in self._writes_of(s))
 
     def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
         """Whether some node strictly between ``first`` and ``last``, of one block, writes one of ``locations``.
@@ -279,99 +229,139 @@ class WriteIndex(WriteLog):
         are written, whichever is shorter.
         """
         self._recount()
-        left = self._ways(locations)
+        left = self._sets.ways(locations)
         node = last.prev
         while node is not None and node is not first:
             elements = self.elements(node)
             left -= 1 + len(elements)
             if left < 0:
-                return any(self._is_written_between(s, first, last) for s in self._written(locations))
-            if any(intersects(self._locations[e], locations) for e in elements):
+                return any(self._order(s).any_between(first, last) for s in self._sets.meeting(locations))
+            if any(intersects(self._denoted[e], locations) for e in elements):
                 return True
             node = node.prev
         return False
 
+    def acts_on_world_between(self, first: Node, last: Node) -> bool:
+        """Whether some node strictly between two nodes of one block acts on the world."""
+        self._recount()
+        return WORLD in self._writers and self._order(WORLD).any_between(first, last)
+
     def written_in(self, block: Block, locations: LocationSet) -> bool:
         """Whether some node in ``block``, or nested in one, writes one of ``locations``."""
-        return any(block in self._order(s).blocks for s in self._written(locations))
+        self._recount()
+        return any(block in self._order(s).blocks for s in self._sets.meeting(locations))
 
     def writes_any(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, or one inside it, writes one of ``locations``; looks at its elements or at written sets."""
         self._recount()
         elements = self.elements(node)
-        if len(elements) > self._ways(locations):
-            return any(self._order(s).has(node) for s in self._written(locations))
-        return any(intersects(self._locations[e], locations) for e in elements)
+        if len(elements) > self._sets.ways(locations):
+            return any(self._order(s).has(node) for s in self._sets.meeting(locations))
+        return any(intersects(self._denoted[e], locations) for e in elements)
 
     def writes_itself(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, not what is inside of it, writes one of ``locations``."""
         self._recount()
-        return any(intersects(self._locations[e], locations) for e in self._own.get(node, ()))
-
-    def _ways(self, locations: LocationSet) -> int:
-        """How many written sets may have to be examined to find those that intersect ``locations``."""
-        if isinstance(locations, BigSet):
-            return len(self._several) + min(len(self._single), len(locations))
-        small = self._small_at
-        return len(self._large) + sum([1 + len(small[x]) if x in small else 1 for x in members(locations)])
-
-    def _is_written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
-        """As ``written_between``, for ``locations`` that are exactly what some written element denotes."""
-        return self._order(locations).any_between(first, last)
-
-    def _order(self, locations: LocationSet) -> WriterOrder:
-        """The order of the nodes that write elements which denote exactly ``locations``."""
-        found = self._ordered.get(locations)
-        if found is None:
-            found = self._ordered[locations] = WriterOrder(self._writing_just(locations))
-        return found
+        return any(intersects(self._denoted[e], locations) for e in self._own.get(node, ()))
 
     def is_in_order(self) -> bool:
         """Whether the writers kept in order are complete and still in order; for checks."""
-        return all(order.blocks == WriterOrder(self._writing_just(s)).blocks for s, order in self._ordered.items())
-
-    def writers(self, element: int) -> Sequence[Node]:
-        """The nodes that were noted to write ``element`` itself."""
-        self._catch_up()
-        return self._writers.get(element, ())
-
-    def writing(self, locations: LocationSet) -> list[Node]:
-        """The nodes that write one of ``locations`` themselves."""
-        return list(dict.fromkeys(node for s in self._written(locations) for node in self._writing_just(s)))
-
-    def _written(self, locations: LocationSet) -> Iterator[LocationSet]:
-        """The sets that written elements denote and that intersect ``locations``."""
         self._recount()
-        if isinstance(locations, int) or len(locations) < len(self._single):
-            yield from (x for x in members(locations) if x in self._single)
-        else:
-            yield from (x for x in self._single if contains(locations, x))
-        if isinstance(locations, BigSet):
-            yield from (s for s in self._several if intersects(s, locations))
-        else:
-            yield from dict.fromkeys(s for x in members(locations) for s in self._small_at.get(x, ()))
-            yield from (s for s in self._large if intersects(s, locations))
+        return all(order.blocks == self._order_of(s).blocks for s, order in self._ordered.items())
 
-    def _writing_just(self, locations: LocationSet) -> Iterator[Node]:
-        """The nodes that write elements which denote all of ``locations`` and nothing else."""
-        at = self._at
+    def _order(self, locations: LocationSet) -> _WriterOrder:
+        """The order of the nodes that write elements which denote exactly ``locations``."""
+        found = self._ordered.get(locations)
+        if found is None:
+            found = self._ordered[locations] = self._order_of(locations)
+        return found
+
+    def _order_of(self, locations: LocationSet) -> _WriterOrder:
+        return _WriterOrder(self.writing_just(locations))
+
+    def _writes_of(self, locations: LocationSet) -> Iterator[tuple[Node, int]]:
+        """The writes, node and element, to elements that denote all of ``locations`` and nothing else."""
+        at = self._elements_at
         if at is None:
-            at = self._at = {}
-            for element, found in self._locations.items():
-                at.setdefault(found, {})[element] = None
-        return (node for element in at[locations] for node in self._writers[element])
-
-    def nodes(self) -> list[Node]:
-        """The nodes that write themselves, not the nodes around them."""
-        self._catch_up()
-        return list(self._own)
+            at = self._elements_at = {}
+            for element, denoted in self._denoted.items():
+                at.setdefault(denoted, {})[element] = None
+        return ((node, element) for element in at[locations] for node in self._writers[element])
 
 
-def _decrement(counts: dict[_Key, int], key: _Key) -> bool:
-    """Take one off a count, and drop it at zero. Returns whether it was dropped."""
-    left = counts[key] - 1
-    if left:
-        counts[key] = left
-        return False
-    del counts[key]
-    return True
+class LiveWrites:
+    """The writes to memory that matters. Each answer names the writers of memory that came to matter with it."""
+
+    def __init__(self, index: WriteIndex) -> None:
+        self._index = index
+        self._left = index.written_sets()
+        """The written sets of which nothing matters yet."""
+
+    def use(self, locations: Iterable[int]) -> Iterator[Node]:
+        """``locations`` matter."""
+        for location in locations:
+            for written in self._left.take(location):
+                yield from self._index.writing_just(written)
+
+
+class _WriterOrder:
+    """Writers, and all nodes that contain one, in order, by block.
+
+    Nodes that write the same memory are never moved past each other, so their order stays what it was.
+
+    Attributes:
+        blocks: block -> these nodes there, in order.
+    """
+
+    def __init__(self, writers: Iterable[Node]) -> None:
+        self.blocks: dict[Block, list[Node]] = {}
+        self._counts: dict[Node, int] = {}
+        """Node -> for how many reasons it is there: what it writes itself, and nodes right inside it that are."""
+        for writer in writers:
+            self.add(writer)
+
+    def has(self, node: Node) -> bool:
+        """Whether ``node`` is a writer, or contains one."""
+        return node in self._counts
+
+    def any_between(self, first: Node | None, last: Node) -> bool:
+        """Whether such a node is between two nodes of one block; without ``first``, before ``last``."""
+        nodes = self.blocks.get(last.block, ()) if last.block is not None else ()
+        at = 0 if first is None else bisect_right(nodes, first.order, key=_order)
+        return at < len(nodes) and nodes[at].order < last.order
+
+    def add(self, writer: Node) -> bool:
+        """Add ``writer``; False if it is in no block, which makes this order useless."""
+        node: Node | None = writer
+        while node is not None:
+            if node.block is None:
+                return False
+            count = self._counts.get(node, 0)
+            self._counts[node] = count + 1
+            if count:
+                return True  # and so is what is around it
+            insort(self.blocks.setdefault(node.block, []), node, key=_order)
+            node = node.block.node
+        return True
+
+    def remove(self, writer: Node) -> bool:
+        """Remove ``writer``; False if it is not where it was, which makes this order useless."""
+        node: Node | None = writer
+        while node is not None:
+            count = self._counts.pop(node, 0)
+            if count > 1:
+                self._counts[node] = count - 1
+                return True
+            nodes = self.blocks.get(node.block, []) if node.block is not None else []
+            at = bisect_left(nodes, node.order, key=_order)
+            if node.block is None or at == len(nodes) or nodes[at] is not node:
+                return False
+            del nodes[at]
+            if not nodes:
+                del self.blocks[node.block]
+            node = node.block.node
+        return True
+
+
+def _order(node: Node) -> int:
+    return node.order

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import analyze
-from irc.alias.recorder import is_functional
+from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import ANCHORS, Policy, fault

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.classes import FOREIGN, MemoryClasses
-from irc.alias.locations import OWN
-from irc.alias.sets import BigSet, members
+from irc.alias.facts import OWN
+from irc.alias.location_sets import BigSet, members
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, Type
 

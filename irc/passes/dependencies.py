@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from irc.alias.order import memory_order
+from irc.passes.memory_order import memory_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

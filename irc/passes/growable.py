@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.alias.sets import intersects
+from irc.alias.location_sets import intersects
 from irc.ir.clone import counterpart
 from irc.ir.kinds import IF
 from irc.ir.types import DType, TensorType

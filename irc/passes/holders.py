@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
-from irc.alias.locations import OWN
-from irc.alias.paths import LastUses
-from irc.alias.sets import LocationSet, contains, intersects, members
+from irc.alias.facts import OWN
+from irc.alias.location_sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ops.twins import READS_FIRST, may_take, twin_of
 from irc.passes.holders import Holders
+from irc.passes.last_uses import LastUses
 from irc.passes.registry import register
 from irc.passes.whole import Whole
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irc.alias import Kind
-from irc.alias.sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CALL, IF
 from irc.ir.types import BOOL, FLOAT, INT

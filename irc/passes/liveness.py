@@ -34,12 +34,13 @@ class Liveness:
         self._slots: dict[Node, list[Slot] | None] = {}
         self._by_position: dict[Value, tuple[Node, Slot]] = {}
         self._live_slots: set[tuple[Node, Slot]] = set()
-        self._memory = db.live_memory() if db.any_writes() else None
+        self._memory = db.live_writes() if db.any_writes() else None
+        self._locations = db.sweep()
         self._pending: list[Value] = []
         self._index(graph.block)
         self._use(graph.outputs)
         if self._memory is not None:
-            for node in self._memory.foreign():
+            for node in self._memory.use(db.seen_outside()):
                 self._run(node)
         self._propagate()
 
@@ -91,7 +92,7 @@ class Liveness:
             value = self._pending.pop()
             # What is made inside a fusion group is memory of its own, of which the analysis knows nothing.
             if self._memory is not None and value.block is not None and value.block.graph is self._db.graph:
-                for writer in self._memory.use(value):
+                for writer in self._memory.use(self._locations(value)):
                     self._run(writer)
             found = self._by_position.get(value)
             if found is not None:

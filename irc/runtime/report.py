@@ -10,7 +10,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from irc.alias import Kind
-from irc.alias.sets import members
+from irc.alias.location_sets import members
 from irc.ir.attributes import tensors_of
 from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
@@ -266,10 +266,10 @@ class _Memory:
     def first_of_each(self, held: Iterable[_Held]) -> dict[int | Value, _Held]:
         """Location, or borrowed input -> the first whose value may be there."""
         found: dict[int | Value, _Held] = {}
-        descent = self._db.descent()
+        new = self._db.sweep(contained=False)
         for one in held:
             if self._is_known(one.value):
-                for location in descent.locations(one.value):
+                for location in new(one.value):
                     for place in self._places(location):
                         found.setdefault(place, one)
             else:

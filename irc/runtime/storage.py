@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind, analyze
 from irc.alias.classes import FOREIGN, MemoryClasses
+from irc.alias.location_sets import EMPTY, BigSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.rules import may_write
-from irc.alias.sets import EMPTY, BigSet, intersects, members
 from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
@@ -36,7 +36,7 @@ from irc.runtime.prepack import lasting_nodes
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.alias.sets import LocationSet
+    from irc.alias.location_sets import LocationSet
     from irc.ir import Block, Node, Value
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from irc import ops
 from irc.alias import rules
-from irc.alias.rules.words import OnMemory, on_memory
+from irc.alias.rules.describe import OnMemory, on_memory
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.control import SPECIAL as IMPORTED

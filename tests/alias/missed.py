@@ -10,7 +10,6 @@ from irc.alias import facts as f
 from irc.alias.explain import Fact, Paths, Reached, Step, shares
 from irc.alias.facts import Element
 from irc.alias.memory_types import atoms, content_types
-from irc.alias.queries import Queries
 from irc.ir import Node, Value
 from irc.ir.kinds import LOOPS
 from irc.ir.types import Type
@@ -21,7 +20,7 @@ def cases(db: AliasDb, a: Value, b: Value) -> list[int]:
     return numbers(db, db.why(a, b))
 
 
-def numbers(db: Queries, facts: Iterable[Fact]) -> list[int]:
+def numbers(db: AliasDb, facts: Iterable[Fact]) -> list[int]:
     """Of each fact, the number of its case in ``docs/alias-analysis.md`` if PyTorch misses it, else 0.
 
     They are: 1 back edges of loops, 2 loops without a trip, 3 what containers hold, 4 unknown types that overlap,
@@ -34,7 +33,7 @@ def numbers(db: Queries, facts: Iterable[Fact]) -> list[int]:
 class _Missed:
     """Of one analysis, which steps PyTorch's misses."""
 
-    def __init__(self, db: Queries) -> None:
+    def __init__(self, db: AliasDb) -> None:
         self._db, self._raw, self._paths = db, db.facts, Paths(db)
 
     def case(self, step: Step) -> int:

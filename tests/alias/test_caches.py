@@ -47,6 +47,6 @@ def test_the_table_of_caches_is_complete() -> None:
     table = DOCS.read_text().partition("## Caches")[2].partition("Two invariants")[0]
     filled = re.compile(r"^(_?[A-Z_]+)(?:: .*)? = \{\}$", re.MULTILINE)  # and empty at first
     tables = {name for m in MODULES for name in filled.findall(Path(str(m.__file__)).read_text())} - {"_BY_HAND"}
-    assert len(tables) > 2
+    assert len(tables) > 1
     missing = [name for name in [*tables, *(c.__name__ for c in CACHES)] if f"`{name}`" not in table]
     assert not missing

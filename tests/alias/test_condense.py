@@ -11,9 +11,9 @@ from unittest.mock import patch
 import pytest
 
 from irc.alias import analyze
-from irc.alias.condense import Condensed
 from irc.alias.facts import Element, Facts
 from irc.alias.memory_types import has_memory
+from irc.alias.summaries import Condensed
 from irc.ir import parse_module
 
 KINDS = ("relu", "t", "relu_", "append", "load", "list", "join", "join", "call", "call")

@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx
 
 from irc.alias import analyze
-from irc.alias.updates import Updates
+from irc.alias.incremental import IncrementalSolution
 from tests.alias.helpers import Case
 
 DOCS = Path(__file__).parents[2] / "docs" / "alias-analysis.md"
@@ -39,6 +39,10 @@ def test_the_files_it_names_exist() -> None:
 
 def test_the_table_of_updates_is_complete() -> None:
     table = DOCS.read_text().partition("## Updates")[2].partition("Each value's element")[0]
-    told = [name for name in vars(Updates) if name.endswith(("_value", "_node", "_nodes", "_inputs", "_wildcard"))]
+    told = [
+        name
+        for name in vars(IncrementalSolution)
+        if name.endswith(("_value", "_node", "_nodes", "_inputs", "_wildcard"))
+    ]
     assert {"rehome_value", "unnest_nodes", "add_node"} <= set(told)
     assert [name for name in told if not name.startswith("_") and f"`{name}" not in table] == []

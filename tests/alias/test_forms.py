@@ -9,12 +9,12 @@ import pytest
 
 from irc.alias import analyze, register_rule
 from irc.alias.recorder import Recorder
-from irc.alias.rules import calls, control, objects, tensors
+from irc.alias.rules import by_kind, control_flow
 from irc.errors import Error
 from irc.ir import Graph, Node, parse_graph
 from irc.ops.signatures import kinds
 
-KINDS = sorted({**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES})
+KINDS = sorted({**control_flow.RULES, **by_kind.RULES})
 TYPES = ("Tensor", "int", "(Tensor, Tensor)", "Tensor[]", "Dict(str, Tensor)", "__torch__.M")
 
 
@@ -58,7 +58,7 @@ def test_operators_with_whatever_is_given_and_taken(inputs: str, outputs: str) -
         )
 
 
-@pytest.mark.parametrize("kind", sorted(tensors.STATISTICS))
+@pytest.mark.parametrize("kind", sorted(by_kind.STATISTICS))
 def test_statistics_without_all_arguments_are_unknown_code(kind: str) -> None:
     graph = parse_graph(f"graph(%x : Tensor):\n  %r : Tensor = {kind}(%x)\n  return (%r)\n")
     db = analyze(graph)

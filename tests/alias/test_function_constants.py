@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.alias.sets import intersects
+from irc.alias.location_sets import intersects
 from irc.ir import Tensor, parse_graph, parse_module
 from irc.ir.builder import Builder
 from irc.ir.functions import inner_graph

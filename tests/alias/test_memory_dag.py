@@ -7,10 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.alias.facts import Facts, Site
-from irc.alias.locations import Kind
+from irc.alias.facts import Facts, Kind, Site
+from irc.alias.location_sets import intersects, members
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.sets import intersects, members
 from irc.ir import types
 from irc.ir.types import ListType
 

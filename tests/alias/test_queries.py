@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
+from irc.alias.location_sets import SetIndex
 from irc.alias.paths import common_block, outermost_loop
-from irc.alias.write_index import WriteIndex
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Node, Tensor, parse_graph, types
 from irc.ir.kinds import IF
@@ -599,7 +599,7 @@ def test_writes_between_is_that_some_writer_may_run_between(
     """What the index has in order is asked, where nodes are far apart, and stays right while nodes move."""
     with pytest.MonkeyPatch.context() as patch:
         if is_far:
-            patch.setattr(WriteIndex, "_ways", lambda self, locations: -1)
+            patch.setattr(SetIndex, "ways", lambda self, locations: -1)
         check_writes_between(program(numbers, opaque=len(numbers) % 3 == 0), rnd)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from irc.alias import AliasDb, analyze
 from irc.alias.check import compare
-from irc.alias.recorder import is_functional
+from irc.alias.rules import is_functional
 from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.ir import Builder, Graph, Node, Value, parse_module, types
 from tests.alias.programs import LIST, NESTED, TENSOR, choices, program, random_choices
@@ -54,7 +54,7 @@ class Mutator:
                     if i:
                         compare(self.db, self._rebuilt(), exact=False)
                     self._do(steps[self._pick(len(steps))])
-                postponed = self.db._postponed is not None
+                postponed = self.db._solution._is_postponed
             assert self.db.is_tight or not postponed
             self.done["postponed"] += postponed
             if not self._pick(4):
@@ -67,7 +67,7 @@ class Mutator:
 
     def _rebuilt(self) -> AliasDb:
         fresh = analyze(self.graph, noalias=self.db.noalias)
-        for value in self.db._declared_unknown:
+        for value in self.db._solution.declared_unknown:
             fresh.set_wildcard(value)
         return fresh
 
@@ -323,6 +323,6 @@ def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], st
             with db.rewrite():
                 rng.choice((mutator.replace, mutator.replace_many, mutator.erase, mutator.declare_unknown))()
         fresh = analyze(graph)
-        for value in db._declared_unknown:
+        for value in db._solution.declared_unknown:
             fresh.set_wildcard(value)
         compare(db, fresh, exact=False)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from irc.alias import AliasDb, analyze, register_rule, rules
-from irc.alias.recorder import Recorder, Rule
-from irc.alias.rules import schema_rule
+from irc.alias.recorder import Recorder
+from irc.alias.rules import schemas
+from irc.alias.rules.entry import Rule
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Node, Value, types
 from irc.ir.types import ListType
@@ -110,7 +111,7 @@ def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
 def test_erasing_resolves_no_overloads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sorts of the arguments are asked first: they nearly always tell what a node does."""
     asked: list[Node] = []
-    monkeypatch.setattr(schema_rule, "resolve", asked.append)
+    monkeypatch.setattr(schemas, "resolve", asked.append)
     graph = Graph()
     x = graph.add_input(T)
     b = Builder(graph)

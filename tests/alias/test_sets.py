@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.alias.sets import EMPTY, BigSet, LocationSet, SetTable, askable, contains, intersects, members
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, SetTable, askable, contains, intersects, members
 
 numbers = st.one_of(
     st.integers(0, 40),

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from irc.alias import AliasDb
 from irc.alias import facts as f
 from irc.alias.explain import Fact
+from irc.alias.location_sets import EMPTY, intersects, members
 from irc.alias.motion import links
-from irc.alias.queries import Queries
-from irc.alias.sets import EMPTY, intersects, members
 from irc.ir import Node, Value
 from tests.alias.missed import cases as missed_cases
 from tests.alias.missed import numbers
@@ -117,7 +117,7 @@ CLASS = "unknown class"
 """PyTorch knows which attributes a class has; irc is not told, and takes them for anything, so that case 4 applies."""
 
 
-def reasons(db: Queries, facts: Sequence[Fact], unseen: Collection[int]) -> set[str]:
+def reasons(db: AliasDb, facts: Sequence[Fact], unseen: Collection[int]) -> set[str]:
     """What of ``facts`` PyTorch does not see: cases, or ``CLASS`` if 4 only is one because of what objects hold."""
     missed = numbers(db, facts)
     found = set(missed) & set(unseen)
@@ -144,7 +144,7 @@ def reads(node: Node) -> Iterator[Value]:
         yield from node.inputs
 
 
-def written_inputs(db: Queries, node: Node) -> list[Value]:
+def written_inputs(db: AliasDb, node: Node) -> list[Value]:
     """The inputs of ``node`` that it writes itself, or whose elements it does."""
     elements = set(db._solver.index.elements(node))
     found = [v for v in node.inputs if db.facts.elements.get(v) in elements]

@@ -13,20 +13,22 @@ from typing import Any
 from unittest.mock import patch
 
 from irc.alias import (
+    db,
     facts,
-    heap,
     memory_dag,
     memory_types,
-    queries,
+    paths,
+    recorder,
     solver,
     summaries,
     unknown_memory,
-    updates,
     write_index,
 )
+from irc.alias.location_sets import LocationSet, members
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import RULES, Recorder, Rule
-from irc.alias.sets import LocationSet, members
+from irc.alias.recorder import Recorder
+from irc.alias.rules import RULES
+from irc.alias.rules.entry import Rule
 from irc.ir import Node, Value, types
 from irc.ir.types import UnionType
 from irc.ops import record
@@ -74,7 +76,7 @@ def loop(back: bool, none: bool) -> Rule:
             if back and element != facts.NOTHING:
                 rec.point(element, rec.element(returned))
             started = [rec.element(start)] if none else []
-            rec.bind(output, rec.join([*started, rec.element(returned)]))
+            rec.bind(output, rec.facts.join([*started, rec.element(returned)]))
 
     return rule
 
@@ -89,7 +91,7 @@ def _first_branch(rec: Recorder, node: Node) -> Iterator[Any]:
 def _no_repetition() -> Generator[None]:
     """Between two nodes, only what stands between them."""
 
-    with patch.object(queries, "outermost_loop", lambda block: None):
+    with patch.object(paths, "outermost_loop", lambda block: None):
         yield
 
 
@@ -110,11 +112,11 @@ def _nested_writes_unseen() -> Generator[None]:
 def _contents_unseen() -> Generator[None]:
     """Who writes a container is asked, not who writes what it holds."""
 
-    def has_writers(self: queries.Queries, what: Any, contained: bool = True) -> bool:
+    def has_writers(self: db.AliasDb, what: Any, contained: bool = True) -> bool:
         return original(self, what, False)
 
-    original = queries.Queries.has_writers
-    with patch.object(queries.Queries, "has_writers", has_writers):
+    original = db.AliasDb.has_writers
+    with patch.object(db.AliasDb, "has_writers", has_writers):
         yield
 
 
@@ -175,7 +177,7 @@ def _any_apart() -> Generator[None]:
 @contextmanager
 def _escapes_unseen() -> Generator[None]:
     """What is stored into something unknown is forgotten."""
-    with patch.object(heap.Heap, "escape", lambda self, element: None):
+    with patch.object(recorder.Recorder, "escape", lambda self, element: None):
         yield
 
 
@@ -183,15 +185,15 @@ def _escapes_unseen() -> Generator[None]:
 def _updates_half_done() -> Generator[None]:
     """That a value has become unknown is known of it, and not of what was known of others."""
 
-    def set_wildcard(self: updates.Updates, value: Value) -> None:
+    def set_wildcard(self: db.AliasDb, value: Value) -> None:
         known = self._solver.dag.known
         element = self._solver.element(value)
         before = {e: found for e, found in known.items() if e != element}
         original(self, value)
         known.update(before)
 
-    original = updates.Updates.set_wildcard
-    with patch.object(updates.Updates, "set_wildcard", set_wildcard):
+    original = db.AliasDb.set_wildcard
+    with patch.object(db.AliasDb, "set_wildcard", set_wildcard):
         yield
 
 
@@ -199,7 +201,7 @@ def _updates_half_done() -> Generator[None]:
 def _unions_apart() -> Generator[None]:
     """What is stored into something unknown as a union, unknown values of its members are not."""
 
-    def store(self: heap.Heap, base: int, source: int, type: Any, field: Any = None) -> None:
+    def store(self: recorder.Recorder, base: int, source: int, type: Any, field: Any = None) -> None:
         facts = self.facts
         unknown = facts.resolve(base) in (facts.unknown_atoms.keys() | facts.wild_types.keys())
         if not (unknown and isinstance(type, UnionType)):
@@ -210,8 +212,8 @@ def _unions_apart() -> Generator[None]:
         if not (union and location in self.facts.wild_types):
             apply_known(self, constraint, location)
 
-    store_known, apply_known = heap.Heap.store, solver.Solver._apply
-    with patch.object(heap.Heap, "store", store), patch.object(solver.Solver, "_apply", apply):
+    store_known, apply_known = recorder.Recorder.store, solver.Solver._apply
+    with patch.object(recorder.Recorder, "store", store), patch.object(solver.Solver, "_apply", apply):
         yield
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irc.alias.queries import Queries
+from irc.alias import AliasDb
 from irc.ir import Node, parse_graph
 from irc.passes import Growable, PassContext, PassManager
 from irc.passes.growable import concatenate_instead
@@ -306,14 +306,14 @@ def test_what_a_limit_forbids_is_not_done():
 @pytest.mark.parametrize("shape", ["a chain", "side by side"])
 def test_work_grows_with_the_number_of_caches(shape, monkeypatch):
     asked = 0
-    location_set = Queries.location_set
+    location_set = AliasDb.location_set
 
     def counting(self, values):
         nonlocal asked
         asked += 1
         return location_set(self, values)
 
-    monkeypatch.setattr(Queries, "location_set", counting)
+    monkeypatch.setattr(AliasDb, "location_set", counting)
     counts = []
     for n in (50, 200):
         olds = ["%p0", *(f"%q{i}" for i in range(n - 1))] if shape == "a chain" else [f"%p{i}" for i in range(n)]

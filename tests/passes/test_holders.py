@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from irc.alias.sets import LocationSet, SetTable, intersects, members
+from irc.alias.location_sets import LocationSet, SetTable, intersects, members
 from irc.passes import holders
 from irc.passes.holders import Holders
 

@@ -8,12 +8,12 @@ from onnx import parser
 
 import irc
 from irc.alias import analyze
-from irc.alias.paths import LastUses
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.ops.pointwise import result_like
 from irc.ops.twins import TORCH, may_take, twin_of
 from irc.passes import InPlace, PassContext, PassManager
+from irc.passes.last_uses import LastUses
 from irc.passes.remove_mutation.forms import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses

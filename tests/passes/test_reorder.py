@@ -10,8 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import irc
-from irc.alias import analyze
-from irc.alias.queries import Queries
+from irc.alias import AliasDb, analyze
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
 from irc.passes.dependencies import Dependencies, captures, operands
@@ -424,14 +423,14 @@ def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
 @pytest.mark.parametrize("readers", [1, 3])
 def test_work_is_linear(readers: int, monkeypatch: pytest.MonkeyPatch):
     asked = 0
-    ask = Queries.reach_set
+    ask = AliasDb.reach_set
 
-    def counting(db: Queries, values: object) -> object:
+    def counting(db: AliasDb, values: object) -> object:
         nonlocal asked
         asked += 1
         return ask(db, values)
 
-    monkeypatch.setattr(Queries, "reach_set", counting)
+    monkeypatch.setattr(AliasDb, "reach_set", counting)
     counts: list[int] = []
     for length in (200, 800):
         graph = Graph()

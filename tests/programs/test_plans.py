@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import analyze
-from irc.alias.sets import intersects
+from irc.alias.location_sets import intersects
 from irc.runtime import execution
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from irc.alias import AliasDb
-from irc.alias.queries import Queries
-from irc.alias.updates import Updates
+from irc.alias.incremental import IncrementalSolution
 
 
 @dataclass
@@ -88,7 +87,8 @@ def _methods(cls: type) -> set[str]:
     return {name for name, what in vars(cls).items() if callable(what) and not name.startswith("_")}
 
 
+_UPDATES = (_methods(IncrementalSolution) | {"replace_value"}) & _methods(AliasDb) - {"counters"}
 _CALLS = {
-    "queries": _methods(Queries) | {name for name in _methods(AliasDb) if "move_" in name},
-    "updates": _methods(Updates) - {"rewrite", "check", "counters"},
+    "queries": _methods(AliasDb) - _UPDATES - {"rewrite", "check", "counters", "to_dot", "to_networkx", "why"},
+    "updates": _UPDATES,
 }

@@ -11,8 +11,8 @@ from irc.alias import AliasDb, AliasDbBuilder, analyze
 from irc.alias import facts as f
 from irc.alias.check import compare
 from irc.alias.facts import NOTHING, Constraint, Element, Facts
+from irc.alias.location_sets import EMPTY, LocationSet, members
 from irc.alias.recorder import Recorder
-from irc.alias.sets import EMPTY, LocationSet, members
 from irc.alias.solver import Solver
 from irc.alias.summaries import Functions
 from irc.ir import Graph, Module, Value
@@ -123,15 +123,14 @@ class PlainDb(AliasDb):
         self.clock = clock
         super().__init__(self._record())
 
-    def _solve(self, builder: AliasDbBuilder) -> None:
+    def _solve(self, builder: AliasDbBuilder) -> Solver:
         self.counted.builds += 1
         with self.clock.phase("indices"):
-            self._solver = self.solver(builder, self.counted)
-        self._answers = self._solver.dag.answers
+            return self._use(self.solver(builder, self.counted))
 
     def check(self, exact: bool = True) -> None:
         fresh = analyze(self.graph, self.module)
-        for value in self._declared_unknown:
+        for value in self._solution.declared_unknown:
             fresh.set_wildcard(value)
         compare(self, fresh, exact and self.is_tight)
 
@@ -151,5 +150,7 @@ class DeferredDb(PlainDb):
     solver = DeferredSolver
 
     def _record(self) -> AliasDbBuilder:
+        builder = AliasDbBuilder(self.graph, self.module)
         with self.clock.phase("build-up"):
-            return super()._record()
+            builder.record()
+        return builder

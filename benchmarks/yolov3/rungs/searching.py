@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.yolov3.rungs.counters import Counters
 from irc.alias.facts import Element, Facts
+from irc.alias.location_sets import LocationSet, SetTable, members
 from irc.alias.memory_dag import MemoryDAG
-from irc.alias.sets import LocationSet, SetTable, members
 from irc.ir import Value
 
 

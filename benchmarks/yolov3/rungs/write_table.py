@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.yolov3.rungs.searching import SearchingDag
 from irc.alias.facts import WORLD, Element
-from irc.alias.sets import EMPTY, LocationSet, intersects
+from irc.alias.location_sets import EMPTY, LocationSet, intersects
 from irc.alias.write_index import WriteLog
 from irc.ir import Node
 from irc.ops.metadata import Change
@@ -72,8 +72,9 @@ class WriteTable(WriteLog):
             self._union = self.dag.sets.union_all(written for row in self.rows.values() for _, written in row)
         return intersects(self._union, locations)
 
-    def reshaped(self, least: Change) -> LocationSet:
-        return self.dag.sets.union_all(self.dag.locations(e) for (_, e), c in self.metadata.items() if c >= least)
+    def changes_metadata(self, locations: LocationSet, least: Change) -> bool:
+        changed = [self.dag.locations(e) for (_, e), c in self.metadata.items() if c >= least]
+        return any(intersects(denoted, locations) for denoted in changed)
 
     def elements(self, node: Node) -> list[Element]:
         return [element for element, _ in self._inside(node)]
@@ -81,13 +82,10 @@ class WriteTable(WriteLog):
     def locations(self, node: Node) -> LocationSet:
         return self.dag.sets.union_all(written for _, written in self._inside(node))
 
-    def writes_element(self, node: Node, element: Element) -> bool:
-        return element in self.elements(node)
-
     def acts_on_world_between(self, first: Node, last: Node) -> bool:
         node = first.next
         while node is not None and node is not last:
-            if self.writes_element(node, WORLD):
+            if WORLD in self.elements(node):
                 return True
             node = node.next
         return False
@@ -107,12 +105,6 @@ class WriteTable(WriteLog):
     def is_in_order(self) -> bool:
         """Nothing is kept in order."""
         return True
-
-    def is_written(self, element: Element) -> bool:
-        return any(element == written for row in self.rows.values() for written, _ in row)
-
-    def writers(self, element: Element) -> list[Node]:
-        return [node for node, row in self.rows.items() if any(element == written for written, _ in row)]
 
     def writing(self, locations: LocationSet) -> list[Node]:
         return [node for node, row in self.rows.items() if any(intersects(w, locations) for _, w in row)]

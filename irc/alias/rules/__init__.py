@@ -11,25 +11,60 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from irc import ops
-from irc.alias.recorder import RULES, OfKind, Recorder, Rule, Steps
-from irc.alias.rules import calls, control, objects, schema_rule, switches, tensors
-from irc.alias.rules.entry import Entry, always
-from irc.alias.rules.schema_program import compile_schema
-from irc.alias.rules.schema_rule import is_unsettled, rule_of_schemas, with_effects
+from irc.alias import facts as f
+from irc.alias.rules import by_kind, control_flow, schemas
+from irc.alias.rules.control_flow import opaque, passing_through
+from irc.alias.rules.entry import Entry, Functional, OfKind, Rule, Steps, always
+from irc.alias.rules.schemas import Program, compile_schema, is_unsettled, rule_of_schemas
 from irc.errors import Error
 from irc.ir.block import Block
+from irc.ir.functions import function_name, inner_graph
+from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.tensor import Tensor
+from irc.ir.types import Type
+from irc.ir.value import Value
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
-from irc.ops.registry import on_change
+from irc.ops.registry import on_change, record
 
-_BY_KIND: dict[str, Entry] = {**control.RULES, **objects.RULES, **calls.RULES, **tensors.RULES}
+if TYPE_CHECKING:
+    from irc.alias.recorder import Recorder
+
+_BY_KIND: dict[str, Entry] = {**control_flow.RULES, **by_kind.RULES}
 _BY_HAND: dict[str, Entry] = {}
-_KEEPING: dict[str, bool] = {}
-"""Kinds with schema rows -> whether any row stores something or lets it escape."""
+
+
+class _Rules(dict[str, "OfKind"]):
+    """Kind of node -> its rule, found when first needed."""
+
+    def __missing__(self, kind: str) -> OfKind:
+        rule = self[kind] = find_rule(kind)
+        return rule
+
+
+RULES = _Rules()
+
+
+class _Traits(NamedTuple):
+    """What the rows of a kind say besides its rule.
+
+    Attributes:
+        keeps: whether any row stores something or lets it escape; True if nothing is known of the kind.
+        switches: the positions of arguments that decide, as constants, what a node does: in any overload.
+    """
+
+    keeps: bool
+    switches: frozenset[int]
+
+
+_TRAITS: dict[str, _Traits] = {}
+"""Kind -> its traits, found when first needed."""
+
+# -- registering ---------------------------------------------------------
 
 
 def register(kind: str, rule: Rule | None) -> None:
@@ -76,12 +111,14 @@ def _blocks(kind: str, rule: Rule, steps: object) -> Steps:
 
 def _forget(kind: str) -> None:
     RULES.pop(kind, None)
-    switches.forget(kind)
-    schema_rule.forget(kind)
-    _KEEPING.pop(kind, None)
+    _TRAITS.pop(kind, None)
+    schemas.forget(kind)
 
 
 on_change.append(_forget)
+
+
+# -- finding ---------------------------------------------------------------
 
 
 def kinds() -> set[str]:
@@ -112,10 +149,52 @@ def find_rule(kind: str) -> OfKind:
         elif ops.functional_by_default(kind):
             rule = None
         elif is_opaque(kind):
-            rule = calls.passing_through
+            rule = passing_through
         else:
-            return calls.opaque
-    return with_effects(rule, ops.effects(kind))
+            return opaque
+    return _with_effects(rule, ops.effects(kind))
+
+
+def _with_effects(rule: OfKind, effects: ops.Effects) -> OfKind:
+    """``rule`` for an operator that also uses the random state or acts on the world."""
+    if not effects:
+        return rule
+
+    def both(rec: Recorder, node: Node) -> Steps | None:
+        actual = ops.effects_of(node)
+        if ops.Effects.RANDOM in actual:
+            rec.write(node, f.RANDOM)
+        if ops.Effects.SIDE_EFFECT in actual:
+            rec.write(node, f.WORLD)
+        own = rule_for(node, rule)
+        if own is not None:
+            return own(rec, node)
+        for output in node.outputs:
+            rec.fresh(output)
+        return None
+
+    return both
+
+
+def rule_of(node: Node) -> Rule | None:
+    """The rule for ``node``; None if it writes nothing and all its outputs are fresh memory."""
+    return rule_for(node, RULES[node.kind])
+
+
+def rule_for(node: Node, rule: OfKind) -> Rule | None:
+    """The rule for ``node``, given the ``rule`` of its kind: `opaque` if that does not fit it; None if all is fresh."""
+    if rule is not None and not isinstance(rule, Functional):
+        return rule
+    # Functional operators have no blocks: a node that has some means something else.
+    return opaque if node.blocks or (rule is not None and not rule.fits(node)) else None
+
+
+def is_functional(node: Node) -> bool:
+    """Whether ``node`` writes nothing and all its outputs are fresh memory."""
+    return rule_of(node) is None
+
+
+# -- what is known of kinds besides ----------------------------------------
 
 
 def may_write(kind: str) -> bool:
@@ -127,18 +206,89 @@ def may_write(kind: str) -> bool:
     return any(row.is_mutable for row in rows) if rows else not (ops.functional_by_default(kind) or is_opaque(kind))
 
 
+def _traits(kind: str) -> _Traits:
+    found = _TRAITS.get(kind)
+    if found is None:
+        own, rows = own_rule(kind), ops.schemas(kind)
+        keeps = any(p.stores or p.escapes for p in map(compile_schema, rows))
+        name = record(kind).random_switch
+        switches = {i for row in rows for i, a in enumerate(row.arguments) if a.name == name}
+        if own is not None:
+            switches.update(i for i in (own.switch, own.choice) if i is not None)
+        found = _TRAITS[kind] = _Traits(keeps if rows else not ops.functional_by_default(kind), frozenset(switches))
+    return found
+
+
 def leaves_traces(node: Node) -> bool:
     """Whether ``node`` itself may have stored into, or let escape, something that outlives it."""
-    kind = node.kind
-    own = own_rule(kind)
+    own = own_rule(node.kind)
     if own is not None:
-        return own.keeps(node)
+        graph = inner_graph(node)
+        inside = own.runs_graph and (graph is None or any(map(leaves_traces, graph.walk())))
+        return inside or own.keeps(node)
     if node.is_return:
         return False  # what it returns goes with it
-    keeps = _KEEPING.get(kind)
-    if keeps is None:
-        rows = ops.schemas(kind)
-        if not rows:
-            return not ops.functional_by_default(kind)
-        keeps = _KEEPING[kind] = any(p.stores or p.escapes for p in map(compile_schema, rows))
-    return keeps or is_unsettled(node)
+    return _traits(node.kind).keeps or (bool(ops.schemas(node.kind)) and is_unsettled(node))
+
+
+def is_resettled(node: Node, old: Value, new: Value) -> bool:
+    """Whether ``node``, which uses ``new``, may behave differently from when it used ``old`` there."""
+    switches = _traits(node.kind).switches  # of most nodes none: they may have very many inputs
+    if not switches or not any(i < len(node.inputs) and node.inputs[i] is new for i in switches):
+        return False
+    own = own_rule(node.kind)
+    return (own is not None and own.choice is not None) or not _are_equally_true(_setting(old), _setting(new))
+
+
+def say_the_same(a: Value, b: Value) -> bool:
+    """Whether ``a`` and ``b`` certainly mean the same to every switch; mostly because neither is a constant."""
+    x, y = _setting(a), _setting(b)
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x is y or x.same_contents(y)
+    if isinstance(x, int | float | _Function):
+        return type(x) is type(y) and x == y  # the type may select the overload
+    return x is y or _are_equally_true(x, y)
+
+
+class _Function(NamedTuple):
+    """The setting of a constant that names a function."""
+
+    name: str
+
+
+_NO_CONSTANT = object()
+_PLAIN: tuple[type[object], ...] = (bool, int, float, str, list, tuple)
+
+
+def _setting(value: Value) -> object:
+    """The constant that ``value`` is. A tensor of several elements decides nothing, as if it were no constant."""
+    source = value.made_by(CONSTANT)
+    if source is None:
+        return _NO_CONSTANT
+    name = function_name(source)
+    if name is not None:
+        return _Function(name)
+    constant = source.attributes.get("value")
+    return _NO_CONSTANT if isinstance(constant, Tensor) and constant.numel != 1 else constant
+
+
+def _are_equally_true(x: object, y: object) -> bool:
+    """Whether ``x`` and ``y`` are of one type, which may select the overload, and have the same truth value."""
+    return type(x) is type(y) and isinstance(x, _PLAIN) and bool(x) == bool(y)
+
+
+def chooses_otherwise(node: Node, value: Value, before: Type) -> bool:
+    """Whether other rows may be meant by ``node``, which uses ``value``, than when that was of type ``before``."""
+    if not ops.schemas(node.kind):
+        return False
+    now, after = _chosen(node), value.type
+    value.type = before
+    try:
+        return _chosen(node) != now
+    finally:
+        value.type = after
+
+
+def _chosen(node: Node) -> tuple[bool, Program | None]:
+    row = ops.resolve(node)
+    return is_unsettled(node), None if row is None else compile_schema(row)

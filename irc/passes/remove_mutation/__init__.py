@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias import Kind
-from irc.alias.sets import EMPTY, LocationSet, contains, members
+from irc.alias.location_sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
 from irc.passes.growable import concatenate_instead
 from irc.passes.holders import Holders

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from irc.alias.paths import way_up
 from irc.ir import Block, Node, Value
 from irc.ir.kinds import IF
+from irc.passes.last_uses import way_up
 
 Version: TypeAlias = Node | Block | None
 """Contents of the memory: as they are after a node that writes, or has writes inside; as they are when a trip of a

@@ -1,15 +1,21 @@
-"""Containers and objects that are made and taken apart by nodes without a fixed signature."""
+"""Rules of single kinds: containers and objects, and tensor operators whose effect no annotation can express."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irc.alias.facts import NOTHING
 from irc.alias.memory_types import has_memory
-from irc.alias.recorder import Recorder
-from irc.alias.rules.entry import Entry, always
+from irc.alias.rules.control_flow import opaque
+from irc.alias.rules.entry import Entry, Steps, always
 from irc.ir import types
 from irc.ir.constants import constant_value
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.tensor import Tensor
+
+if TYPE_CHECKING:
+    from irc.alias.recorder import Recorder
 
 
 def _uninitialized(rec: Recorder, node: Node) -> None:
@@ -24,7 +30,7 @@ def _uninitialized(rec: Recorder, node: Node) -> None:
 def _list_construct(rec: Recorder, node: Node) -> None:
     """The result is a new container, and holds the inputs."""
     location = rec.container(node.output)
-    held = rec.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
+    held = rec.facts.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
     rec.store(location, held, types.ANY)  # at once: a list may be made of very many
 
 
@@ -117,6 +123,50 @@ def _constant(node: Node, index: int) -> object:
     return constant_value(node.inputs[index]) if index < len(node.inputs) else None
 
 
+# -- tensors -------------------------------------------------------------
+
+
+def _is_odd(node: Node) -> bool:
+    """Whether ``node`` has other inputs or outputs than the rules here expect: then nothing is known of it."""
+    if node.kind in STATISTICS:
+        return not TRAINING < len(node.inputs) <= STATISTICS[node.kind]  # further ones may be what results go to
+    return not node.inputs or len(node.outputs) != 1
+
+
+def _normalise(rec: Recorder, node: Node) -> Steps | None:
+    """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
+    if _is_odd(node):
+        return opaque(rec, node)
+    training = node.inputs[TRAINING].made_by(CONSTANT)
+    trains = True if training is None else training.attributes.get("value")
+    if isinstance(trains, Tensor) or trains:
+        for statistics in node.inputs[3:5]:
+            rec.write(node, rec.element(statistics))
+    for output in node.outputs:
+        rec.fresh(output)
+    return None
+
+
+def _set_storage(rec: Recorder, node: Node) -> Steps | None:
+    """``set_``: the tensor, and all its views, take over the storage of another.
+
+    From then on neither memory is what it was made as: both are unknown.
+    """
+    if _is_odd(node):
+        return opaque(rec, node)
+    for value in node.inputs[:2]:
+        rec.become_unknown(rec.element(value))
+    rec.write(node, rec.element(node.inputs[0]))
+    rec.bind(node.output, rec.element(node.inputs[0]))
+    return None
+
+
+STATISTICS = {"aten::batch_norm": 9, "aten::instance_norm": 9, "aten::native_batch_norm": 8}
+"""Operators whose running statistics are written or not as an argument says, and how many arguments each takes."""
+
+TRAINING = 5
+"""The position of that argument."""
+
 RULES: dict[str, Entry] = {
     CONSTANT: Entry(None),
     "prim::Uninitialized": Entry(_uninitialized),
@@ -126,7 +176,7 @@ RULES: dict[str, Entry] = {
     "prim::TupleConstruct": Entry(_tuple_construct),
     "prim::ListUnpack": Entry(_unpack),
     "prim::TupleUnpack": Entry(_tuple_unpack),
-    "prim::TupleIndex": Entry(_tuple_index),
+    "prim::TupleIndex": Entry(_tuple_index, choice=1),
     "prim::TupleSlice": Entry(_tuple_slice),
     "prim::GetAttr": Entry(_get_attr),
     "prim::SetAttr": Entry(_set_attr, writes=True, keeps=always),
@@ -138,4 +188,6 @@ RULES: dict[str, Entry] = {
     "prim::profile_ivalue": Entry(_pass_through),
     "prim::RequiresGradCheck": Entry(_pass_through),
     "prim::TypeCheck": Entry(_pass_through),
+    **dict.fromkeys(STATISTICS, Entry(_normalise, writes=True, keeps=_is_odd, switch=TRAINING)),
+    "aten::set_": Entry(_set_storage, writes=True, keeps=always),
 }

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from irc.alias.sets import EMPTY, BigSet, LocationSet, intersects, members
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
 
 if TYPE_CHECKING:
-    from irc.alias.db import AliasDb
-    from irc.ir.node import Node
+    from irc.alias import AliasDb
+    from irc.ir import Node
 
 _MOST = 16
 """Once more nodes than this are waited for, the first node that waited for all of them stands in for them."""

@@ -343,3 +343,93 @@ class SetTable:
 
 def _wide(leaf: BigSet) -> bitarray:
     return leaf.bits or bitarray(_BITS)
+
+
+class SetIndex:
+    """A multiset of location sets, from which those that meet another are found without looking at all of them.
+
+    Small sets are found by their locations, so that one that comes or goes takes time by its size; large ones are
+    looked at one by one, unless their union tells that none will do.
+    """
+
+    def __init__(self, table: SetTable) -> None:
+        self._table = table
+        self._counts: dict[LocationSet, int] = {}
+        self._small_at: dict[int, dict[LocationSet, None]] = {}
+        """Location -> the small sets with it, but for that of this location alone."""
+        self._large: dict[LocationSet, None] = {}
+        self._union: LocationSet | None = EMPTY
+        """All locations of large sets; None when a large set has gone and nobody has asked since."""
+
+    def add(self, locations: LocationSet) -> None:
+        """Add a set once more."""
+        count = self._counts[locations] = self._counts.get(locations, 0) + 1
+        if count > 1 or isinstance(locations, int):
+            return
+        if isinstance(locations, frozenset):
+            for x in locations:
+                self._small_at.setdefault(x, {})[locations] = None
+            return
+        self._large[locations] = None
+        if self._union is not None:
+            self._union = self._table.union(self._union, locations)
+
+    def remove(self, locations: LocationSet) -> bool:
+        """Remove a set that was added. Returns whether that was the last time."""
+        left = self._counts[locations] - 1
+        if left:
+            self._counts[locations] = left
+            return False
+        del self._counts[locations]
+        if isinstance(locations, frozenset):
+            for x in locations:
+                there = self._small_at[x]
+                del there[locations]
+                if not there:
+                    del self._small_at[x]
+        elif not isinstance(locations, int):
+            del self._large[locations]
+            self._union = None
+        return True
+
+    def take(self, location: int) -> list[LocationSet]:
+        """Remove the sets with ``location``, and return them."""
+        found: list[LocationSet] = [location] if location in self._counts else []
+        found += self._small_at.get(location, ())
+        if self._large and contains(self._all_large(), location):
+            found += [s for s in self._large if contains(s, location)]
+        for locations in found:
+            while not self.remove(locations):
+                pass
+        return found
+
+    def meets(self, locations: LocationSet) -> bool:
+        """Whether any set meets ``locations``."""
+        if self._large and intersects(self._all_large(), locations):
+            return True
+        counts, small = self._counts, self._small_at
+        if isinstance(locations, int) or len(locations) <= len(counts):
+            return any(x in counts or x in small for x in members(locations))
+        return any(intersects(s, locations) for s in counts)
+
+    def _all_large(self) -> LocationSet:
+        if self._union is None:
+            self._union = self._table.union_all(self._large)
+        return self._union
+
+    def meeting(self, locations: LocationSet) -> Iterator[LocationSet]:
+        """The sets that meet ``locations``."""
+        if isinstance(locations, BigSet) and len(locations) > len(self._counts):
+            yield from (s for s in self._counts if intersects(s, locations))
+            return
+        counts, small = self._counts, self._small_at
+        yield from (x for x in members(locations) if x in counts)
+        yield from dict.fromkeys(s for x in members(locations) for s in small.get(x, ()))
+        yield from (s for s in self._large if intersects(s, locations))
+
+    def ways(self, locations: LocationSet) -> int:
+        """How many sets may have to be looked at to find those that meet ``locations``."""
+        if isinstance(locations, BigSet):
+            return min(len(self._counts), len(self._large) + len(locations))
+        small = self._small_at
+        return len(self._large) + sum([1 + len(small[x]) if x in small else 1 for x in members(locations)])
