@@ -27,7 +27,7 @@ from irc.ir.node import Node
 from irc.ir.objects import Object
 from irc.ir.types import TensorType, Type
 from irc.ir.value import Value
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -29,7 +29,8 @@ from irc.ir.objects import Object, Strided, storage_of
 from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, DictType, ListType, TupleType, Type, UnionType
 from irc.ir.value import Value
-from irc.ops.metadata import Change, change_of
+from irc.ops.record import Change
+from irc.ops.registry import record
 
 if TYPE_CHECKING:
     from irc.alias.summaries import Functions
@@ -180,7 +181,7 @@ class Recorder:
     def write(self, node: Node, element: Element, change: Change | None = None) -> None:
         """``node`` writes to what ``element`` denotes; ``change`` is by default what operators of its kind change."""
         if element != NOTHING:
-            self.writes.add(self._acting or node, element, change_of(node.kind) if change is None else change)
+            self.writes.add(self._acting or node, element, record(node.kind).changes if change is None else change)
 
     @contextmanager
     def on_behalf_of(self, node: Node) -> Generator[None]:

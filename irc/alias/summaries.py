@@ -28,7 +28,7 @@ from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
 from irc.ir.types import TensorType
 from irc.ir.value import Value
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 _LARGEST = 2000
 """Elements a summary may have; a function with a larger one counts as opaque."""

@@ -15,7 +15,7 @@ from irc.alias.memory_dag import MemoryDAG
 from irc.ir.block import Block
 from irc.ir.bulk import no_collection
 from irc.ir.node import Node
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 
 class WriteLog:

@@ -1,10 +1,15 @@
-"""Einstein's summation convention: which axes an equation names."""
+"""Einstein's summation convention: which axes an equation names, and the shape of its result."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irc.ir.types import Dim, Shape
+    from irc.ops.inference import NodeTypes
 
 _EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"))
 
@@ -45,3 +50,22 @@ def _axes(term: str, rank: int) -> list[Axis]:
     if rest < 0 or (rest and not dots):
         raise ValueError(f"term {term!r} names {len(head) + len(tail)} axes of {rank}")
     return [*head, *range(-rest, 0), *tail]
+
+
+def einsum_shape(
+    types: NodeTypes, equation: str, shapes: Sequence[Shape | None], sums_ellipsis: bool = False
+) -> Shape | None:
+    """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or not is_equation(equation):
+        return None
+    try:
+        terms, result = axes_of(equation, [len(shape) for shape in known], sums_ellipsis)
+    except ValueError as error:
+        types.fail(f"the equation {equation!r} does not fit the operands: {error}")
+    sizes: dict[Axis, Dim] = {}
+    for axes, shape in zip(terms, known, strict=True):
+        for axis, size in zip(axes, shape, strict=True):
+            together = types.broadcast([(sizes.get(axis, 1),), (size,)])
+            (sizes[axis],) = together or (None,)
+    return tuple(sizes[axis] for axis in result)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from irc.ops import tags
+from irc.ir import types
+from irc.ir.types import ListType, TensorType, Type
+from irc.ops import object_size, tags
+from irc.ops.inference import NodeTypes
 from irc.ops.record import Effects, Family, Operator, each
 
 _MINMAX = """
@@ -64,7 +67,28 @@ _OTHERS = """
 FAMILY = Family("prim", tags.statements(_OTHERS))
 for _name in ("min", "max"):
     FAMILY.add(tags.statements(_MINMAX.replace("{F}", _name)))
+FAMILY.add(
+    each("prim::data prim::unchecked_cast", layout=frozenset({"in-order"})),
+    each("prim::Print prim::RaiseException", object_size=object_size.written),
+    Operator("prim::rangelist", object_size=object_size.number_range),
+    Operator("prim::tolist", object_size=object_size.nested_list),
+)
 FAMILY.add(each("prim::Print prim::RaiseException prim::TimePoint", effects=Effects.SIDE_EFFECT))
+
+
+@FAMILY.shape("ListUnpack")
+def unpack(c: NodeTypes) -> Type | tuple[Type, ...]:
+    listed = c.contents.get(c.node.inputs[0])
+    numbers = c.node.inputs[0].type == ListType(types.INT)
+    for i, value in enumerate(c.node.outputs):
+        c.contents.pop(value, None)
+        if listed is not None and numbers and listed.size == len(c.node.outputs) and c.is_fixed(c.node.inputs[0]):
+            c.contents[value] = listed[i : i + 1].reshape(())
+    given = c.type(0)
+    if not isinstance(given, ListType) or not isinstance(given.elem, TensorType):
+        return ()
+    # What lists are believed to hold is what the rules of `irc.ops.aten.views` say of lists that are only read.
+    return tuple(c.element(0) if c.is_stable else TensorType() for _ in c.node.outputs)
 
 
 def records() -> dict[str, Operator]:

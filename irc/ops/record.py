@@ -69,7 +69,7 @@ class Operator:
             onnx package; a row states only that results may share memory with inputs.
         effects: what it does besides computing results and writing memory.
         random_switch: the argument that disables random numbers if it is false or zero.
-        changes: what its in-place form changes of the tensor that it writes.
+        changes: what it changes of the tensor that it writes.
         pointwise: whether each element of the result depends only on the element at its place in each operand, which
             broadcast as in NumPy, and the kernel takes ``out=``. (For ``aten::``: `result_type`.)
         scalar: what a pointwise operator computes of one element of each operand; oldest version first.
@@ -86,11 +86,17 @@ class Operator:
         movement: how it moves elements, if it does nothing else.
         scatters: whether the result is the first operand but for some elements.
         commutative: whether two operands may change places, to the bit, and the result has their type.
+        keeps_type: the kinds of element types that the result has if the first operand has them, so that the in-place
+            form may be put in its place; "" if none.
         contracts: whether it sums products: each element of a result takes many multiplications.
         epilogues: whether pointwise operators behind it may be fused with it.
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
             attributes. None: the results may have any shape.
         kernel: the module of `irc.runtime.kernels` that has its kernels; "" for that of its namespace.
+        layout: words on memory layouts, that is the order and the strides in which the elements of tensors lie: whether
+            it sees those of operands, and how its result lies; see `irc.ops.tags`.
+        object_size: estimates the bytes of the strings or lists that it makes of the operands that it is called with.
+            None: they are not much larger than what it is given.
     """
 
     kind: str
@@ -111,10 +117,13 @@ class Operator:
     movement: Movement | None = None
     scatters: bool = False
     commutative: bool = False
+    keeps_type: str = ""
     contracts: bool = False
     epilogues: bool = False
     value_operands: tuple[int, ...] | None = None
     kernel: str = ""
+    layout: frozenset[str] = frozenset()
+    object_size: Callable[..., float] | None = None
 
     def __post_init__(self) -> None:
         rows = (self.rows,) if isinstance(self.rows, str) else self.rows

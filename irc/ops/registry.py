@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from threading import RLock
 
@@ -43,7 +44,12 @@ def record(kind: str) -> Operator:
         _read_namespace(kind.rpartition("::")[0])
         load_for(kind)
         found = _records.get(kind)
-    return Operator(kind) if found is None else found
+    return _unknown(kind) if found is None else found
+
+
+@lru_cache(maxsize=1 << 12)
+def _unknown(kind: str) -> Operator:
+    return Operator(kind)
 
 
 def records(*namespaces: str) -> Iterator[Operator]:

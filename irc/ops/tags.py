@@ -5,7 +5,8 @@
                       place in each operand; the shape rule is the operator's own
 ``pointwise=RULE``    likewise, and this tells the result's element type, which is all that a shape rule needs:
                       ``common``, that of the operands; ``float``, that one, or float32 if it is bools' or integers';
-                      ``bool``; ``first``, that of the first operand; ``first-if-float``, that one, if it is floats'
+                      ``bool``; ``first``, that of the first operand; ``first-if-float``, that one, if it is floats';
+                      ``wider``, another one even if all operands have one float type: the shape rule tells which
 ``takes=KINDS``       the kinds of element types that the first operand may have
 ``takes-both=KINDS``  those that the type may be of that the first two operands have in common
 ``in-place``          ``X_`` takes what ``X`` takes and writes the result into the first operand: it needs no row
@@ -14,6 +15,17 @@
                       in place are (no float into integers); else it must have it
 ``out=dtype``         of this row: the argument ``dtype`` is the element type of ``out`` if it is not given
 ``out=none``          no overload takes ``out=``
+``layout=WORDS``      how it treats memory layouts; several words are separated by ``+``:
+                      ``seen``, it gives something else, or fails, if an operand lies otherwise;
+                      ``view-or-copy``, its result shares memory with the first operand or not, as its layout has it;
+                      ``anew``, its result lies in one way, however its operands do;
+                      ``contiguous``, its result is contiguous, unless it is given a memory format;
+                      ``like-first``, its result lies as the first operand does, without its gaps, unless it is given
+                      a memory format;
+                      ``in-order``, its result is contiguous if the first operand is: a view, or a copy;
+                      ``part``, likewise, if it shows a part along the first dimension with steps of 1;
+                      ``varies``, it is pointwise, but its result may be contiguous where the operand is not;
+                      ``gaps``, its result is memory of its own that may have gaps, and begin with one
 ====================  ================================================================================================
 
 Those that are not of a row are of the operator, whichever of its rows has them. Kinds are NumPy's characters: ``b`` of
@@ -40,6 +52,7 @@ _FIELDS = {
     "takes-both": "takes_both",
     "in-place": "in_place",
     "out": "out",
+    "layout": "layout",
 }
 """Tag -> the field of the record that its value is."""
 
@@ -59,5 +72,11 @@ def statements(text: str) -> Iterator[Operator]:
                 raise ValueError(f"there is no tag {tag!r}: {line}")
             if _FIELDS[tag] in facts:
                 raise ValueError(f"the tag {tag!r} is there twice: {line}")
-            facts[_FIELDS[tag]] = {row.partition("(")[0]: value} if tag == "out" else value
+            facts[_FIELDS[tag]] = _field(tag, value, row)
         yield Operator(kind_of(row), (row,), **facts)
+
+
+def _field(tag: str, value: str, row: str) -> Any:
+    if tag == "out":
+        return {row.partition("(")[0]: value}
+    return frozenset(value.split("+")) if tag == "layout" else value

@@ -20,10 +20,6 @@ def is_torch_pointwise(kind: str) -> bool:
     return record(kind).result_type is not None
 
 
-OTHER_FLOATS = frozenset(["aten::complex", "aten::float_power", "aten::polar"])
-"""Those whose results are of another type than their operands, if these are floats of one type."""
-
-
 def is_elementwise_kind(kind: str) -> bool:
     """Whether ``kind`` is pointwise on tensors, whichever standard or package it is of."""
     return record(kind).pointwise or is_torch_pointwise(kind)
@@ -31,8 +27,7 @@ def is_elementwise_kind(kind: str) -> bool:
 
 def keeps_float_type(node: Node) -> bool:
     """Whether ``node`` is pointwise of TorchScript, and of operands of one float type gives results of that type."""
-    rule = record(node.kind).result_type
-    return rule not in (None, "bool") and node.kind not in OTHER_FLOATS and is_elementwise(node)
+    return record(node.kind).result_type not in (None, "bool", "wider") and is_elementwise(node)
 
 
 def is_elementwise(node: Node) -> bool:

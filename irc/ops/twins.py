@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 COMMUTATIVE = frozenset(f"onnx::{name}" for name in "Add Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor".split())
 """Operators of two inputs that give the same bits if these change places, and a result of the inputs' type."""
 
-_KEEP_TYPE = frozenset({"aten::relu", "aten::neg"})
-_KEEP_FLOATS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "abs add ceil celu cos div elu erf exp expm1 floor hardsigmoid hardswish leaky_relu log log10 log1p log2 mish "
-        "mul reciprocal round rsqrt selu sigmoid silu sin sqrt sub tan tanh trunc"
-    ).split()
-)
-TORCH = _KEEP_TYPE | _KEEP_FLOATS
-"""TorchScript operators whose twins may be put in their place. (Many more have in-place forms.)"""
-
 READS_FIRST = COMMUTATIVE | {"onnx::Sub", "onnx::Div", "aten::add", "aten::sub", "aten::mul", "aten::div"}
 """Operators of two tensors whose in-place forms have read both at a place when they write there: both may be one."""
 
@@ -49,7 +38,7 @@ def twin_of(node: Node) -> str | None:
 def twin(kind: str) -> str | None:
     """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
     in_onnx = kind.startswith("onnx::") and record(kind).pointwise and result_like(kind) == 0
-    return f"{kind}_" if in_onnx or kind in TORCH or kind in _OWN else None
+    return f"{kind}_" if in_onnx or record(kind).keeps_type or kind in _OWN else None
 
 
 def may_take(node: Node, index: int) -> bool:
@@ -64,8 +53,9 @@ def may_take(node: Node, index: int) -> bool:
     if not isinstance(target, TensorType):
         return False
     others = [v.type for v in node.inputs if v is not node.inputs[index]]
-    if node.kind in TORCH:
-        return (node.kind in _KEEP_TYPE and not others) or keeps_type(target, others)
+    kept = record(node.kind).keeps_type
+    if kept:
+        return (kept == "buifc" and not others) or keeps_type(target, others)
     scalar = semantics(node.kind)
     is_broadcasting = scalar is not None and (scalar.variadic or scalar.arity == 2)
     return not is_broadcasting or all(broadcasts_into(other, target) for other in others)

@@ -15,7 +15,7 @@ from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
-from irc.ops.layouts import LOOKING, VIEWS_OR_COPIES, contiguous_if
+from irc.ops.layouts import contiguous_if, sees_layout
 from irc.passes.folding import (
     argument,
     computed,
@@ -271,7 +271,7 @@ class _Folder:
         free = replaced * (_CONVERSION if _converts(node, types) else 1)
         self._check_size(node, size, replaced, free)
         self.budget.multiplications -= multiplications(node, size)
-        in_order = node.kind in LOOKING or node.kind in VIEWS_OR_COPIES
+        in_order = sees_layout(node.kind)
         results = computed(self.ctx.evaluate, node, [argument(v, in_order) for v in node.inputs])
         if results is None:
             return None

@@ -15,8 +15,8 @@ from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
 from irc.ops.heavy import CONTRACTING
 from irc.ops.inference import Known, NodeTypes
-from irc.ops.made_bytes import content_bytes, made_bytes, object_bytes
 from irc.ops.movers import MOVERS
+from irc.ops.object_size import content_bytes, made_bytes, object_bytes
 from irc.ops.pointwise import is_pointwise
 from irc.ops.shape_rules import find_rule, types_told
 from irc.passes.refused import Refused

@@ -1,7 +1,7 @@
 """Whose memory layouts something sees, and which tensors are certainly contiguous.
 
 A pass that gives a tensor another layout asks `Layouts` first. Operators that look at strides see layouts
-(``irc/ir/ops/layouts.py``); so does code that is not in sight, and so do views that become copies where strides allow
+(``irc/ops/layouts.py``); so does code that is not in sight, and so do views that become copies where strides allow
 no view, if somebody writes later. Most results lie as operands do, so what sees the layout of one sees those of its
 operands. The layouts of what a run returns are not promised: they do not count.
 """
@@ -17,14 +17,8 @@ from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CALL, IF
 from irc.ir.types import BOOL, FLOAT, INT
 from irc.ir.value import Value
-from irc.ops import functional_by_default, resolve, schemas
-from irc.ops.layouts import (
-    LAID_OUT_ANEW,
-    LOOKING,
-    VIEWS_OR_COPIES,
-    WITH_GAPS,
-    contiguous_if,
-)
+from irc.ops import functional_by_default, record, resolve, schemas
+from irc.ops.layouts import contiguous_if, sees_layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,7 +55,8 @@ class Layouts:
     def has_gaps(self, value: Value) -> bool:
         """Whether there may be gaps between the elements of the memory of ``value``, which this graph allocates."""
         sites = (self._db.describe(x).site for x in members(self._db.location_set(value)))
-        return any(isinstance(s, Value) and s.definer is not None and s.definer.kind in WITH_GAPS for s in sites)
+        makers = (site.definer for site in sites if isinstance(site, Value))
+        return any(maker is not None and "gaps" in record(maker.kind).layout for maker in makers)
 
     @cached_property
     def _seen(self) -> tuple[set[Value], LocationSet]:
@@ -92,9 +87,10 @@ class Layouts:
         """The values whose layouts nodes see themselves."""
         found: list[Value] = []
         for node in self._graph.walk():
-            if node.kind in LOOKING:
+            layout = record(node.kind).layout
+            if "seen" in layout:
                 found.append(node.inputs[0])
-            elif node.kind in VIEWS_OR_COPIES:
+            elif "view-or-copy" in layout:
                 found += node.inputs[:1] if self._tells_views_from_copies(node) else ()
             elif self._looks(node):
                 found += node.inputs
@@ -130,7 +126,7 @@ class Layouts:
 
 def _may_look(node: Node) -> bool:
     """Whether ``node`` may see the layouts of its operands, if they are in the graph in which it is."""
-    if node.kind in LOOKING or node.kind in VIEWS_OR_COPIES or node.kind == "prim::CallMethod":
+    if sees_layout(node.kind) or node.kind == "prim::CallMethod":
         return True
     namespace = node.kind.partition("::")[0]
     return namespace not in ("prim", "irc") and not functional_by_default(node.kind) and not schemas(node.kind)
@@ -139,7 +135,7 @@ def _may_look(node: Node) -> bool:
 def _laid_out_by(value: Value) -> list[Value]:
     """The values whose layouts may decide how ``value`` is laid out."""
     node = value.definer
-    if node is None or node.kind in LAID_OUT_ANEW:
+    if node is None or "anew" in record(node.kind).layout:
         return []
     needed = contiguous_if(node) if len(node.outputs) == 1 else None
     if needed is not None and not needed:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import Kind
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
 from irc.ir.slots import Slot, bodies, slots
-from irc.ops import schemas
-from irc.ops.layouts import WITH_GAPS
+from irc.ops import record, schemas
 from irc.ops.movers import ORDERED
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Whole:
 
 def _makes_dense(kind: str) -> bool:
     """Whether fresh results of operators of ``kind`` have no gaps."""
-    return kind.startswith(_MAKERS) and kind not in WITH_GAPS
+    return kind.startswith(_MAKERS) and "gaps" not in record(kind).layout
 
 
 def _makers(node: Node) -> Iterable[Node]:

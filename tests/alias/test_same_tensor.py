@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irc.ir import Builder, Graph, types
-from irc.ops.metadata import CHANGES_METADATA, Change, change_of
+from irc.ops import record, records
+from irc.ops.record import Change
 from tests.alias.helpers import Case
 
 
@@ -221,7 +222,10 @@ def test_functions_tell_their_callers_what_they_change() -> None:
     c.db.check()
 
 
-@pytest.mark.parametrize(("kind", "change"), [*CHANGES_METADATA.items(), ("aten::relu_", Change.ELEMENTS)])
+CHANGES = [(each.kind, each.changes) for each in records("aten") if each.changes or each.kind == "aten::relu_"]
+
+
+@pytest.mark.parametrize(("kind", "change"), CHANGES)
 def test_operators_that_change_metadata(kind: str, change: Change) -> None:
     more = {"aten::as_strided_": ", %s, %s", "aten::resize_": ", %s", "aten::resize_as_": ", %y", "aten::set_": ", %y"}
     more |= {"aten::transpose_": ", %z, %z", "aten::unsqueeze_": ", %z"}
@@ -234,7 +238,7 @@ graph(%x : Tensor, %y : Tensor, %s : int[]):
   %r : Tensor = {kind}(%a{more.get(kind, "")})
   return (%r)
 """)
-    assert change_of(kind) == change
+    assert record(kind).changes == change
     for name in "a v r".split():
         assert c.db.has_metadata_writers(c[name]) == (change > Change.ELEMENTS)
     assert not c.db.has_metadata_writers(c["o"])

@@ -1,4 +1,4 @@
-"""What `irc.ops.layouts` states of results is so, on calls that PyTorch takes, of tensors with reversed axes."""
+"""What records state of the layouts of results is so, on calls that PyTorch takes, of tensors with reversed axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from irc.errors import Error
 from irc.ir import Node, Value, parse_graph
 from irc.ir.types import TensorType
-from irc.ops import layouts, schemas
+from irc.ops import records, schemas
 from irc.ops.layouts import contiguous_if, keeps_layout
 from irc.runtime.kernels.aten.queries import strides_of
 from irc.runtime.plan import lower
@@ -42,7 +42,9 @@ def given(value: Any) -> Any:
     return value
 
 
-STATED = sorted(TORCH_POINTWISE | layouts._CONTIGUOUS | layouts._LIKE_FIRST | layouts._PARTS.keys())
+STATED = sorted(
+    TORCH_POINTWISE | {each.kind for each in records("aten") if each.layout & {"contiguous", "like-first", "part"}}
+)
 
 
 @pytest.mark.parametrize("kind", STATED)

@@ -12,11 +12,11 @@ import torch
 
 import irc
 from irc.alias import analyze
-from irc.frontend.torchscript.outs import CONVERTING, IN_TYPE_OF_OUT, may_have_out
+from irc.frontend.torchscript.outs import may_have_out
 from irc.ir import Builder, Graph, parse_type
 from irc.ir.schema import Schema
 from irc.ir.types import TENSOR
-from irc.ops import Effects, effects, schemas
+from irc.ops import Effects, effects, records, schemas
 from irc.ops.signatures import kinds
 from tests.differential.helpers import Differ, Typed, compare, numpy_of
 from tests.differential.torch_calls import IMPOSSIBLE, call, calls
@@ -45,7 +45,7 @@ ROWS = {
 }
 """Those of which torch has an overload that takes what they do, and a tensor for the result."""
 
-TYPES = (CONVERTING | IN_TYPE_OF_OUT) & ROWS.keys()
+TYPES = {row for each in records("aten") for row, how in each.out.items() if how in ("any", "dtype")} & ROWS.keys()
 """Rows of which ``out`` may have another element type than the result has by itself."""
 
 

@@ -15,9 +15,8 @@ from irc.ir import Builder, Graph, Value, types
 from irc.ir.dtypes import SCALAR_TYPES
 from irc.ir.schema import Schema
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
-from irc.ops import schemas
+from irc.ops import records, schemas
 from irc.passes.shapes import Inference
-from irc.passes.shapes.torch_call import TORCH_RULES
 from irc.runtime.plan import lower
 from tests.differential.torch_calls import IMPOSSIBLE, call, calls
 
@@ -73,8 +72,8 @@ def called(row: Schema) -> str:
 
 ROWS = [
     row
-    for name in sorted(TORCH_RULES)
-    for row in schemas(f"aten::{name}")
+    for kind in sorted(each.kind for each in records("aten") if each.shape is not None)
+    for row in schemas(kind)
     if called(row) not in UNCALLED and any(isinstance(r.type, TensorType) for r in row.returns)
 ]
 

@@ -218,7 +218,7 @@ def torch_cases() -> Iterator[Any]:
         for parameters in PARAMETERS.get(record.name, [(1.5,)] if record.name in OF_NUMBERS else [()]):
             for dtype in DTYPES:
                 kind = {"b": "b", "i": "i", "u": "u"}.get(dtype.kind, "f")
-                is_cast = TORCH[record.name].result_type in ("float", "") and kind != "f"
+                is_cast = TORCH[record.name].result_type in ("float", "wider", "") and kind != "f"
                 if record.name.startswith("logical_"):
                     kinds = "b"
                 elif record.name.startswith(("bitwise_", "__")):

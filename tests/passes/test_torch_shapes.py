@@ -10,8 +10,8 @@ import pytest
 
 from irc.ir import parse_graph, parse_module, types
 from irc.ir.types import DType, TensorType, Type
+from irc.ops.aten.promotion import promote, result_type
 from irc.passes.shapes import Inference
-from irc.passes.shapes.torch_types import promote, result_type
 from irc.runtime.kernels.aten.element_types import result_type as kernels_type
 from irc.runtime.plan import lower
 from tests.passes.helpers import transform

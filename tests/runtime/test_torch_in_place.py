@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from irc.ir import Graph, parse_graph
+from irc.ops import record
 from irc.ops.resolution import resolve
-from irc.ops.torch_pointwise import OTHER_FLOATS
 from irc.passes import PassManager
 from irc.runtime import steps
 from irc.runtime.array_memory import lies_as_new
@@ -70,7 +70,7 @@ def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
                 continue
             (found,), counters = run_plan(plan, *operands)
             assert seen(found) == seen(wanted), operands
-            may = f"aten::{name}" not in OTHER_FLOATS and any(fits(x, wanted, operands) for x in operands)
+            may = record(f"aten::{name}").result_type != "wider" and any(fits(x, wanted, operands) for x in operands)
             assert counters.in_place == may, operands
             over += may
     assert over or name not in SOME

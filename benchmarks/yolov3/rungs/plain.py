@@ -16,7 +16,7 @@ from irc.alias.recorder import Recorder
 from irc.alias.solver import Solver
 from irc.alias.summaries import Functions
 from irc.ir import Graph, Module, Value
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 
 class _PlainSolver(Solver):

@@ -7,7 +7,7 @@ from irc.alias.facts import WORLD, Element
 from irc.alias.location_sets import EMPTY, LocationSet, intersects
 from irc.alias.write_index import WriteLog
 from irc.ir import Node
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 
 class WriteTable(WriteLog):

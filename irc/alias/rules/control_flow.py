@@ -18,7 +18,7 @@ from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAP
 from irc.ir.loops import carried
 from irc.ir.node import Node
 from irc.ir.value import Value
-from irc.ops.metadata import Change
+from irc.ops.record import Change
 
 if TYPE_CHECKING:
     from irc.alias.recorder import Recorder

@@ -12,24 +12,8 @@ from irc.ir.constants import is_none
 from irc.ir.functions import with_subgraphs
 from irc.ir.schema import Schema
 from irc.ir.types import INT, TENSOR, TensorType
-from irc.ops import records, resolve, schemas
+from irc.ops import record, resolve, schemas
 from irc.ops.resolution import takes
-
-
-def _rows(how: str) -> frozenset[str]:
-    """The rows that treat a tensor given as ``out=`` in this way: see `irc.ops.tags`."""
-    return frozenset(row for each in records("aten") for row, said in each.out.items() if said == how)
-
-
-IN_TYPE_OF_OUT = _rows("dtype")
-"""Rows whose argument ``dtype`` is the element type of ``out`` if it is not given."""
-
-CONVERTING = _rows("any")
-"""Rows whose result is converted to the element type of ``out`` if results in place are: no float into integers. Those
-of others must have it."""
-
-WITHOUT = frozenset(row.partition(".")[0] for row in _rows("none"))
-"""Operators that give one tensor, and have no ``out``. Nor have those in place."""
 
 
 def copy_into_outs(module: Module) -> None:
@@ -51,7 +35,7 @@ def _has_out(node: Node) -> bool:
 
 def may_have_out(kind: str) -> bool:
     """Whether a torch operator has overloads with a single ``out``."""
-    if kind in WITHOUT or (kind.endswith("_") and not kind.endswith("__")):
+    if "none" in record(kind).out.values() or (kind.endswith("_") and not kind.endswith("__")):
         return False
     return any([formal.type for formal in row.returns] == [TENSOR] for row in schemas(kind))
 
@@ -61,12 +45,12 @@ def _copy_into_out(node: Node) -> None:
     node.erase_inputs([len(node.inputs) - 1])
     _complete(node)
     row = resolve(node)
-    name = "" if row is None else _name(row)
-    if row is not None and name in IN_TYPE_OF_OUT:
+    how = None if row is None else _how(row)
+    if row is not None and how == "dtype":
         dtype = next(i for i, argument in enumerate(row.arguments) if argument.name == "dtype")
         if dtype < len(node.inputs) and is_none(node.inputs[dtype]):
             node.replace_input(dtype, Builder.before(node).op("prim::dtype", out, type=INT))
-    attributes = {} if name in CONVERTING else {"same_type": True}
+    attributes = {} if how == "any" else {"same_type": True}
     result = node.output
     written = node.graph.create("irc::overwrite_", [out, result], (result.type,), attributes=attributes)
     written.insert_after(node)
@@ -81,12 +65,13 @@ def _complete(node: Node) -> None:
     """Add the options that an operator with ``out`` lacks if it makes tensors, so that a row takes all arguments."""
     for row in schemas(node.kind):
         options = [a for a in row.arguments if a.keyword_only]
-        if _name(row) in IN_TYPE_OF_OUT and len(node.inputs) == len(row.arguments) - len(options):
+        if _how(row) == "dtype" and len(node.inputs) == len(row.arguments) - len(options):
             none = Builder.before(node).constant()
             for _ in options:
                 node.append_input(none)
             return
 
 
-def _name(row: Schema) -> str:
-    return f"{row.name}.{row.overload}".removesuffix(".")
+def _how(row: Schema) -> str | None:
+    """How ``row`` treats a tensor given as ``out=``: the tag ``out``, see `irc.ops.tags`."""
+    return record(row.name).out.get(f"{row.name}.{row.overload}".removesuffix("."))

@@ -15,13 +15,15 @@ among the operands are rounded to it too. Keyword-only parameters are further ar
 
 from __future__ import annotations
 
+from itertools import chain
+
 from irc.ops.aten import (
     activations,
     arithmetic,
-    binary,
     containers,
     creation,
     indexing,
+    linear_algebra,
     logic,
     nn,
     reductions,
@@ -30,13 +32,17 @@ from irc.ops.aten import (
     unary,
     views,
 )
-from irc.ops.aten.derived import copied_forms, in_place_forms
+from irc.ops.aten.derived import copied_forms, in_place_forms, operand_kinds, types_of_results
 from irc.ops.record import Family, Operator, gathered
 
-_FAMILIES = (unary, binary, logic, views, nn, reductions, indexing, creation, signals, scalars, containers)
+_FAMILIES = (
+    *(unary, activations, arithmetic, logic, views, nn, linear_algebra, reductions),
+    *(indexing, creation, signals, scalars, containers),
+)
 
 
 def records() -> dict[str, Operator]:
     """All records, by kind; those of in-place and copied forms that follow from others included."""
-    found = gathered(module.FAMILY for module in (*_FAMILIES, activations, arithmetic))
-    return gathered(Family("aten", part) for part in (found.values(), in_place_forms(found), copied_forms(found)))
+    found = gathered(module.FAMILY for module in _FAMILIES)
+    found = Family("aten", chain(found.values(), in_place_forms(found), copied_forms(found))).records
+    return Family("aten", chain(found.values(), operand_kinds(found), types_of_results(found))).records

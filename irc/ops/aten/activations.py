@@ -1,7 +1,9 @@
-"""Activation functions."""
+# ruff: noqa: E501 - a row is one line
+"""Activation functions, softmax included."""
 
 from __future__ import annotations
 
+from irc.ir.types import TensorType, Type
 from irc.ops import functions
 from irc.ops.algebra import (
     Expression,
@@ -16,10 +18,41 @@ from irc.ops.algebra import (
     minimum,
     select,
 )
-from irc.ops.record import Family
+from irc.ops.aten.call import Call, TorchFamily, resized
+from irc.ops.aten.promotion import element_type, if_float, like_first_if_float
+from irc.ops.record import Effects, each
 from irc.ops.scalar import Choice, ScalarSemantics
 
-FAMILY = Family("aten")
+ROWS = """
+    aten::relu(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::relu6(Tensor self) -> Tensor | pointwise=first-if-float takes=uif in-place out=none
+    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor | pointwise=first-if-float takes=uif in-place
+    aten::hardsigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::hardswish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::selu(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place out=none
+    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::gelu(Tensor self, *, str approximate="none") -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::silu(Tensor self) -> Tensor | pointwise=first-if-float takes=fc in-place
+    aten::mish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor | pointwise=first-if-float takes=f
+    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::prelu(Tensor self, Tensor weight) -> Tensor | takes=f out=none
+    aten::logit(Tensor self, float? eps=None) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor | pointwise=first-if-float takes=uif in-place out=any
+    aten::log_sigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f layout=varies
+    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor | takes=f in-place out=none
+    aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
+    aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
+    aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
+    aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
+    aten::glu(Tensor self, int dim=-1) -> Tensor | takes=f out=any
+    """
+
+FAMILY = TorchFamily(ROWS)
+FAMILY.add(each("aten::rrelu aten::rrelu_", effects=Effects.RANDOM, random_switch="training"))
 FAMILY.add(
     ScalarSemantics(
         "aten::gelu",
@@ -123,3 +156,24 @@ def threshold(x: Expression, *, threshold: float = 0.0, value: float = 0.0) -> E
 def glu(value: Expression, gate: Expression) -> Expression:
     """Of the halves of an operand along one axis."""
     return value / (exp(-gate) + 1)
+
+
+# -- shapes -------------------------------------------------------------------
+
+FAMILY.shape("prelu", "rrelu", "_softmax", "_log_softmax")(like_first_if_float)
+
+
+@FAMILY.shape("softmax", "log_softmax")
+def softmax(c: Call) -> Type:
+    x, given = c.tensor(0), c.arg("dtype")
+    return TensorType(if_float(x.dtype) if given is None else element_type(given), x.shape)
+
+
+@FAMILY.shape("glu")
+def halved(c: Call) -> Type:
+    x = c.tensor(0)
+    at = None if not x.shape else c.axis(c.arg("dim"), len(x.shape))
+    if x.shape is None or at is None:
+        return TensorType(x.dtype)
+    size = x.shape[at]
+    return TensorType(x.dtype, resized(x.shape, at, size // 2 if isinstance(size, int) else None))

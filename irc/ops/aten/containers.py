@@ -7,8 +7,9 @@ as ``(*)``; these rows name the container that it goes into and comes from. ``k`
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Family
+from irc.ops import object_size
+from irc.ops.aten.call import TorchFamily
+from irc.ops.record import Operator
 
 _LISTS = """
     aten::append.t(t(b)[](a!) self, t(c -> b) el) -> t(b)[](a!)
@@ -21,16 +22,18 @@ _LISTS = """
     aten::__getitem__.t(t(b)[] list, int idx) -> t(b)
     aten::__getitem__.str(str s, int index) -> str
     aten::_set_item.t(t(b)[](a!) l, int idx, t(c -> b) el) -> t(b)[](a!)
-    aten::add.t(t(b)[] a, t(c)[] b) -> t(b|c)[]
-    aten::add_.t(t(b)[](a!) self, t(c -> b)[] b) -> t(b)[](a!)
-    aten::mul.left_t(t(b)[] l, int n) -> t(b)[]
-    aten::mul.right_(int n, t(b)[] l) -> t(b)[]
-    aten::mul_.t(t[](a!) l, int n) -> t[](a!)
-    aten::slice.t(t(b)[] l, int? start=None, int? end=None, int step=1) -> t(b)[]
     aten::list.t(t(b)[] l) -> t(b)[]
     aten::list(str t) -> str[]
+    aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor | layout=like-first
     aten::copy.t(t(b)[] self) -> t(b)[]
+    aten::len.Tensor(Tensor t) -> int
+    aten::len.any(Any[] a) -> int
+    aten::len.str(str s) -> int
     aten::len.t(t[] a) -> int
+    aten::values(Tensor(a) self) -> Tensor(a) | out=none
+    aten::__contains__.float_list(float[] l, float item) -> bool
+    aten::__contains__.int_list(int[] l, int item) -> bool
+    aten::__contains__.str_list(str[] l, str item) -> bool
     aten::dict() -> Dict(str, Tensor)
     """
 
@@ -38,12 +41,10 @@ _LISTS = """
 _BY_ELEMENT = """
     aten::remove.{E}({E}[](a!) self, {E} el) -> ()
     aten::count.{E}({E}[] self, {E} el) -> int
-    aten::sort.{E}({E}[](a!) self, bool reverse=False) -> ()
     aten::sorted.{E}({E}(b)[] input) -> {E}(b)[]
     """
 
 _FURTHER = """
-    aten::sort.any(t[](a!) self, bool reverse=False) -> ()
     aten::sorted.any(t(b)[] self) -> t(b)[]
     """
 
@@ -79,4 +80,9 @@ ROWS = (
     + "".join(_DICTS.replace("{K}", key) for key in _KEYS)
 )
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
+FAMILY.add(
+    Operator("aten::extend", object_size=object_size.concatenated),
+    Operator("aten::items", object_size=object_size.pairs),
+    Operator("aten::list", object_size=object_size.entries),
+)

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Effects, Family, each
+from typing import Any
+
+from irc.ir import types
+from irc.ir.types import DType, TensorType, Type
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.aten.promotion import NUMBERS, element_type, like_first, like_first_if_float
+from irc.ops.record import Change, Effects, each
+from irc.ops.slices import range_length
 
 ROWS = """
-    aten::zeros(int[] size, {options}) -> Tensor | out=dtype
-    aten::ones(int[] size, {options}) -> Tensor | out=dtype
-    aten::empty.memory_format(int[] size, {like}) -> Tensor
-    aten::full(int[] size, Scalar fill_value, {options}) -> Tensor | out=dtype
-    aten::arange(Scalar end, {options}) -> Tensor | out=dtype
+    aten::zeros(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::ones(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::empty.memory_format(int[] size, {like}) -> Tensor | layout=contiguous
+    aten::full(int[] size, Scalar fill_value, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::arange(Scalar end, {options}) -> Tensor | out=dtype layout=contiguous
     aten::arange.start(Scalar start, Scalar end, {options}) -> Tensor | out=dtype
     aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor | out=dtype
-    aten::linspace(Scalar start, Scalar end, int steps, {options}) -> Tensor | out=dtype
+    aten::linspace(Scalar start, Scalar end, int steps, {options}) -> Tensor | out=dtype layout=contiguous
     aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {options}) -> Tensor
     aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {options}) -> Tensor
     aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {options}) -> Tensor
@@ -22,23 +28,23 @@ ROWS = """
     aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., {options}) -> Tensor
     aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., {options}) -> Tensor
     aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., {options}) -> Tensor
-    aten::eye(int n, {options}) -> Tensor | out=dtype
+    aten::eye(int n, {options}) -> Tensor | out=dtype layout=contiguous
     aten::eye.m(int n, int m, {options}) -> Tensor | out=dtype
-    aten::zeros_like(Tensor self, {like}) -> Tensor
-    aten::ones_like(Tensor self, {like}) -> Tensor
-    aten::empty_like(Tensor self, {like}) -> Tensor
-    aten::full_like(Tensor self, Scalar fill_value, {like}) -> Tensor
-    aten::new_zeros(Tensor self, int[] size, {options}) -> Tensor
-    aten::new_ones(Tensor self, int[] size, {options}) -> Tensor
+    aten::zeros_like(Tensor self, {like}) -> Tensor | layout=like-first
+    aten::ones_like(Tensor self, {like}) -> Tensor | layout=like-first
+    aten::empty_like(Tensor self, {like}) -> Tensor | layout=like-first
+    aten::full_like(Tensor self, Scalar fill_value, {like}) -> Tensor | layout=like-first
+    aten::new_zeros(Tensor self, int[] size, {options}) -> Tensor | layout=contiguous
+    aten::new_ones(Tensor self, int[] size, {options}) -> Tensor | layout=contiguous
     aten::new_empty(Tensor self, int[] size, {options}) -> Tensor
-    aten::new_full(Tensor self, int[] size, Scalar fill_value, {options}) -> Tensor
-    aten::rand(int[] size, {options}) -> Tensor | out=dtype
-    aten::randn(int[] size, {options}) -> Tensor | out=dtype
-    aten::randint(int high, int[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype
+    aten::new_full(Tensor self, int[] size, Scalar fill_value, {options}) -> Tensor | layout=contiguous
+    aten::rand(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::randn(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::randint(int high, int[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype layout=contiguous
     aten::randint.low(int low, int high, int[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype
-    aten::randperm(int n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype
-    aten::rand_like(Tensor self, {like}) -> Tensor
-    aten::randn_like(Tensor self, {like}) -> Tensor
+    aten::randperm(int n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype layout=contiguous
+    aten::rand_like(Tensor self, {like}) -> Tensor | layout=like-first
+    aten::randn_like(Tensor self, {like}) -> Tensor | layout=like-first
     aten::randint_like(Tensor self, int high, {like}) -> Tensor
     aten::randint_like.Tensor(Tensor self, Tensor high, {like}) -> Tensor
     aten::randint_like.low_dtype(Tensor self, int low, int high, {like}) -> Tensor
@@ -50,8 +56,8 @@ ROWS = """
     aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor
     aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor
     aten::multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor | takes=f
-    aten::scalar_tensor(Scalar s, {options}) -> Tensor
-    aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor | out=none
+    aten::scalar_tensor(Scalar s, {options}) -> Tensor | layout=contiguous
+    aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor | out=none layout=contiguous
     aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
     aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
     aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
@@ -60,7 +66,7 @@ ROWS = """
     aten::as_tensor.float(float t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
     aten::as_tensor.int(int t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
     aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor
-    aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor
+    aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor | layout=like-first
     aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!) | takes=fc
     aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!) | takes=fc
     aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)
@@ -69,15 +75,16 @@ ROWS = """
     aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)
     aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)
     aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!) | takes=f
-    aten::resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)
-    aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)
-    aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
-    aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
-    aten::empty_strided(int[] size, int[] stride, {options}) -> Tensor
+    aten::resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) | layout=seen
+    aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) | layout=seen
+    aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | layout=contiguous
+    aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | layout=contiguous
+    aten::empty_strided(int[] size, int[] stride, {options}) -> Tensor | layout=gaps
     aten::poisson(Tensor self, Generator? generator=None) -> Tensor | takes=f
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
+FAMILY.add(each("aten::resize_ aten::resize_as_", changes=Change.MEMORY))
 FAMILY.add(
     each(
         "aten::rand aten::randn aten::randint aten::randperm aten::rand_like aten::randn_like aten::randint_like "
@@ -86,3 +93,67 @@ FAMILY.add(
         effects=Effects.RANDOM,
     )
 )
+FAMILY.shape("clone")(like_first)
+FAMILY.shape("bernoulli", "poisson")(like_first_if_float)
+
+
+@FAMILY.shape("zeros", "ones", "empty", "rand", "randn", "full")
+def filled(c: Call) -> Type:
+    sizes, given = c.dims("size"), c.arg("dtype")
+    dtype = DType.FLOAT if given is None else element_type(given)
+    if given is None and c.schema.name == "aten::full":
+        fill = c.value("fill_value")
+        dtype = None if fill is None else NUMBERS.get(fill.type)
+    return TensorType(dtype, None if sizes is None else tuple(sizes))
+
+
+@FAMILY.shape("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like")
+def filled_like(c: Call) -> Type:
+    x, given = c.tensor(0), c.arg("dtype")
+    return TensorType(x.dtype if given is None else element_type(given), x.shape)
+
+
+@FAMILY.shape("new_zeros", "new_ones", "new_empty", "new_full")
+def made(c: Call) -> Type:
+    sizes, given = c.dims("size"), c.arg("dtype")
+    dtype = c.tensor(0).dtype if given is None else element_type(given)
+    return TensorType(dtype, None if sizes is None else tuple(sizes))
+
+
+@FAMILY.shape("arange")
+def arange(c: Call) -> Type:
+    names = [n for n in ("start", "end", "step") if c.value(n) is not None]
+    kinds = {v.type for v in map(c.value, names) if v is not None}
+    given = c.arg("dtype")
+    dtype = element_type(given)
+    if given is None and kinds <= {types.INT, types.FLOAT}:
+        dtype = DType.INT64 if kinds == {types.INT} else DType.FLOAT
+    start, end, step = c.number("start", 0), c.number("end"), c.number("step", 1)
+    if start is None or end is None or not step:
+        return TensorType(dtype, (None,))
+    return TensorType(dtype, (range_length(start, end, step),))
+
+
+@FAMILY.shape("linspace", "logspace")
+def evenly(c: Call) -> Type:
+    given = c.arg("dtype")
+    dtype = DType.FLOAT if given is None and _is_real(c) else element_type(given)
+    return TensorType(dtype, (c.number("steps"),))
+
+
+def _is_real(c: Call) -> bool:
+    return all(v.type in (types.INT, types.FLOAT) for v in c.node.inputs[:2])
+
+
+@FAMILY.shape("eye", "randint", "randperm")
+def sized(c: Call) -> Type:
+    given: Any = c.arg("dtype")
+    if c.schema.name == "aten::eye":
+        n = c.arg("n")
+        m = c.arg("m", n)
+        sizes: list[Any] | None = [n, m]
+    else:
+        sizes = [c.arg("n")] if c.schema.name == "aten::randperm" else c.dims("size")
+    default = {"aten::eye": DType.FLOAT, "aten::randperm": DType.INT64}.get(c.schema.name)
+    shape = None if sizes is None else tuple(n if isinstance(n, int | str) else None for n in sizes)
+    return TensorType(default if given is None else element_type(given), shape)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from irc.ops import algebra, tags
+from irc.ir.types import TensorType, Type
+from irc.ops import algebra
 from irc.ops.algebra import Expression, select
-from irc.ops.record import Family
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.aten.promotion import like_first
 from irc.ops.scalar import ScalarSemantics
 
 ROWS = """
@@ -135,10 +137,9 @@ ROWS = """
     aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor | pointwise in-place
     aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor
     aten::masked_select(Tensor self, Tensor mask) -> Tensor
-    aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor | in-place
-    aten::fill.Scalar(Tensor self, Scalar value) -> Tensor | in-place
+    aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor | in-place layout=like-first
+    aten::fill.Scalar(Tensor self, Scalar value) -> Tensor | in-place layout=like-first
     aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
-    aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     aten::zero_(Tensor(a!) self) -> Tensor(a!)
     aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
     aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
@@ -146,8 +147,13 @@ ROWS = """
     aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
 FAMILY.add(
+    ScalarSemantics("aten::bitwise_not", algebra.PRIMITIVES["bitwise_not"]),
+    ScalarSemantics("aten::logical_not", algebra.logical_not, result=None),
+    ScalarSemantics("aten::isfinite", algebra.is_finite, result=None),
+    ScalarSemantics("aten::isinf", algebra.is_infinite, result=None),
+    ScalarSemantics("aten::isnan", algebra.is_nan, result=None),
     ScalarSemantics("aten::eq", algebra.equal, result=None),
     ScalarSemantics("aten::ne", algebra.not_equal, result=None),
     ScalarSemantics("aten::lt", algebra.less, result=None),
@@ -176,3 +182,18 @@ FAMILY.add(
 @FAMILY.semantics("aten::masked_fill")
 def masked_fill(x: Expression, mask: Expression, value: Expression) -> Expression:
     return select(mask, value, x)
+
+
+# -- shapes -------------------------------------------------------------------
+
+FAMILY.shape("fill")(like_first)
+
+
+@FAMILY.shape("masked_fill", "masked_scatter")
+def masked(c: Call) -> Type:
+    return TensorType(c.tensor("self").dtype, c.broadcast([c.tensor("self").shape, c.tensor("mask").shape]))
+
+
+@FAMILY.shape("masked_select")
+def masked_select(c: Call) -> Type:
+    return TensorType(c.tensor(0).dtype, (None,))

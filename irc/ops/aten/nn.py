@@ -1,10 +1,14 @@
 # ruff: noqa: E501 - a row is one line
-"""Layers: convolutions, pooling, normalisation, attention, losses, products of matrices."""
+"""Layers: convolutions, pooling, normalisation, dropout, embeddings, attention, recurrence, losses, distances."""
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Effects, Family, each
+from collections.abc import Sequence
+
+from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
+from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
+from irc.ops.aten.promotion import common_type, if_float, like_first
+from irc.ops.record import Effects, each
 
 ROWS = """
     aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] dilation=[1], int groups=1) -> Tensor | takes=uifc out=none
@@ -76,7 +80,6 @@ ROWS = """
     aten::_upsample_lanczos2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
     aten::_upsample_lanczos2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor
-    aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor | takes=f in-place out=none
     aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f out=none
     aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f
     aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f
@@ -87,10 +90,6 @@ ROWS = """
     aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
     aten::native_dropout(Tensor(a) input, float p, bool? train) -> (Tensor(a), Tensor)
-    aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
-    aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
-    aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
-    aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
     aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor
     aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor | out=none
     aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100, float label_smoothing=0.) -> Tensor | out=none
@@ -101,10 +100,9 @@ ROWS = """
     aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor | takes-both=f
     aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor | takes-both=f
     aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor | takes-both=f out=none
-    aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor
+    aten::embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor | layout=contiguous
     aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)
     aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)
-    aten::glu(Tensor self, int dim=-1) -> Tensor | takes=f out=any
     aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)
     aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)
     aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
@@ -117,25 +115,7 @@ ROWS = """
     aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
     aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
     aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
-    aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc
-    aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc out=none
-    aten::matmul(Tensor self, Tensor other) -> Tensor | takes=uifc
-    aten::mm(Tensor self, Tensor mat2) -> Tensor | takes=uifc
-    aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
-    aten::bmm(Tensor self, Tensor mat2) -> Tensor | takes=uifc
-    aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
-    aten::mv(Tensor self, Tensor vec) -> Tensor | takes=uifc
-    aten::dot(Tensor self, Tensor tensor) -> Tensor | takes=uifc
-    aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
-    aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-    aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
-    aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
-    aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
-    aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
-    aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a) | out=none
-    aten::outer(Tensor self, Tensor vec2) -> Tensor | out=any
-    aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor | takes=uifc
-    aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor | takes=f out=none
+    aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor | takes=f out=none layout=anew
     aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor) | takes=f
     aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor
     aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor
@@ -156,40 +136,7 @@ ROWS = """
     aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor | takes=f out=none
     aten::pdist(Tensor self, float p=2.) -> Tensor | takes=f out=none
     aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor | in-place
-    aten::one_hot(Tensor self, int num_classes=-1) -> Tensor | takes=i out=none
-    aten::inner(Tensor self, Tensor other) -> Tensor | takes=uifc
-    aten::vdot(Tensor self, Tensor other) -> Tensor | takes=uifc
-    aten::kron(Tensor self, Tensor other) -> Tensor | out=any
-    aten::linalg_inv(Tensor A) -> Tensor
-    aten::linalg_det(Tensor A) -> Tensor
-    aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
-    aten::cholesky(Tensor self, bool upper=False) -> Tensor
-    aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
-    aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
-    aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)
-    aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor
-    aten::linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)
-    aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor
-    aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
-    aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
-    aten::logdet(Tensor self) -> Tensor | out=none
-    aten::linalg_matrix_power(Tensor self, int n) -> Tensor
-    aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-    aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-    aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-    aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-    aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor
-    aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
-    aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
-    aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor
-    aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor | out=none
-    aten::linalg_multi_dot(Tensor[] tensors) -> Tensor
-    aten::linalg_eigvals(Tensor self) -> Tensor
-    aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
-    aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)
-    aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | in-place out=any
-    aten::block_diag(Tensor[] tensors) -> Tensor
-    aten::diagflat(Tensor self, int offset=0) -> Tensor | out=none
+    aten::one_hot(Tensor self, int num_classes=-1) -> Tensor | takes=i out=none layout=contiguous
     aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor
     aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor | out=none
     aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor
@@ -199,31 +146,215 @@ ROWS = """
     aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor | out=none
     aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor | out=none
     aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor | out=none
-    aten::linalg_matrix_exp(Tensor self) -> Tensor
-    aten::chain_matmul(Tensor[] matrices) -> Tensor
-    aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)
     aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)
     aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)
     aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
     aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
-    aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
-    aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
-    aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
-    aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
-    aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor
-    aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
-    aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
 FAMILY.add(
     each(
-        "aten::dropout aten::dropout_ aten::feature_dropout aten::feature_dropout_ aten::alpha_dropout aten::alpha_dropout_ aten::feature_alpha_dropout aten::feature_alpha_dropout_ aten::native_dropout aten::lstm aten::gru aten::rnn_tanh aten::rnn_relu",
+        "aten::dropout aten::dropout_ aten::feature_dropout aten::feature_dropout_ aten::alpha_dropout "
+        "aten::alpha_dropout_ aten::feature_alpha_dropout aten::feature_alpha_dropout_ aten::native_dropout "
+        "aten::lstm aten::gru aten::rnn_tanh aten::rnn_relu",
         effects=Effects.RANDOM,
         random_switch="train",
     )
 )
-FAMILY.add(each("aten::rrelu aten::rrelu_", effects=Effects.RANDOM, random_switch="training"))
 FAMILY.add(each("aten::scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p"))
+
+
+# -- normalisation ------------------------------------------------------------
+
+FAMILY.shape("alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout", "renorm")(like_first)
+
+
+@FAMILY.shape("batch_norm", "instance_norm", "layer_norm", "group_norm", "rms_norm")
+def normalization(c: Call) -> Type:
+    x = c.tensor("input")
+    return TensorType(if_float(x.dtype), x.shape)
+
+
+@FAMILY.shape("native_layer_norm", "native_group_norm")
+def native_norm(c: Call) -> Type:
+    x = c.tensor(0)
+    return TensorType(if_float(x.dtype), x.shape)
+
+
+@FAMILY.shape("_weight_norm")
+def weight_norm(c: Call) -> Type:
+    return c.tensor("v")
+
+
+# -- windows ------------------------------------------------------------------
+
+
+def _windows(sizes: Shape, n: int, *settings: Sequence[Dim] | None) -> list[Dim]:
+    """Sizes after windows: kernel, stride, padding, dilation; each per axis or None if unknown."""
+    if any(s is None or len(s) != n for s in settings):
+        return [None] * n
+    rows = [s for s in settings if s is not None]
+    return [_window(size, *row) for size, *row in zip(sizes, *rows, strict=True)]
+
+
+def _window(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim) -> Dim:
+    numbers = [d for d in (size, kernel, stride, padding, dilation) if isinstance(d, int)]
+    if len(numbers) < 5 or numbers[2] <= 0:
+        return size if (kernel, stride, padding) == (1, 1, 0) else None
+    whole, k, s, p, d = numbers
+    found = (whole + 2 * p - d * (k - 1) - 1) // s + 1
+    return found if found > 0 else None
+
+
+@FAMILY.shape("conv1d", "conv2d", "conv3d", "_convolution", "_convolution_mode", "convolution")
+def convolution(c: Call) -> Type:
+    x, weight = c.tensor("input"), c.tensor("weight")
+    dtype = common_type(x, weight)
+    if x.shape is None or weight.shape is None or len(x.shape) != len(weight.shape) or len(x.shape) < 3:
+        return TensorType(dtype)
+    if c.arg("transposed", False) is not False:
+        return TensorType(dtype, (x.shape[0], *[None] * (len(x.shape) - 1)))
+    n = len(x.shape) - 2
+    padding, stride, how = c.dims("padding", n), c.dims("stride", n), c.arg("padding")
+    if how == "same":
+        return TensorType(dtype, (x.shape[0], weight.shape[0], *x.shape[2:]))
+    if how == "valid":
+        padding = [0] * n
+    spatial = _windows(x.shape[2:], n, list(weight.shape[2:]), stride, padding, c.dims("dilation", n))
+    return TensorType(dtype, (x.shape[0], weight.shape[0], *spatial))
+
+
+@FAMILY.shape("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(c: Call) -> Type:
+    x, weight = c.tensor("input"), c.tensor("weight")
+    if x.shape is None or weight.shape is None or len(x.shape) != len(weight.shape):
+        return TensorType(common_type(x, weight))
+    return TensorType(common_type(x, weight), (x.shape[0], *[None] * (len(x.shape) - 1)))
+
+
+@FAMILY.shape(*(f"{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)))
+def pool(c: Call) -> Type:
+    x, n = c.tensor(0), int(c.schema.name[-2])
+    if x.shape is None or len(x.shape) not in (n + 1, n + 2):
+        return TensorType(x.dtype)
+    kernel, stride = c.dims("kernel_size", n), c.dims("stride", n)
+    dilation = c.dims("dilation", n) if c.schema.name.startswith("aten::max") else [1] * n
+    spatial: list[Dim] = [None] * n
+    if c.arg("ceil_mode", False) is False:
+        spatial = _windows(x.shape[-n:], n, kernel, stride or (kernel if stride == [] else None), c.dims("padding", n),
+                           dilation)  # fmt: skip
+    return TensorType(x.dtype, (*x.shape[:-n], *spatial))
+
+
+@FAMILY.shape(*(f"adaptive_avg_pool{n}d" for n in (1, 2, 3)))
+def adaptive_pool(c: Call) -> Type:
+    x, n = c.tensor(0), int(c.schema.name[-2])
+    if x.shape is None or len(x.shape) not in (n + 1, n + 2):
+        return TensorType(x.dtype)
+    sizes = c.dims("output_size", n)
+    spatial = sizes if sizes is not None and len(sizes) == n else [None] * n
+    return TensorType(x.dtype, (*x.shape[:-n], *spatial))
+
+
+@FAMILY.shape(
+    *(f"upsample_nearest{n}d" for n in (1, 2, 3)), "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d",
+    "upsample_trilinear3d",
+)  # fmt: skip
+def upsample(c: Call) -> Type:
+    x, n = c.tensor(0), int(c.schema.name[-2])
+    if x.shape is None or len(x.shape) != n + 2:
+        return TensorType(x.dtype)
+    sizes, factors = c.dims("output_size", n), c.factors("scale_factors")
+    spatial: list[Dim] = [None] * n
+    if sizes is not None and len(sizes) == n:
+        spatial = sizes
+    elif c.value("output_size") is None and factors is not None and len(factors) == n:
+        spatial = [s * f if isinstance(s, int) else None for s, f in zip(x.shape[2:], factors, strict=True)]
+    return TensorType(x.dtype, (*x.shape[:2], *spatial))
+
+
+@FAMILY.shape("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(c: Call) -> Type:
+    x, grid = c.tensor(0), c.tensor(1)
+    if x.shape is None or grid.shape is None or len(x.shape) != len(grid.shape) or len(x.shape) < 4:
+        return TensorType(x.dtype)
+    return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+@FAMILY.shape(
+    "pad", "constant_pad_nd", *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))
+)
+def pad(c: Call) -> Type:
+    x, widths = c.tensor(0), c.dims("pad") or c.dims("padding")
+    if x.shape is None or not widths or len(widths) % 2 or len(widths) > 2 * len(x.shape):
+        return TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))
+    sizes = list(x.shape)
+    for i in range(len(widths) // 2):
+        parts = [sizes[-1 - i], widths[2 * i], widths[2 * i + 1]]
+        whole = [p for p in parts if isinstance(p, int)]
+        sizes[-1 - i] = sum(whole) if len(whole) == 3 else None
+    return TensorType(x.dtype, tuple(sizes))
+
+
+# -- others -------------------------------------------------------------------
+
+
+@FAMILY.shape("embedding")
+def embedding(c: Call) -> Type:
+    weight, indices = c.tensor("weight"), c.tensor("indices")
+    if weight.shape is None or indices.shape is None or len(weight.shape) != 2:
+        return TensorType(weight.dtype)
+    return TensorType(weight.dtype, (*indices.shape, weight.shape[1]))
+
+
+@FAMILY.shape("one_hot")
+def one_hot(c: Call) -> Type:
+    x, classes = c.tensor(0).shape, c.number("num_classes")
+    size = classes if classes is not None and classes > 0 else None
+    return TensorType(DType.INT64, None if x is None else (*x, size))
+
+
+@FAMILY.shape("scaled_dot_product_attention")
+def attention(c: Call) -> Type:
+    q, k, v = (c.tensor(name) for name in ("query", "key", "value"))
+    shares = c.arg("enable_gqa", False)  # whether heads of the query share those of key and value
+    if q.shape is None or k.shape is None or v.shape is None or shares is UNKNOWN:
+        return TensorType(q.dtype)
+    others = ((*x[:-3], 1) if shares else x[:-2] for x in (k.shape, v.shape))
+    batch = c.broadcast([q.shape[:-2], *others])  # which a mask does not change
+    return TensorType(q.dtype, None if batch is None else (*batch, q.shape[-2], v.shape[-1]))
+
+
+@FAMILY.shape("lstm", "gru", "rnn_tanh", "rnn_relu")
+def recurrent(c: Call) -> tuple[Type, ...]:
+    """The last axis of the output is that of the states, twice if bidirectional; the last states are as the first."""
+    x = c.tensor("input")
+    if c.schema.overload != "input":
+        return ()
+    states = c.elements("hx") if isinstance(c.node.inputs[1].type, ListType) else [c.tensor("hx")]
+    both = c.arg("bidirectional")
+    if not states or any(s.shape is None for s in states) or x.shape is None or len(x.shape) != 3:
+        return ()
+    width = states[0].shape[-1] if states[0].shape else None
+    size = None if not isinstance(width, int) or both is UNKNOWN else width * (2 if both else 1)
+    return TensorType(x.dtype, (*x.shape[:-1], size)), *(TensorType(s.dtype, s.shape) for s in states)
+
+
+@FAMILY.shape("gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "lstm_cell")
+def cell(c: Call) -> tuple[Type, ...]:
+    states = c.elements("hx") if isinstance(c.node.inputs[1].type, ListType) else [c.tensor("hx")]
+    return tuple(states or ())
+
+
+@FAMILY.shape(
+    *"""
+    binary_cross_entropy binary_cross_entropy_with_logits cross_entropy_loss hinge_embedding_loss huber_loss kl_div l1_loss
+    mse_loss nll_loss nll_loss_nd poisson_nll_loss smooth_l1_loss soft_margin_loss
+    """.split()
+)
+def loss(c: Call) -> Type:
+    """A mean or sum has no dimensions."""
+    return TensorType(None, () if c.arg("reduction") in (1, 2) else None)

@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Family
+from irc.ir.types import DType, Shape, TensorType, Type
+from irc.ops.aten.call import UNKNOWN, Call, TorchFamily, resized
+from irc.ops.aten.promotion import (
+    as_float,
+    category,
+    element_type,
+    if_float,
+    like_first,
+    like_first_if_float,
+    result_type,
+)
 
 ROWS = """
     aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
@@ -63,6 +72,12 @@ ROWS = """
     aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices) | takes=uif
     aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) | takes=buif
     aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+    aten::sort.int(int[](a!) self, bool reverse=False) -> ()
+    aten::sort.float(float[](a!) self, bool reverse=False) -> ()
+    aten::sort.bool(bool[](a!) self, bool reverse=False) -> ()
+    aten::sort.str(str[](a!) self, bool reverse=False) -> ()
+    aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()
+    aten::sort.any(t[](a!) self, bool reverse=False) -> ()
     aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor | takes=buif
     aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor
     aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices) | takes=uif
@@ -111,4 +126,131 @@ ROWS = """
     aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
+FAMILY.shape("msort")(like_first)
+FAMILY.shape("logcumsumexp")(like_first_if_float)
+
+
+def reduced(c: Call) -> Shape | None:
+    """The shape without the axes of ``dim``, or with 1 there; no ``dim``: all of them."""
+    x, keep = c.tensor(0).shape, c.arg("keepdim", False)
+    if x is None or keep is UNKNOWN:
+        return None
+    given = c.dims("dim") if c.has("dim") else []
+    if given is None:
+        return None
+    axes = [c.axis(d, len(x)) for d in given] or list(range(len(x)))
+    if any(a is None for a in axes):
+        return None
+    if keep:
+        return tuple(1 if i in axes else d for i, d in enumerate(x))
+    return tuple(d for i, d in enumerate(x) if i not in axes)
+
+
+@FAMILY.shape("sum", "prod", "mean", "nansum", "nanmean")
+def total(c: Call) -> Type | tuple[Type, ...]:
+    if c.is_number():
+        return ()
+    dtype, given = c.tensor(0).dtype, c.arg("dtype")
+    if given is not None:
+        dtype = element_type(given)
+    elif c.schema.name == "aten::mean":
+        dtype = if_float(dtype)
+    elif dtype is not None and category(dtype) < 2:
+        dtype = DType.INT64
+    return TensorType(dtype, reduced(c))
+
+
+@FAMILY.shape("amax", "amin", "std", "var")
+def extreme(c: Call) -> Type | tuple[Type, ...]:
+    if c.is_number():
+        return ()
+    x = c.tensor(0)
+    return TensorType(if_float(x.dtype) if c.schema.name in ("aten::std", "aten::var") else x.dtype, reduced(c))
+
+
+@FAMILY.shape("max", "min")
+def extreme_and_where(c: Call) -> Type | tuple[Type, ...]:
+    if c.is_number():
+        return ()
+    x = c.tensor(0)
+    if len(c.node.outputs) == 2:
+        shape = reduced(c)
+        return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
+    if c.has("other"):
+        other = c.tensor("other")
+        return TensorType(result_type([x, other]), c.broadcast([x.shape, other.shape]))
+    return TensorType(x.dtype, reduced(c))
+
+
+@FAMILY.shape("logsumexp")
+def logsumexp(c: Call) -> Type:
+    return TensorType(as_float(c.tensor(0).dtype), reduced(c))
+
+
+@FAMILY.shape("any", "all")
+def some(c: Call) -> Type | tuple[Type, ...]:
+    if c.is_number():
+        return ()
+    x = c.tensor(0)
+    kept = None if x.dtype is None else x.dtype if x.dtype is DType.UINT8 else DType.BOOL
+    is_whole = c.has("dim") and c.dims("dim") == []  # of no dimensions, each element by itself
+    return TensorType(kept, None if is_whole else reduced(c))
+
+
+@FAMILY.shape("count_nonzero", "argmax", "argmin")
+def reduced_to_int(c: Call) -> Type:
+    return TensorType(DType.INT64, reduced(c))
+
+
+@FAMILY.shape("median", "nanmedian", "mode", "kthvalue")
+def chosen(c: Call) -> Type | tuple[Type, ...]:
+    x = c.tensor(0)
+    if len(c.node.outputs) == 1:
+        return TensorType(x.dtype, ())
+    shape = reduced(c) if isinstance(c.arg("dim"), int) else None
+    return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
+
+
+@FAMILY.shape("std_mean", "var_mean", "aminmax")
+def two(c: Call) -> tuple[Type, ...]:
+    found = TensorType(if_float(c.tensor(0).dtype), reduced(c))
+    return found, found
+
+
+@FAMILY.shape("topk")
+def topk(c: Call) -> tuple[Type, ...]:
+    x, k = c.tensor(0), c.number("k")
+    at = None if not x.shape else c.axis(c.arg("dim"), len(x.shape))
+    shape = None if x.shape is None or at is None else resized(x.shape, at, k)
+    return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
+
+
+@FAMILY.shape("cummax", "cummin")
+def cumulative_extreme(c: Call) -> tuple[Type, ...]:
+    x = c.tensor(0)
+    return x, TensorType(DType.INT64, x.shape)
+
+
+@FAMILY.shape("cumsum", "cumprod")
+def cumulative(c: Call) -> Type:
+    x, given = c.tensor(0), c.arg("dtype")
+    if given is not None:
+        return TensorType(element_type(given), x.shape)
+    return TensorType(DType.INT64 if x.dtype is not None and category(x.dtype) < 2 else x.dtype, x.shape)
+
+
+@FAMILY.shape("sort")
+def sort(c: Call) -> tuple[Type, ...]:
+    x = c.tensor(0)
+    return (x, TensorType(DType.INT64, x.shape)) if len(c.node.outputs) == 2 else ()
+
+
+@FAMILY.shape("argsort")
+def argsort(c: Call) -> Type:
+    return TensorType(DType.INT64, c.tensor(0).shape)
+
+
+@FAMILY.shape("isclose")
+def is_close(c: Call) -> Type:
+    return TensorType(DType.BOOL, c.broadcast([c.tensor("self").shape, c.tensor("other").shape]))

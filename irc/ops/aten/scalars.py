@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Effects, Family, Operator
+from irc.ir.polynomials import product
+from irc.ir.types import DType, Shape, TensorType, Type
+from irc.ops import object_size
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.record import Effects, Operator, each
 
 ROWS = """
-    aten::size(Tensor self) -> int[]
+    aten::size(Tensor self) -> int[] | layout=anew
     aten::size.int(Tensor self, int dim) -> int
-    aten::dim(Tensor self) -> int
-    aten::numel(Tensor self) -> int
-    aten::len.Tensor(Tensor t) -> int
-    aten::len.any(Any[] a) -> int
-    aten::len.str(str s) -> int
+    aten::dim(Tensor self) -> int | layout=anew
+    aten::numel(Tensor self) -> int | layout=anew
     aten::item(Tensor self) -> Scalar
     aten::Bool.Tensor(Tensor a) -> bool
     aten::Bool.float(float a) -> bool
@@ -33,9 +33,6 @@ ROWS = """
     aten::__is__(t1 self, t2 obj) -> bool
     aten::__isnot__(t1 self, t2 obj) -> bool
     aten::__not__(bool self) -> bool
-    aten::__contains__.float_list(float[] l, float item) -> bool
-    aten::__contains__.int_list(int[] l, int item) -> bool
-    aten::__contains__.str_list(str[] l, str item) -> bool
     aten::format(str self, ...) -> str
     aten::str(t elem) -> str
     aten::warn(str message, int stacklevel=2) -> ()
@@ -52,14 +49,14 @@ ROWS = """
     aten::chr(int i) -> str
     aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?
     aten::__round_to_zero_floordiv.int(int a, int b) -> int
-    aten::stride(Tensor self) -> int[]
+    aten::stride(Tensor self) -> int[] | layout=seen
     aten::stride.int(Tensor self, int dim) -> int
     aten::element_size(Tensor self) -> int
-    aten::is_contiguous(Tensor self) -> bool
+    aten::is_contiguous(Tensor self) -> bool | layout=seen
     aten::is_grad_enabled() -> bool
     aten::is_autocast_enabled() -> bool
     aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool
-    aten::storage_offset(Tensor self) -> int
+    aten::storage_offset(Tensor self) -> int | layout=seen
     aten::is_nonzero(Tensor self) -> bool
     aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType
     aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
@@ -127,5 +124,47 @@ ROWS = """
     aten::modf(float a) -> (float, float)
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
+FAMILY.add(
+    each("aten::center aten::ljust aten::rjust aten::zfill", object_size=object_size.padded),
+    each("aten::format aten::percentFormat aten::str", object_size=object_size.written),
+    Operator("aten::join", object_size=object_size.joined),
+    Operator("aten::replace", object_size=object_size.replaced),
+    Operator("aten::rsplit", object_size=object_size.split),
+    Operator("aten::splitlines", object_size=object_size.split_lines),
+)
 FAMILY.add(Operator("aten::warn", effects=Effects.SIDE_EFFECT))
+
+
+@FAMILY.shape("size")
+def size(c: Call) -> tuple[Type, ...]:
+    shape, out = c.tensor(0).shape, c.node.outputs[0]
+    if shape is not None and c.schema.overload == "int":
+        at = c.axis(c.arg("dim"), len(shape))
+        if at is not None and shape and shape[at] is not None:
+            c.tell(out, shape[at])
+    elif shape is not None and c.schema.overload == "":
+        c.tell(out, list(shape))
+    return ()
+
+
+@FAMILY.shape("dim")
+def rank(c: Call) -> tuple[Type, ...]:
+    shape = c.tensor(0).shape
+    if shape is not None:
+        c.tell(c.node.outputs[0], len(shape))
+    return ()
+
+
+@FAMILY.shape("numel")
+def numel(c: Call) -> tuple[Type, ...]:
+    shape: Shape | None = c.tensor(0).shape
+    if shape is not None and product(shape) is not None:
+        c.tell(c.node.outputs[0], product(shape))
+    return ()
+
+
+@FAMILY.shape("frexp")
+def frexp(c: Call) -> tuple[Type, ...]:
+    x = c.tensor(0)
+    return () if c.is_number() else (x, TensorType(DType.INT32, x.shape))

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from irc.ops import algebra, functions, tags
+from irc.ir.types import TensorType, Type
+from irc.ops import algebra, functions
 from irc.ops.algebra import (
     DOUBLE,
     Expression,
@@ -29,7 +30,8 @@ from irc.ops.algebra import (
     sqrt,
     trunc,
 )
-from irc.ops.record import Family
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.aten.promotion import as_float, category, like_first, like_first_if_float, shape_together
 from irc.ops.scalar import ScalarSemantics
 
 ROWS = """
@@ -121,21 +123,6 @@ ROWS = """
     aten::atanh.float(float a) -> float
     aten::atanh.int(int a) -> float
     aten::sigmoid(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::relu(Tensor self) -> Tensor | pointwise=first takes=uif in-place
-    aten::relu6(Tensor self) -> Tensor | pointwise=first-if-float takes=uif in-place out=none
-    aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor | pointwise=first-if-float takes=uif in-place
-    aten::hardsigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::hardswish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::selu(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place out=none
-    aten::celu(Tensor self, Scalar alpha=1.) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::gelu(Tensor self, *, str approximate="none") -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::silu(Tensor self) -> Tensor | pointwise=first-if-float takes=fc in-place
-    aten::mish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor | pointwise=first-if-float takes=f
-    aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::prelu(Tensor self, Tensor weight) -> Tensor | takes=f out=none
-    aten::logit(Tensor self, float? eps=None) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::erf(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::erf.Scalar(Scalar a) -> Scalar
     aten::erf.float(float a) -> float
@@ -169,16 +156,12 @@ ROWS = """
     aten::clamp_max(Tensor self, Scalar max) -> Tensor | pointwise=common takes=buif in-place
     aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor | out=any
     aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor | pointwise=first-if-float in-place
-    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor | pointwise=first-if-float takes=uif in-place out=any
-    aten::log_sigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f
-    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
-    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
     aten::lgamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::lgamma.Scalar(Scalar a) -> Scalar
     aten::lgamma.float(float a) -> float
     aten::lgamma.int(int a) -> float
     aten::digamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::angle(Tensor self) -> Tensor | pointwise out=any
+    aten::angle(Tensor self) -> Tensor | pointwise out=any layout=varies
     aten::angle.Scalar(Scalar a) -> Scalar
     aten::angle.complex(complex a) -> float
     aten::angle.float(float a) -> float
@@ -204,22 +187,18 @@ ROWS = """
     aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
 FAMILY.add(
     *(
         ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])
         for name in (
             "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-            "reciprocal erfc erfinv lgamma digamma i0 bitwise_not"
+            "reciprocal erfc erfinv lgamma digamma i0"
         ).split()
     ),
     *(ScalarSemantics(f"aten::special_{name}", algebra.PRIMITIVES[name]) for name in ("i0e", "i1", "i1e")),
     ScalarSemantics("aten::abs", algebra.absolute),
     ScalarSemantics("aten::erf", functions.erf),
-    ScalarSemantics("aten::isfinite", algebra.is_finite, result=None),
-    ScalarSemantics("aten::isinf", algebra.is_infinite, result=None),
-    ScalarSemantics("aten::isnan", algebra.is_nan, result=None),
-    ScalarSemantics("aten::logical_not", algebra.logical_not, result=None),
     ScalarSemantics("aten::neg", algebra.negative),
     ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0),
 )
@@ -343,3 +322,22 @@ def clamp(x: Expression, low: Expression | None = None, high: Expression | None 
 
 
 FAMILY.add(ScalarSemantics("aten::clamp_min", at_least), ScalarSemantics("aten::clamp_max", at_most))
+
+
+# -- shapes -------------------------------------------------------------------
+
+FAMILY.shape("angle")(shape_together)
+FAMILY.shape("conj_physical")(like_first)
+FAMILY.shape("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine")(like_first_if_float)
+
+
+@FAMILY.shape("abs", "square")
+def magnitude(c: Call) -> Type:
+    x = c.tensor(0)
+    # The absolute values of complex numbers are real; squares of truth values are integers.
+    return TensorType(x.dtype if x.dtype is not None and category(x.dtype) in (1, 2) else None, x.shape)
+
+
+@FAMILY.shape("polygamma")
+def polygamma(c: Call) -> Type:
+    return TensorType(as_float(c.tensor("self").dtype), c.tensor("self").shape)

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
-from irc.ops import tags
-from irc.ops.record import Family
+from irc.ir.limits import MAX_SIZE
+from irc.ir.polynomials import product
+from irc.ir.types import Dim, ListType, TensorType, Type
+from irc.ops import object_size
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
+from irc.ops.record import Change, Operator, each
+from irc.ops.slices import sliced
 
 ROWS = """
-    aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none
+    aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none layout=seen+in-order
     aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a=)
-    aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a=) | out=none
-    aten::reshape(Tensor(a) self, int[] shape) -> Tensor(a) | out=none
-    aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a) | out=none
-    aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a) | out=none
-    aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a=) | out=none
+    aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a=) | out=none layout=seen+in-order
+    aten::reshape(Tensor(a) self, int[] shape) -> Tensor(a) | out=none layout=view-or-copy+in-order
+    aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a) | out=none layout=view-or-copy+in-order
+    aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a) | out=none layout=view-or-copy+in-order
+    aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a=) | out=none layout=seen+in-order
     aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a=) | out=none
     aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)
     aten::t(Tensor(a) self) -> Tensor(a=) | out=none
@@ -21,27 +27,28 @@ ROWS = """
     aten::permute(Tensor(a) self, int[] dims) -> Tensor(a=) | out=none
     aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a=) | out=none
     aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a=)
-    aten::squeeze(Tensor(a) self) -> Tensor(a=) | out=none
+    aten::squeeze(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
     aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a=)
     aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a=)
     aten::squeeze_(Tensor(a!) self) -> Tensor(a!)
     aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)
     aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)
-    aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a=) | out=none
+    aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a=) | out=none layout=in-order
     aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)
     aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a=) | out=none
     aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a=) | out=none
     aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a=) | out=none
     aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]
-    aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a<) | out=none
-    aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a<) | out=none
+    aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a<) | out=none layout=part
+    aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a<) | out=none layout=part
     aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str
-    aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a<) | out=none
+    aten::slice.t(t(b)[] l, int? start=None, int? end=None, int step=1) -> t(b)[]
+    aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a<) | out=none layout=part
     aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a<)
     aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a<) | out=none
     aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a<) | out=none
-    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none
-    aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)
+    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none layout=seen
+    aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!) | layout=seen
     aten::chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
     aten::split(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]
     aten::split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]
@@ -60,11 +67,11 @@ ROWS = """
     aten::dsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]
     aten::dsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]
     aten::unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]
-    aten::detach(Tensor(a) self) -> Tensor(a=) | out=none
+    aten::detach(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
     aten::detach_(Tensor(a!) self) -> Tensor(a!)
-    aten::alias(Tensor(a) self) -> Tensor(a=) | out=none
-    aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a) | out=none
-    aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a) | out=none
+    aten::alias(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
+    aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a) | out=none layout=view-or-copy+contiguous
+    aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a) | out=none layout=view-or-copy
     aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
     aten::to.dtype_layout(Tensor(a) self, {options}, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
     aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
@@ -75,7 +82,7 @@ ROWS = """
     aten::real(Tensor(a) self) -> Tensor(a) | out=none
     aten::imag(Tensor(a) self) -> Tensor(a<) | out=none
     aten::view_as_real(Tensor(a) self) -> Tensor(a=) | takes=c out=none
-    aten::view_as_complex(Tensor(a) self) -> Tensor(a=) | takes=f out=none
+    aten::view_as_complex(Tensor(a) self) -> Tensor(a=) | takes=f out=none layout=seen
     aten::numpy_T(Tensor(a) self) -> Tensor(a=) | out=none
     aten::numpy_T.a(Tensor(a) self) -> Tensor(a=)
     aten::mT(Tensor(a) self) -> Tensor(a=) | out=none
@@ -84,10 +91,10 @@ ROWS = """
     aten::mH.a(Tensor(a) self) -> Tensor(a=)
     aten::matrix_H(Tensor(a) self) -> Tensor(a=) | out=none
     aten::matrix_H.a(Tensor(a) self) -> Tensor(a=)
-    aten::ravel(Tensor(a) self) -> Tensor(a) | out=none
+    aten::ravel(Tensor(a) self) -> Tensor(a) | out=none layout=view-or-copy+in-order
     aten::data(Tensor(a) self) -> Tensor(a=) | out=none
     aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)
-    aten::lift_fresh(Tensor(a) self) -> Tensor(a==) | out=none
+    aten::lift_fresh(Tensor(a) self) -> Tensor(a==) | out=none layout=in-order
     aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor
     aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor
     aten::channel_shuffle(Tensor self, int groups) -> Tensor
@@ -97,7 +104,7 @@ ROWS = """
     aten::atleast_2d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
     aten::atleast_3d(Tensor(a) self) -> Tensor(a) | out=none
     aten::atleast_3d.Sequence(Tensor(a)[] tensors) -> Tensor(a)[]
-    aten::positive(Tensor(a) self) -> Tensor(a==) | takes=uifc out=none
+    aten::positive(Tensor(a) self) -> Tensor(a==) | takes=uifc out=none layout=in-order
     aten::conj(Tensor(a) self) -> Tensor(a=) | out=none
     aten::resolve_conj(Tensor(a) self) -> Tensor(a) | out=none
     aten::resolve_neg(Tensor(a) self) -> Tensor(a) | out=none
@@ -105,10 +112,234 @@ ROWS = """
     aten::meshgrid.indexing(Tensor(a)[] tensors, *, str indexing) -> Tensor(a)[]
     aten::cpu(Tensor(a) self) -> Tensor(b|a) | out=none
     aten::cuda(Tensor(a) self) -> Tensor(b|a) | out=none
-    aten::values(Tensor(a) self) -> Tensor(a) | out=none
     aten::indices(Tensor(a) self) -> Tensor(a) | out=none
     aten::_conj(Tensor(a) self) -> Tensor(a=) | out=none
     aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a<) | out=none
     """
 
-FAMILY = Family("aten", tags.statements(ROWS))
+FAMILY = TorchFamily(ROWS)
+FAMILY.add(
+    each("aten::squeeze_ aten::t_ aten::transpose_ aten::unsqueeze_", changes=Change.SHAPE),
+    each("aten::as_strided_ aten::set_", changes=Change.MEMORY),
+    Operator("aten::split", object_size=object_size.split),
+)
+FAMILY.shape(
+    *"_conj alias channel_shuffle conj contiguous cpu cuda data detach lift_fresh positive resolve_conj resolve_neg".split()
+)(like_first)
+
+
+@FAMILY.shape("view", "reshape")
+def view(c: Call) -> Type:
+    x = c.tensor("self")
+    if c.schema.overload == "dtype":
+        return TensorType(element_type(c.arg("dtype")))
+    sizes = c.dims("size") if c.has("size") else c.dims("shape")
+    if sizes is None:
+        return TensorType(x.dtype)
+    if -1 in sizes:
+        at = sizes.index(-1)
+        whole = None if x.shape is None else product(x.shape)
+        rest = product(sizes[:at] + sizes[at + 1 :])
+        if isinstance(whole, int) and isinstance(rest, int) and rest > 0 and whole % rest == 0:
+            sizes[at] = whole // rest
+        else:
+            sizes[at] = whole if rest == 1 else None
+    return TensorType(x.dtype, tuple(sizes))
+
+
+@FAMILY.shape("expand")
+def expand(c: Call) -> Type:
+    x, sizes = c.tensor(0), c.dims("size")
+    if sizes is None:
+        return TensorType(x.dtype)
+    out = list(sizes)
+    for i, size in enumerate(sizes):
+        back = len(sizes) - i
+        if size == -1:
+            out[i] = x.shape[-back] if x.shape is not None and back <= len(x.shape) else None
+    return TensorType(x.dtype, tuple(out))
+
+
+@FAMILY.shape("expand_as", "view_as", "reshape_as")
+def like_other(c: Call) -> Type:
+    return TensorType(c.tensor(0).dtype, c.tensor("other").shape)
+
+
+@FAMILY.shape("permute")
+def permute(c: Call) -> Type:
+    x, order = c.tensor(0), c.dims("dims")
+    if x.shape is None or order is None:
+        return TensorType(x.dtype, None if order is None else (None,) * len(order))
+    axes = [c.axis(d, len(x.shape)) for d in order]
+    return TensorType(x.dtype, tuple(None if a is None else x.shape[a] for a in axes))
+
+
+@FAMILY.shape("transpose")
+def transpose(c: Call) -> Type:
+    x = c.tensor(0)
+    if x.shape is None or not x.shape:
+        return TensorType(x.dtype, x.shape)
+    a, b = (c.axis(c.arg(name), len(x.shape)) for name in ("dim0", "dim1"))
+    if a is None or b is None:
+        return TensorType(x.dtype, (None,) * len(x.shape))
+    out = list(x.shape)
+    out[a], out[b] = out[b], out[a]
+    return TensorType(x.dtype, tuple(out))
+
+
+@FAMILY.shape("t", "numpy_T")
+def reversed_axes(c: Call) -> Type:
+    x = c.tensor(0)
+    return TensorType(x.dtype, None if x.shape is None else x.shape[::-1])
+
+
+@FAMILY.shape("mT", "mH", "matrix_H")
+def last_axes_exchanged(c: Call) -> Type:
+    x = c.tensor(0)
+    if x.shape is None or len(x.shape) < 2:
+        return TensorType(x.dtype)
+    return TensorType(x.dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+
+@FAMILY.shape("unsqueeze")
+def unsqueeze(c: Call) -> Type:
+    x, dim = c.tensor(0), c.arg("dim")
+    if x.shape is None or not isinstance(dim, int):
+        return TensorType(x.dtype)
+    at = c.axis(dim, len(x.shape) + 1)
+    return TensorType(x.dtype, (*x.shape[:at], 1, *x.shape[at:]))
+
+
+@FAMILY.shape("squeeze")
+def squeeze(c: Call) -> Type:
+    x = c.tensor(0)
+    dims = c.dims("dim") if c.has("dim") else list[Dim](range(len(x.shape or ())))
+    if x.shape is None or dims is None:
+        return TensorType(x.dtype)
+    axes = [c.axis(d, len(x.shape)) for d in dims]
+    if any(a is None or (x.shape and not isinstance(x.shape[a], int)) for a in axes):
+        return TensorType(x.dtype)
+    return TensorType(x.dtype, tuple(d for i, d in enumerate(x.shape) if i not in axes or d != 1))
+
+
+@FAMILY.shape("flatten")
+def flatten(c: Call) -> Type:
+    x = c.tensor(0)
+    if x.shape is None or c.schema.overload != "using_ints":
+        return TensorType(x.dtype)
+    first, last = c.axis(c.arg("start_dim"), len(x.shape)), c.axis(c.arg("end_dim"), len(x.shape))
+    if first is None or last is None or first > last:
+        return TensorType(x.dtype)
+    return TensorType(x.dtype, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+@FAMILY.shape("ravel")
+def ravel(c: Call) -> Type:
+    x = c.tensor(0)
+    return TensorType(x.dtype, (None if x.shape is None else product(x.shape),))
+
+
+@FAMILY.shape("select")
+def select(c: Call) -> Type | tuple[Type, ...]:
+    x = c.tensor(0)
+    if c.is_number() or x.shape is None:
+        return () if c.is_number() else TensorType(x.dtype)
+    at = c.axis(c.arg("dim"), len(x.shape))
+    return TensorType(x.dtype, (None,) * (len(x.shape) - 1) if at is None else (*x.shape[:at], *x.shape[at + 1 :]))
+
+
+@FAMILY.shape("slice", "narrow")
+def slice_(c: Call) -> Type | tuple[Type, ...]:
+    x = c.tensor(0)
+    if c.is_number() or x.shape is None:
+        return () if c.is_number() else TensorType(x.dtype)
+    at = c.axis(c.arg("dim"), len(x.shape))
+    if at is None:
+        return TensorType(x.dtype, (None,) * len(x.shape))
+    size, step = c.number("length"), c.number("step")
+    if not c.has("length") and step is not None and step > 0:
+        size = sliced(x.shape[at], c.number("start", 0), c.number("end", MAX_SIZE), step)
+    return TensorType(x.dtype, (*x.shape[:at], size, *x.shape[at + 1 :]))
+
+
+@FAMILY.shape("as_strided")
+def as_strided(c: Call) -> Type:
+    sizes = c.dims("size")
+    return TensorType(c.tensor(0).dtype, None if sizes is None else tuple(sizes))
+
+
+@FAMILY.shape("diagonal")
+def diagonal(c: Call) -> Type:
+    x, offset = c.tensor(0), c.number("offset")
+    if x.shape is None:
+        return TensorType(x.dtype)
+    a, b = (c.axis(c.arg(name), len(x.shape)) for name in ("dim1", "dim2"))
+    if a is None or b is None or a == b:
+        return TensorType(x.dtype, (None,) * (len(x.shape) - 1) if len(x.shape) > 1 else None)
+    rows, columns, size = x.shape[a], x.shape[b], None
+    if offset is not None and isinstance(rows, int) and isinstance(columns, int):
+        size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    return TensorType(x.dtype, (*(d for i, d in enumerate(x.shape) if i not in (a, b)), size))
+
+
+@FAMILY.shape("unfold")
+def unfold(c: Call) -> Type:
+    x, size, step = c.tensor(0), c.number("size"), c.number("step")
+    if x.shape is None:
+        return TensorType(x.dtype)
+    shape = x.shape or (1,)
+    at = c.axis(c.arg("dimension"), len(shape))
+    if at is None:
+        return TensorType(x.dtype, (*(None for _ in x.shape), size))
+    count, whole = None, shape[at]
+    if isinstance(whole, int) and size is not None and step is not None and step > 0 and 0 <= size <= whole:
+        count = (whole - size) // step + 1
+    return TensorType(x.dtype, (*shape[:at], count, *shape[at + 1 :], size) if x.shape else (size,))
+
+
+@FAMILY.shape("chunk", "split", "unbind", "split_with_sizes", "tensor_split")
+def parts(c: Call) -> Type | tuple[Type, ...]:
+    found = c.node.outputs[0]
+    is_list = isinstance(found.type, ListType) and isinstance(found.type.elem, TensorType)
+    return ListType(TensorType(c.tensor(0).dtype)) if is_list and c.types.is_fixed(found) else ()
+
+
+@FAMILY.shape("broadcast_to")
+def broadcast_to(c: Call) -> Type:
+    sizes = c.dims("size")
+    known = None if sizes is None else tuple(None if n == -1 else n for n in sizes)
+    return TensorType(c.tensor(0).dtype, known)
+
+
+@FAMILY.shape("to", "type_as")
+def to(c: Call) -> Type:
+    x = c.tensor(0)
+    if c.value("other") is not None:
+        return TensorType(c.tensor("other").dtype, x.shape)
+    given = c.arg("dtype")
+    return TensorType(x.dtype if given is None else element_type(given), x.shape)
+
+
+@FAMILY.shape("view_as_real", "view_as_complex", "real", "imag")
+def real_and_complex(c: Call) -> Type:
+    x, name = c.tensor(0), c.schema.name
+    if name == "aten::view_as_complex":
+        return TensorType(None if x.dtype is None else COMPLEX.get(x.dtype), None if x.shape is None else x.shape[:-1])
+    shape = (*x.shape, 2) if name == "aten::view_as_real" and x.shape is not None else x.shape
+    return TensorType(None if x.dtype is None else REAL.get(x.dtype), shape)
+
+
+@FAMILY.shape("pixel_shuffle", "pixel_unshuffle")
+def pixels(c: Call) -> Type:
+    x = c.tensor(0)
+    up = c.schema.name == "aten::pixel_shuffle"
+    r = c.arg("upscale_factor" if up else "downscale_factor")
+    if x.shape is None or len(x.shape) < 3 or not isinstance(r, int) or r < 1:
+        return TensorType(x.dtype)
+    *rest, channels, height, width = x.shape
+    sizes: list[Dim] = [None] * 3
+    if isinstance(channels, int):
+        sizes[0] = channels // (r * r) if up else channels * r * r
+    for i, n in ((1, height), (2, width)):
+        sizes[i] = None if not isinstance(n, int) else n * r if up else n // r
+    return TensorType(x.dtype, (*rest, *sizes))

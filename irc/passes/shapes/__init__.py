@@ -1,4 +1,4 @@
-"""Shape and type inference: one rule an operator, in files by family."""
+"""Shape and type inference; the rules of ``aten::`` and ``prim::`` operators are in their records."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from irc.passes.shapes import (
     pointwise,
     shaping,
     signal,
-    torch_nn,
-    torch_pointwise,
-    torch_shaping,
-    torch_tables,
 )
 from irc.passes.shapes.infer import Inference
-from irc.passes.shapes.torch_call import complete_copied
 
 if TYPE_CHECKING:
     from irc.ir import Graph
@@ -26,10 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Inference", "ShapeInference"]
 
-FAMILIES = (index, nn, pointwise, shaping, signal, torch_nn, torch_pointwise, torch_shaping, torch_tables)
+FAMILIES = (index, nn, pointwise, shaping, signal)
 """Modules whose import has filled the table of rules."""
-
-complete_copied()
 
 
 @register

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from irc.ir.kinds import ATTENTION
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.polynomials import plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops.einsum import Axis, axes_of, is_equation
+from irc.ops.einsum import einsum_shape
 from irc.ops.inference import NodeTypes
 from irc.ops.shape_rules import shape_rule
 
@@ -226,25 +225,6 @@ def attention(c: NodeTypes) -> Type:
 def einsum(c: NodeTypes) -> Type:
     equation = c.attr("equation", "").replace(" ", "")
     return TensorType(c.dtype(0), einsum_shape(c, equation, [c.shape(i) for i in range(len(c.node.inputs))]))
-
-
-def einsum_shape(
-    c: NodeTypes, equation: str, shapes: Sequence[Shape | None], sums_ellipsis: bool = False
-) -> Shape | None:
-    """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes) or not is_equation(equation):
-        return None
-    try:
-        terms, result = axes_of(equation, [len(shape) for shape in known], sums_ellipsis)
-    except ValueError as error:
-        c.fail(f"the equation {equation!r} does not fit the operands: {error}")
-    sizes: dict[Axis, Dim] = {}
-    for axes, shape in zip(terms, known, strict=True):
-        for axis, size in zip(axes, shape, strict=True):
-            together = c.broadcast([(sizes.get(axis, 1),), (size,)])
-            (sizes[axis],) = together or (None,)
-    return tuple(sizes[axis] for axis in result)
 
 
 @shape_rule("Gemm")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import reduce
 
 from irc.ir.limits import MAX_RANK
-from irc.ir.polynomials import is_positive, is_size, minus, plus, product, quotient, times
+from irc.ir.polynomials import is_positive, is_size, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.ops.inference import NodeTypes
 from irc.ops.shape_rules import shape_rule
-from irc.ops.slices import bounds
+from irc.ops.slices import range_length, sliced
 
 
 @shape_rule("Shape")
@@ -193,13 +192,6 @@ def constant_of_shape(c: NodeTypes) -> Type:
     return TensorType(dtype, tuple(target))
 
 
-def range_length(start: float, limit: float, step: float) -> int:
-    """The count of numbers from ``start`` up to, excluding, ``limit``: exact for integers."""
-    if isinstance(start, int) and isinstance(limit, int) and isinstance(step, int):
-        return max(0, -((start - limit) // step))
-    return max(0, math.ceil((limit - start) / step))
-
-
 @shape_rule("Range")
 def range_(c: NodeTypes) -> Type:
     start, limit, delta = c.constant(0), c.constant(1), c.constant(2)
@@ -297,27 +289,6 @@ def slice_(c: NodeTypes) -> Type:
             c.fail("a slice cannot have step 0")
         out[axis] = None if starts is None or ends is None else sliced(x[axis], starts[i], ends[i], step)
     return TensorType(c.dtype(0), tuple(out))
-
-
-def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
-    """Length of ``start:end:step`` on an axis of size ``whole``; an end of 2**31 or more means the axis's end."""
-    if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
-        return len(range(*bounds(start, end, step, whole).indices(whole)))
-    if step != 1:
-        return None
-    first, last = _position(whole, start), whole if isinstance(end, int) and end >= 1 << 31 else _position(whole, end)
-    count = minus(last, first)
-    return count if is_size(count) else 0 if is_size(times(count, -1)) else None
-
-
-def _position(whole: Dim, at: Dim) -> Dim:
-    """The position that ``at``, the start or end of a slice, means on an axis of size ``whole``; None if unknown."""
-    if is_positive(times(at, -1)):
-        at = plus(whole, at)
-        return at if is_size(at) else 0 if is_size(times(at, -1)) else None
-    if not is_size(at):
-        return None
-    return at if is_size(minus(whole, at)) else whole if is_size(minus(at, whole)) else None
 
 
 @shape_rule("Pad")

@@ -5,12 +5,12 @@ Tags of schema rows list the kinds (`irc.ops.tags`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.errors import Error
 from irc.ir.types import Type
-from irc.ops import records
+from irc.ops import record
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.kernels.support import AnyDType, Array
 from irc.runtime.values import is_array
@@ -18,40 +18,36 @@ from irc.runtime.values import is_array
 # Kinds are NumPy's characters: b of bool, u and i of integers, f of floats (V of bfloat16 and smaller), c of complex.
 
 
-def _refused(taken: Mapping[str, str]) -> dict[str, str]:
-    return {name: "".join(set("buifVc") - set(kinds.replace("f", "fV"))) for name, kinds in taken.items()}
-
-
-REFUSED_FIRST = _refused(
-    {each.name: each.takes for each in records("aten") if each.takes}
-    | {f"{each.name}_": each.in_place for each in records("aten") if each.in_place}
-)
-"""Kinds that the first operand must not be of."""
-
-REFUSED_COMMON = _refused({each.name: each.takes_both for each in records("aten") if each.takes_both})
-"""Kinds that the type must not be of that two operands have in common."""
-
 _RANKS = {kind: rank for rank, kinds in enumerate(("b", "ui", "fV", "c")) for kind in kinds}
 _WORDS = {"b": "bools", **dict.fromkeys("ui", "integers"), **dict.fromkeys("fV", "floats"), "c": "complex numbers"}
 _NUMBERS: dict[Any, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
-    """``run``, or a kernel that refuses the kinds of operands that torch's operator ``name``, or its twin, refuses.
+    """``run``, or a kernel that refuses the kinds of operands that torch's operator ``name`` refuses.
 
     No check is made at run time if ``types``, those of the arguments, show that the kinds are taken.
     """
-    for table, count, checked in ((REFUSED_FIRST, 1, _refusing_first), (REFUSED_COMMON, 2, _refusing_common)):
-        refused = table.get(name) or table.get(name.removesuffix("_"), "")
+    for refused, count, checked in zip(refused_kinds(name), (1, 2), (_refusing_first, _refusing_common), strict=True):
         is_known = types and all(_is_taken(type, refused) for type in types[:count])
         if refused and not is_known:
             run = checked(name, refused, run)
     return run
 
 
+def refused_kinds(name: str) -> tuple[str, str]:
+    """The kinds that torch's operator ``name`` refuses: of the first operand, and of what two have in common."""
+    operator = record(f"aten::{name}")
+    return _others(operator.takes), _others(operator.takes_both)
+
+
+def _others(taken: str) -> str:
+    return "".join(kind for kind in "buifVc" if kind not in taken.replace("f", "fV")) if taken else ""
+
+
 def takes_floats(name: str) -> bool:
     """Whether torch's operator ``name`` takes floats."""
-    return all("f" not in table.get(name, "") for table in (REFUSED_FIRST, REFUSED_COMMON))
+    return all("f" not in refused for refused in refused_kinds(name))
 
 
 def _is_taken(type: Type, refused: str) -> bool:
@@ -63,7 +59,7 @@ def check_kind(name: str, dtype: AnyDType, computed_by: str | None = None) -> No
 
     ``computed_by``: the operator by which torch computes it, and whose row tells, if ``name``'s own does not.
     """
-    if dtype.kind in REFUSED_FIRST[computed_by or name]:
+    if dtype.kind in refused_kinds(computed_by or name)[0]:
         raise _error(name, dtype.kind)
 
 

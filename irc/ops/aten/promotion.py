@@ -1,4 +1,4 @@
-"""Torch's element types of results, as far as the types of the operands tell.
+"""Torch's element types of results, as far as the types of the operands tell, and shape rules that need nothing else.
 
 Rules: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc. A
 tensor without dimensions or a Python number decides only the kind, not the size.
@@ -6,11 +6,15 @@ tensor without dimensions or a Python number decides only the kind, not the size
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from itertools import product
+from typing import Any
 
 from irc.ir import types
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.dtypes import SCALAR_TYPES
+from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ops.aten.call import Call, CallRule
 
 NUMBERS: dict[Type, DType] = {types.BOOL: DType.BOOL, types.INT: DType.INT64, types.FLOAT: DType.FLOAT}
 
@@ -19,6 +23,9 @@ _SMALL = frozenset({DType.UINT8, DType.INT8, DType.INT16, DType.INT32, DType.INT
 
 COMPLEX = {DType.FLOAT: DType.COMPLEX64, DType.DOUBLE: DType.COMPLEX128}
 """Type of the parts -> type of the complex numbers."""
+
+REAL = {**{whole: part for part, whole in COMPLEX.items()}, DType.FLOAT: DType.FLOAT, DType.DOUBLE: DType.DOUBLE}
+"""Type of numbers, complex or not -> type of their real parts."""
 
 _WIDER = {DType.FLOAT16: 0, DType.BFLOAT16: 0, DType.FLOAT: 1, DType.DOUBLE: 2}
 
@@ -101,3 +108,94 @@ def as_float(dtype: DType | None) -> DType | None:
 def if_float(dtype: DType | None) -> DType | None:
     """``dtype`` if it is floating-point, else None: the operator refuses other types, or treats them differently."""
     return dtype if dtype is not None and dtype.is_float else None
+
+
+def element_type(given: Any) -> DType | None:
+    """The element type that a ``ScalarType`` argument names, if it is known."""
+    return SCALAR_TYPES.get(given) if isinstance(given, int) else None
+
+
+def common_type(*operands: TensorType) -> DType | None:
+    """The common element type of operands that must agree."""
+    found = {t.dtype for t in operands}
+    return found.pop() if len(found) == 1 else None
+
+
+# -- shape rules -----------------------------------------------------------------
+
+_NOT_OPERANDS = frozenset({"alpha", "value", "rounding_mode", "condition", "eps"})
+
+_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name) for name in "add sub mul eq ne lt le gt ge".split()
+}
+
+
+def like_first(c: Call) -> Type:
+    """The type of the first operand."""
+    return c.tensor(0)
+
+
+def like_first_if_float(c: Call) -> Type:
+    """The type of the first operand; of other element types than floats, only its shape."""
+    return TensorType(if_float(c.tensor(0).dtype), c.tensor(0).shape)
+
+
+def together(c: Call, operands: list[Type] | None = None) -> TensorType:
+    """The operands' common element type and broadcast shape; ``operands`` are their types, by default those of all."""
+    operands = _operands(c) if operands is None else operands
+    shapes = [t.shape for t in operands if t.is_any or holds_tensors(t)]
+    if c.schema.name == "aten::where":
+        shapes.append(c.tensor("condition").shape)
+    return TensorType(result_type(operands), c.broadcast(shapes))
+
+
+def _operands(c: Call) -> list[Type]:
+    names = [a.name for a in c.schema.arguments if a.name not in _NOT_OPERANDS]
+    return [v.type for v in map(c.value, names) if v is not None]
+
+
+def holds_tensors(type: Type) -> bool:
+    """Whether ``type`` is that of a tensor, or of a list of tensors."""
+    if isinstance(type, ListType | OptionalType):
+        return holds_tensors(type.elem)
+    return isinstance(type, TensorType)
+
+
+def _common(c: Call) -> Type | tuple[Type, ...]:
+    return _number(c) if c.is_number() else together(c)
+
+
+def floats(c: Call) -> Type | tuple[Type, ...]:
+    """Float where the operands are bools or integers, else their common type."""
+    if c.is_number():
+        return ()
+    found = together(c)
+    return TensorType(as_float(found.dtype), found.shape)
+
+
+def _bools(c: Call) -> Type | tuple[Type, ...]:
+    return _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape)
+
+
+def shape_together(c: Call) -> Type | tuple[Type, ...]:
+    """The broadcast shape of the operands, of any element type."""
+    return () if c.is_number() else TensorType(None, together(c).shape)
+
+
+def _number(c: Call) -> tuple[Type, ...]:
+    """Arithmetic on known integers, which computes shapes: the result is tracked."""
+    apply = _INTEGERS.get(c.schema.name.removeprefix("aten::"))
+    values = [c.known(v) for v in c.node.inputs]
+    if apply is not None and len(values) == 2 and all(isinstance(v, int) for v in values):
+        c.tell(c.node.outputs[0], apply(*values))
+    return ()
+
+
+BY_RESULT_TYPE: dict[str, CallRule] = {
+    "bool": _bools,
+    "common": _common,
+    "first": like_first,
+    "first-if-float": like_first_if_float,
+    "float": floats,
+}
+"""Value of the tag ``pointwise`` -> the shape rule of pointwise operators that have no other."""

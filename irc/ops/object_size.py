@@ -1,19 +1,20 @@
 """The bytes of the strings and lists that TorchScript's operators make of their operands.
 
-They are known before they are made, which constant folding and runs under limits need. Operators that are not
-listed here make nothing that is much larger than their operands.
+They are known before they are made, which constant folding and runs under limits need. Records of operators name the
+functions at the end, which estimate the bytes from the operands.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from irc.ir.tensor import Tensor
+from irc.ops.registry import record
 
 VIEW_BYTES = 128
 """What a view takes beside the memory that it shows."""
@@ -27,8 +28,6 @@ ENTRY_BYTES = 40
 _NUMBER_TEXT = 32  # characters of a number, and what parts it from the next one
 _WIDEST_CHARACTER = 4
 _WHOLE_TEXT = 1000  # of a tensor with more elements, only those at the ends of each dimension are written: 7 places
-
-Estimate = Callable[..., float]
 
 
 def object_bytes(value: Any) -> int:
@@ -51,7 +50,7 @@ def made_bytes(kind: str, operands: Sequence[Any]) -> int | None:
 
     None if it is not known to make larger ones than it is given; 0 for operands that it does not take.
     """
-    estimate = _ESTIMATES.get(kind)
+    estimate = record(kind).object_size
     if estimate is None:
         return None
     try:
@@ -68,20 +67,23 @@ def _text(characters: int, *strings: str) -> int:
     return STRING_BYTES + characters * (1 if all(map(str.isascii, strings)) else _WIDEST_CHARACTER)
 
 
-def _padded(x: str, width: int, character: str = " ") -> int:
+def padded(x: str, width: int, character: str = " ") -> int:
+    """Bytes of ``x`` padded to ``width`` characters."""
     return _text(max(len(x), width), x, character)
 
 
-def _joined(separator: str, parts: Sequence[str]) -> int:
+def joined(separator: str, parts: Sequence[str]) -> int:
+    """Bytes of ``parts`` with ``separator`` between them."""
     return _text(sum(map(len, parts)) + len(parts) * len(separator), separator, *parts)
 
 
-def _replaced(x: str, old: str, new: str, most: int = -1) -> int:
+def replaced(x: str, old: str, new: str, most: int = -1) -> int:
+    """Bytes of ``x`` with ``new`` in the place of ``old``, at most ``most`` times."""
     places = x.count(old)
     return _text(len(x) + (places if most < 0 else min(places, most)) * max(0, len(new) - len(old)), x, new)
 
 
-def _written(*values: Any) -> int:
+def written(*values: Any) -> int:
     """Bytes of one string with all values as text."""
     writing = _Writing()
     return STRING_BYTES + sum(map(writing.characters, values)) * writing.width
@@ -120,25 +122,29 @@ def _parts(pieces: int, x: str) -> int:
     return pieces * (STRING_BYTES + ENTRY_BYTES) + _text(len(x), x)
 
 
-def _split(x: str, separator: str | None = None, most: int = -1) -> int:
+def split(x: str, separator: str | None = None, most: int = -1) -> int:
+    """Bytes of the pieces of ``x`` between separators, by default blanks."""
     pieces = x.count(separator) if separator else len(x) // 2
     return _parts((pieces if most < 0 else min(pieces, most)) + 1, x) if x else 0
 
 
-def _lines(x: str, keepends: bool = False) -> int:
+def split_lines(x: str, keepends: bool = False) -> int:
+    """Bytes of the lines of ``x``."""
     return _parts(2 * sum(map(x.count, "\n\r\v\f\x1c\x1d\x1e")) + 1, x)
 
 
 # -- lists ---------------------------------------------------------------------
 
 
-def _sum(x: Any, y: Any, *others: Any) -> int:
+def concatenated(x: Any, y: Any, *others: Any) -> int:
+    """Bytes of two strings or lists in one."""
     if isinstance(x, str) and isinstance(y, str):
         return _text(len(x) + len(y), x, y)
     return object_bytes(x) + object_bytes(y)
 
 
-def _times(x: Any, y: Any) -> int:
+def repeated(x: Any, y: Any) -> int:
+    """Bytes of a string or list, repeated as often as the other operand says."""
     sequence, times = (x, y) if isinstance(y, int) else (y, x)
     if not isinstance(times, int):
         return 0
@@ -147,44 +153,21 @@ def _times(x: Any, y: Any) -> int:
     return object_bytes(sequence) * max(times, 0)
 
 
-def _entries(x: Any) -> int:
+def entries(x: Any) -> int:
+    """Bytes of a list of the elements of ``x``."""
     return len(x) * ENTRY_BYTES
 
 
-def _pairs(x: Any) -> int:
-    return 3 * _entries(x)
+def pairs(x: Any) -> int:
+    """Bytes of a list of the keys and values of ``x``, in pairs."""
+    return 3 * entries(x)
 
 
-def _range(n: int) -> int:
+def number_range(n: int) -> int:
+    """Bytes of a list of ``n`` numbers."""
     return max(n, 0) * ENTRY_BYTES
 
 
-def _of_tensor(x: Any, *others: Any) -> float:
+def nested_list(x: Any, *others: Any) -> float:
+    """Bytes of the numbers of the tensor ``x``, in lists."""
     return math.prod(x.shape) * ENTRY_BYTES
-
-
-_ESTIMATES: dict[str, Estimate] = {
-    "aten::add": _sum,
-    "aten::add_": _sum,
-    "aten::center": _padded,
-    "aten::extend": _sum,
-    "aten::format": _written,
-    "aten::items": _pairs,
-    "aten::join": _joined,
-    "aten::list": _entries,
-    "aten::ljust": _padded,
-    "aten::mul": _times,
-    "aten::mul_": _times,
-    "aten::percentFormat": _written,
-    "aten::replace": _replaced,
-    "aten::rjust": _padded,
-    "aten::rsplit": _split,
-    "aten::split": _split,
-    "aten::splitlines": _lines,
-    "aten::str": _written,
-    "aten::zfill": _padded,
-    "prim::Print": _written,
-    "prim::RaiseException": _written,
-    "prim::rangelist": _range,
-    "prim::tolist": _of_tensor,
-}

@@ -1,9 +1,8 @@
-"""What a shape rule sees of a TorchScript operator: its arguments, by their names in the schema that fits."""
+"""Records of TorchScript's operators, and what their shape rules see of a node: its arguments, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +11,11 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
-from irc.ops import resolve
-from irc.ops.aten.derived import COPIED_NAMES
+from irc.ops import tags
 from irc.ops.inference import NodeTypes, as_contents
-from irc.ops.shape_rules import apply, shape_rule
+from irc.ops.record import Family, ShapeRule
+from irc.ops.resolution import resolve
+from irc.ops.shape_rules import apply
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -24,43 +24,41 @@ if TYPE_CHECKING:
 UNKNOWN: Final = object()
 """An argument that the graph does not tell."""
 
-TorchRule = Callable[["Call"], "Type | Sequence[Type]"]
-
-TORCH_RULES: dict[str, TorchRule] = {}
-"""Operator names without ``aten::`` -> their rules."""
+CallRule = Callable[["Call"], "Type | Sequence[Type]"]
+"""Gives the types of a call's results; trailing ones that are missing, and what types leave open, are unknown."""
 
 
-def torch_rule(*names: str) -> Callable[[TorchRule], TorchRule]:
-    """Register the rule of TorchScript operators, names without ``aten::``."""
+class TorchFamily(Family):
+    """The ``aten::`` records of one module.
 
-    def register(rule: TorchRule) -> TorchRule:
-        TORCH_RULES.update(dict.fromkeys(names, rule))
+    Args:
+        rows: schema rows with tags: see `irc.ops.tags`.
+    """
 
-        @shape_rule(*(f"aten::{name}" for name in names))
-        @wraps(rule)
-        def told(c: NodeTypes) -> Sequence[Type]:  # pyright: ignore[reportUnusedFunction]  registered
-            return _apply(rule, c)
+    def __init__(self, rows: str) -> None:
+        super().__init__("aten", tags.statements(rows))
 
-        return rule
+    def shape(self, *kinds: str) -> Callable[[CallRule], CallRule]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Make a function the shape rule of ``kinds``, which are given without namespace."""
 
-    return register
+        def enter(rule: CallRule) -> CallRule:
+            self._attach("shape", kinds)(shape_rule_of(rule))
+            return rule
 
-
-def complete_copied() -> None:
-    """Give the copying forms of views (``_copy``) the views' rules."""
-    for name in COPIED_NAMES:
-        torch_rule(f"{name}_copy")(_of_view(f"aten::{name}", TORCH_RULES[name]))
+        return enter
 
 
-def _of_view(kind: str, rule: TorchRule) -> TorchRule:
+def shape_rule_of(rule: CallRule) -> ShapeRule:
+    """``rule`` as the shape rule of a record."""
+
     @wraps(rule)
-    def told(c: Call) -> Type | Sequence[Type]:
-        return rule(Call(c.types, replace(c.schema, name=kind)))
+    def told(c: NodeTypes) -> Sequence[Type]:
+        return _apply(rule, c)
 
     return told
 
 
-def _apply(rule: TorchRule, c: NodeTypes) -> Sequence[Type]:
+def _apply(rule: CallRule, c: NodeTypes) -> Sequence[Type]:
     """The types of all outputs; what the rule leaves open is a plain tensor, whatever was inferred before."""
     schema, outputs = resolve(c.node), c.node.outputs
     for value in outputs:
@@ -208,3 +206,8 @@ class Call:
     def tell(self, value: Value, contents: Any) -> None:
         """Record the constant contents of an integer, or of a list of integers."""
         self.types.contents[value] = as_contents(np.array(contents, object))
+
+
+def resized(shape: Shape, at: int, *sizes: Dim) -> Shape:
+    """``shape`` with ``sizes`` in place of the size of axis ``at``."""
+    return (*shape[:at], *sizes, *shape[at + 1 :])

@@ -1,0 +1,124 @@
+# ruff: noqa: E501 - a row is one line
+"""Products of matrices and vectors, and linear algebra."""
+
+from __future__ import annotations
+
+from irc.ir.types import Shape, TensorType, Type
+from irc.ops.aten.call import Call, TorchFamily
+from irc.ops.aten.promotion import common_type, if_float, like_first
+from irc.ops.einsum import einsum_shape
+
+ROWS = """
+    aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
+    aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc out=none
+    aten::matmul(Tensor self, Tensor other) -> Tensor | takes=uifc layout=anew
+    aten::mm(Tensor self, Tensor mat2) -> Tensor | takes=uifc layout=anew
+    aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+    aten::bmm(Tensor self, Tensor mat2) -> Tensor | takes=uifc layout=anew
+    aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+    aten::mv(Tensor self, Tensor vec) -> Tensor | takes=uifc
+    aten::dot(Tensor self, Tensor tensor) -> Tensor | takes=uifc
+    aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place layout=anew
+    aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
+    aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place layout=anew
+    aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place
+    aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a) | out=none
+    aten::outer(Tensor self, Tensor vec2) -> Tensor | out=any
+    aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor | takes=uifc
+    aten::inner(Tensor self, Tensor other) -> Tensor | takes=uifc
+    aten::vdot(Tensor self, Tensor other) -> Tensor | takes=uifc
+    aten::kron(Tensor self, Tensor other) -> Tensor | out=any
+    aten::linalg_inv(Tensor A) -> Tensor
+    aten::linalg_det(Tensor A) -> Tensor
+    aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
+    aten::cholesky(Tensor self, bool upper=False) -> Tensor
+    aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
+    aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
+    aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)
+    aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor
+    aten::linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)
+    aten::linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor
+    aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
+    aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
+    aten::logdet(Tensor self) -> Tensor | out=none
+    aten::linalg_matrix_power(Tensor self, int n) -> Tensor
+    aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
+    aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor
+    aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor | out=none
+    aten::linalg_multi_dot(Tensor[] tensors) -> Tensor
+    aten::linalg_eigvals(Tensor self) -> Tensor
+    aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
+    aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)
+    aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | in-place out=any
+    aten::block_diag(Tensor[] tensors) -> Tensor
+    aten::diagflat(Tensor self, int offset=0) -> Tensor | out=none
+    aten::linalg_matrix_exp(Tensor self) -> Tensor
+    aten::chain_matmul(Tensor[] matrices) -> Tensor
+    aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)
+    aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
+    aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
+    aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
+    aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
+    aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor
+    aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
+    aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
+    aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor | takes=uifc
+    """
+
+FAMILY = TorchFamily(ROWS)
+FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
+
+
+def _product(a: Shape | None, b: Shape | None, c: Call) -> Shape | None:
+    """The shape of ``matmul``: a vector's axis of 1 is dropped again, the axes before the last two are broadcast."""
+    if a is None or b is None or not a or not b:
+        return None
+    rows = a[-2:-1] if len(a) > 1 else ()
+    columns = b[-1:] if len(b) > 1 else ()
+    batch = c.broadcast([a[:-2], b[:-2]])
+    return None if batch is None else (*batch, *rows, *columns)
+
+
+@FAMILY.shape("matmul", "mm", "bmm", "mv", "dot")
+def matmul(c: Call) -> Type:
+    a, b = c.tensor(0), c.tensor(1)
+    return TensorType(common_type(a, b), _product(a.shape, b.shape, c))
+
+
+@FAMILY.shape("addmm", "baddbmm")
+def addmm(c: Call) -> Type:
+    if c.schema.overload:
+        return TensorType()
+    a, b = c.tensor(1), c.tensor(2)
+    return TensorType(common_type(c.tensor(0), a, b), _product(a.shape, b.shape, c))
+
+
+@FAMILY.shape("linear")
+def linear(c: Call) -> Type:
+    x, weight = c.tensor("input"), c.tensor("weight")
+    if x.shape is None or weight.shape is None or not x.shape or len(weight.shape) != 2:
+        return TensorType(common_type(x, weight))
+    return TensorType(common_type(x, weight), (*x.shape[:-1], weight.shape[0]))
+
+
+@FAMILY.shape("outer")
+def outer(c: Call) -> Type:
+    a, b = c.tensor(0), c.tensor(1)
+    return TensorType(None, (*a.shape, *b.shape) if a.shape is not None and b.shape is not None else None)
+
+
+@FAMILY.shape("einsum")
+def einsum(c: Call) -> Type:
+    items, equation = c.elements("tensors"), c.arg("equation")
+    if not items or not isinstance(equation, str):
+        return TensorType()
+    dtype = common_type(*items) if len(items) > 1 else if_float(items[0].dtype)  # sums of integers are wider
+    return TensorType(dtype, einsum_shape(c.types, equation.replace(" ", ""), [t.shape for t in items], True))
