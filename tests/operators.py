@@ -11,6 +11,7 @@ from irc.ops import Operator, records, registry
 POINTWISE = frozenset(each.kind for each in records() if each.pointwise)
 TORCH_POINTWISE = frozenset(each.kind for each in records("aten") if each.result_type is not None)
 TORCH = {each.name: each for each in records("aten")}
+COPIED = {each.name for each in TORCH.values() if each.copied}
 IN_PLACE = sorted(each.name for each in TORCH.values() if each.in_place is not None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ import irc
 from irc.alias import analyze, register_rule
 from irc.errors import Error, misfit
 from irc.ir import parse_graph
-from irc.ops import Effects, Operator, register, schemas
+from irc.ops import Effects, Operator, record, register, schemas
 from irc.ops import shape_rules as rules
 from irc.ops.schema_rules import check_schema
 from irc.ops.shape_rules import shape_rule
@@ -29,7 +30,7 @@ from irc.tools.catalog import place
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
-DEFINITION, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+DEFINITION, USE, OF_TORCH = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 (ENTRY_POINTS,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -44,6 +45,17 @@ def python(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(folder), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_records_of_torchs_operators_are_as_the_page_shows() -> None:
+    made: dict[str, Any] = {}
+    exec(OF_TORCH, made)
+    found = made["FAMILY"].records
+    assert [(each.kind, each.rows, each.out, each.changes) for each in found.values()] == [
+        (kind, record(kind).rows, record(kind).out, record(kind).changes)
+        for kind in ("aten::t", "aten::t_", "aten::expand_as")
+    ]
+    assert inspect.getsource(inspect.unwrap(record("aten::expand_as").shape)) in OF_TORCH
 
 
 def install(folder: Path, module: str = "example_operators") -> None:

@@ -93,6 +93,7 @@ class Operator:
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
             attributes. None: the results may have any shape.
         kernel: the module of `irc.runtime.kernels` that has its kernels; "" for that of its namespace.
+        copied: the rows (names with overload) of a view for which ``X_copy`` gives the same in memory of its own.
         layout: words on memory layouts, that is the order and the strides in which the elements of tensors lie: whether
             it sees those of operands, and how its result lies; see `irc.ops.tags`.
         object_size: estimates the bytes of the strings or lists that it makes of the operands that it is called with.
@@ -122,6 +123,7 @@ class Operator:
     epilogues: bool = False
     value_operands: tuple[int, ...] | None = None
     kernel: str = ""
+    copied: tuple[str, ...] = ()
     layout: frozenset[str] = frozenset()
     object_size: Callable[..., float] | None = None
 
@@ -161,7 +163,7 @@ def merged(first: Operator, second: Operator) -> Operator:
             continue
         if mine == default:
             told[name] = its
-        elif name in ("rows", "scalar"):
+        elif name in ("rows", "scalar", "copied"):
             told[name] = (*mine, *its)
         elif name == "out":
             told[name] = {**mine, **its}

@@ -15,6 +15,8 @@
                       in place are (no float into integers); else it must have it
 ``out=dtype``         of this row: the argument ``dtype`` is the element type of ``out`` if it is not given
 ``out=none``          no overload takes ``out=``
+``copied``            of this row of a view: ``X_copy`` takes what ``X`` takes and gives what ``X`` shows, in memory of
+                      its own: it needs no row
 ``layout=WORDS``      how it treats memory layouts; several words are separated by ``+``:
                       ``seen``, it gives something else, or fails, if an operand lies otherwise;
                       ``view-or-copy``, its result shares memory with the first operand or not, as its layout has it;
@@ -51,6 +53,7 @@ _FIELDS = {
     "takes": "takes",
     "takes-both": "takes_both",
     "in-place": "in_place",
+    "copied": "copied",
     "out": "out",
     "layout": "layout",
 }
@@ -77,6 +80,7 @@ def statements(text: str) -> Iterator[Operator]:
 
 
 def _field(tag: str, value: str, row: str) -> Any:
-    if tag == "out":
-        return {row.partition("(")[0]: value}
+    name = row.partition("(")[0]
+    if tag in ("copied", "out"):
+        return {name: value} if tag == "out" else (name,)
     return frozenset(value.split("+")) if tag == "layout" else value

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from irc.ops import schemas
-from irc.ops.aten.derived import COPIED_NAMES
 from tests.arrays import ramp
 from tests.differential.helpers import Typed, compare, run_both
+from tests.operators import COPIED
 
 NONE_DEVICE = (None, None, None)
 
@@ -115,10 +115,10 @@ def test_copied_views(source: str) -> None:
     x = ramp(2, 1, 4) if source == "one size" else SOURCES[source]
     covered = {"t", "view_as_complex", "view_as_real", "narrow"}
     for name, arguments in VIEWS:
-        if name in COPIED_NAMES and not (name == "split" and isinstance(arguments[0], list)):
+        if name in COPIED and not (name == "split" and isinstance(arguments[0], list)):
             covered.add(name)
             compare(f"aten::{name}_copy", x, *arguments)
-    assert covered == set(COPIED_NAMES)
+    assert covered == COPIED
     for arguments in ((0, 1, 1), (2, 1, 2), (2, 1, 9), (-1, 0, 0), (3, 0, 1)):
         compare("aten::narrow_copy", x, *arguments)
     compare("aten::t_copy", x[0])
@@ -131,7 +131,7 @@ def test_there_is_a_copied_form_wherever_torch_has_one() -> None:
     rows = {(s.name, s.overload_name): str(s) for s in torch._C._jit_get_all_schemas()}
     forms = {key for key in rows if key[0].endswith("_copy") and (key[0].removesuffix("_copy"), key[1]) in rows}
     views = {key for key in forms if "(a)" in rows[key[0].removesuffix("_copy"), key[1]]}
-    ours = {f"{s.name}.{s.overload}".rstrip(".") for name in COPIED_NAMES for s in schemas(f"aten::{name}_copy")}
+    ours = {f"{s.name}.{s.overload}".rstrip(".") for name in COPIED for s in schemas(f"aten::{name}_copy")}
     inner = re.compile("aten::_|.*(indices|values)_copy|aten::lift_fresh_copy")  # PyTorch's own, and sparse tensors
     theirs = {".".join(key).rstrip(".") for key in views if not inner.match(key[0])}
     assert theirs == ours

@@ -17,16 +17,6 @@ from irc.ops.aten.call import Call, CallRule, shape_rule_of
 from irc.ops.aten.promotion import BY_RESULT_TYPE, like_first
 from irc.ops.record import Change, Operator, ShapeRule
 
-COPIED = (
-    "alias as_strided detach diagonal expand narrow permute select.int slice.Tensor split.Tensor split_with_sizes "
-    "squeeze squeeze.dim squeeze.dims t transpose.int unbind.int unfold unsqueeze view view.dtype view_as_complex "
-    "view_as_real"
-).split()
-"""Views, with overloads, whose copied forms take what they take."""
-
-COPIED_NAMES = tuple(dict.fromkeys(name.partition(".")[0] for name in COPIED))
-"""`COPIED` without overloads."""
-
 _ANNOTATION = re.compile(r"\(a[=<]?\)")
 
 
@@ -43,17 +33,16 @@ def in_place_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
 
 
 def copied_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
-    """What follows for the copied forms of `COPIED`."""
-    for view in COPIED:
-        name, dot, overload = view.partition(".")
-        start = f"aten::{view}("
-        row = next(row for row in records[f"aten::{name}"].rows if row.startswith(start))
-        yield Operator(f"aten::{name}_copy", f"{dot}{overload}({_ANNOTATION.sub('', row.removeprefix(start))}")
-    for name in COPIED_NAMES:
-        record = records[f"aten::{name}"]
-        assert record.shape is not None
-        seen = record.layout & {"seen"}  # as a view fails, so does its copy
-        yield Operator(f"aten::{name}_copy", layout=seen, shape=_shape_of_view(record.kind, record.shape))
+    """What follows for the copied forms of views that have the tag ``copied``."""
+    for record in records.values():
+        kind, rule = f"{record.kind}_copy", record.shape
+        for row in record.rows:
+            name, _, rest = row.partition("(")
+            if name in record.copied:
+                yield Operator(kind, f"{name.removeprefix(record.kind)}({_ANNOTATION.sub('', rest)}")
+        if record.copied and rule is not None:
+            seen = record.layout & {"seen"}  # as the view fails, so does its copy
+            yield Operator(kind, layout=seen, shape=_shape_of_view(record.kind, rule))
 
 
 def _shape_of_view(view: str, rule: ShapeRule) -> ShapeRule:

@@ -13,48 +13,48 @@ from irc.ops.record import Change, Operator, each
 from irc.ops.slices import sliced
 
 ROWS = """
-    aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none layout=seen+in-order
-    aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a=)
+    aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none layout=seen+in-order copied
+    aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a=) | copied
     aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a=) | out=none layout=seen+in-order
     aten::reshape(Tensor(a) self, int[] shape) -> Tensor(a) | out=none layout=view-or-copy+in-order
     aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a) | out=none layout=view-or-copy+in-order
     aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a) | out=none layout=view-or-copy+in-order
     aten::unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a=) | out=none layout=seen+in-order
-    aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a=) | out=none
+    aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a=) | out=none copied
     aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)
-    aten::t(Tensor(a) self) -> Tensor(a=) | out=none
+    aten::t(Tensor(a) self) -> Tensor(a=) | out=none copied
     aten::t_(Tensor(a!) self) -> Tensor(a!)
-    aten::permute(Tensor(a) self, int[] dims) -> Tensor(a=) | out=none
+    aten::permute(Tensor(a) self, int[] dims) -> Tensor(a=) | out=none copied
     aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a=) | out=none
     aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a=)
-    aten::squeeze(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
-    aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a=)
-    aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a=)
+    aten::squeeze(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order copied
+    aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a=) | copied
+    aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a=) | copied
     aten::squeeze_(Tensor(a!) self) -> Tensor(a!)
     aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)
     aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)
-    aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a=) | out=none layout=in-order
+    aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a=) | out=none layout=in-order copied
     aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)
-    aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a=) | out=none
+    aten::expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a=) | out=none copied
     aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a=) | out=none
     aten::broadcast_to(Tensor(a) self, int[] size) -> Tensor(a=) | out=none
     aten::broadcast_tensors(Tensor(a)[] tensors) -> Tensor(a)[]
-    aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a<) | out=none layout=part
-    aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a<) | out=none layout=part
+    aten::select.int(Tensor(a) self, int dim, int index) -> Tensor(a<) | out=none layout=part copied
+    aten::slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a<) | out=none layout=part copied
     aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str
     aten::slice.t(t(b)[] l, int? start=None, int? end=None, int step=1) -> t(b)[]
-    aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a<) | out=none layout=part
+    aten::narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a<) | out=none layout=part copied
     aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a<)
-    aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a<) | out=none
-    aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a<) | out=none
-    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none layout=seen
+    aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a<) | out=none copied
+    aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a<) | out=none copied
+    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none layout=seen copied
     aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!) | layout=seen
     aten::chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
     aten::split(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]
-    aten::split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]
+    aten::split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[] | copied
     aten::split.sizes(Tensor(a) self, int[] split_size, int dim=0) -> Tensor(a)[]
     aten::split.str(str self, str? separator=None, int max=-1) -> str[]
-    aten::split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]
+    aten::split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[] | copied
     aten::unsafe_split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]
     aten::unsafe_chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
     aten::tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor(a)[]
@@ -66,10 +66,10 @@ ROWS = """
     aten::vsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]
     aten::dsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]
     aten::dsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]
-    aten::unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]
-    aten::detach(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
+    aten::unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[] | copied
+    aten::detach(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order copied
     aten::detach_(Tensor(a!) self) -> Tensor(a!)
-    aten::alias(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order
+    aten::alias(Tensor(a) self) -> Tensor(a=) | out=none layout=in-order copied
     aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a) | out=none layout=view-or-copy+contiguous
     aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a) | out=none layout=view-or-copy
     aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)
@@ -81,8 +81,8 @@ ROWS = """
     aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a) | out=none
     aten::real(Tensor(a) self) -> Tensor(a) | out=none
     aten::imag(Tensor(a) self) -> Tensor(a<) | out=none
-    aten::view_as_real(Tensor(a) self) -> Tensor(a=) | takes=c out=none
-    aten::view_as_complex(Tensor(a) self) -> Tensor(a=) | takes=f out=none layout=seen
+    aten::view_as_real(Tensor(a) self) -> Tensor(a=) | takes=c out=none copied
+    aten::view_as_complex(Tensor(a) self) -> Tensor(a=) | takes=f out=none layout=seen copied
     aten::numpy_T(Tensor(a) self) -> Tensor(a=) | out=none
     aten::numpy_T.a(Tensor(a) self) -> Tensor(a=)
     aten::mT(Tensor(a) self) -> Tensor(a=) | out=none

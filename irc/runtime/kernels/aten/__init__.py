@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from irc.ops import records
-from irc.ops.aten.derived import COPIED_NAMES
 from irc.runtime.kernels.aten.element_types import overwrite
 from irc.runtime.kernels.aten.registering import complete, copied
 
@@ -59,4 +58,4 @@ complete(
     "_",
     overwrite,
 )
-complete(COPIED_NAMES, "_copy", copied)
+complete((each.name for each in records("aten") if each.copied), "_copy", copied)
