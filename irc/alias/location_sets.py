@@ -17,7 +17,7 @@ n nests of loops have n sets of up to n locations.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from bitarray import bitarray
@@ -392,14 +392,18 @@ class SetIndex:
             self._union = None
         return True
 
-    def take(self, location: int) -> list[LocationSet]:
-        """Remove the sets with ``location``, and return them."""
-        found: list[LocationSet] = [location] if location in self._counts else []
-        found += self._small_at.get(location, ())
-        if self._large and contains(self._all_large(), location):
-            found += [s for s in self._large if contains(s, location)]
-        for locations in found:
-            while not self.remove(locations):
+    def take(self, locations: Sequence[int]) -> list[LocationSet]:
+        """Remove the sets that have any of ``locations``, and return them."""
+        counts, small = self._counts, self._small_at
+        found: list[LocationSet] = [x for x in locations if x in counts]
+        if small:
+            found += dict.fromkeys(s for x in locations for s in small.get(x, ()))
+        if self._large and locations:
+            some = self._table.of(locations)
+            if intersects(self._all_large(), some):
+                found += [s for s in self._large if intersects(s, some)]
+        for taken in found:
+            while not self.remove(taken):
                 pass
         return found
 

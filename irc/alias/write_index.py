@@ -297,11 +297,10 @@ class LiveWrites:
         self._left = index.written_sets()
         """The written sets of which nothing matters yet."""
 
-    def use(self, locations: Iterable[int]) -> Iterator[Node]:
+    def use(self, locations: Iterable[int]) -> list[Node]:
         """``locations`` matter."""
-        for location in locations:
-            for written in self._left.take(location):
-                yield from self._index.writing_just(written)
+        found = self._left.take(list(locations))  # at once: large sets are looked at one by one
+        return [node for written in found for node in self._index.writing_just(written)]
 
 
 class _WriterOrder:
