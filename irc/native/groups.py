@@ -14,12 +14,12 @@ from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
-from irc.native.elements import HALF, computed, is_supported, rounded, rounded_to_odd
+from irc.native.elements import HALF, computed, is_small, is_supported, rounded, rounded_to_odd
 from irc.native.functions import FUNCTIONS
 from irc.native.lanes import Emitter, Lanes
 from irc.native.loops import Body, function
 from irc.native.primitives import PRIMITIVES, cast
-from irc.ops import functions
+from irc.ops import algebra, functions
 from irc.ops.algebra import (
     CAST,
     DOUBLE,
@@ -55,16 +55,16 @@ COMPOUNDS: dict[Any, str] = {
 """Semantics that the library has whole, which is faster than their primitives one by one."""
 
 
-ROUND = Primitive("round_to_small", 1, "float32 rounded to the small float type that a `Rounded` names.")
+ROUND = Primitive("round_to_small", 1, "A float rounded to the small float type that a `Rounded` names.")
 
 
 class Rounded(Apply):
-    """A value rounded to a small float type, as float32."""
+    """A value rounded once to a small float type, as float32."""
 
     __slots__ = ("small",)
 
     def __init__(self, x: Expression, small: AnyDType) -> None:
-        super().__init__(ROUND, (x,), x.dtype)
+        super().__init__(ROUND, (x,), computed(small))
         self.small = small
 
 
@@ -79,7 +79,6 @@ class Operation(NamedTuple):
         dtype: the result's element type.
         is_shaped_like_first: whether the other operands have one element, whatever their rank.
         is_of_one_shape: whether attributes say how operands of several shapes are aligned.
-        key: a text that tells apart what is computed.
         keeps_layout: whether the result lies as torch lays it out: in C order if all operands do.
     """
 
@@ -90,7 +89,6 @@ class Operation(NamedTuple):
     dtype: AnyDType
     is_shaped_like_first: bool
     is_of_one_shape: bool
-    key: str
     keeps_layout: bool
 
 
@@ -248,8 +246,7 @@ def finished_operation(
     if not compound:
         for expression in expressions:
             check_expression(expression)
-    key = f"{compound or ' '.join(map(_key, expressions))}:{dtype.name}"
-    return Operation(result, operands, expressions, compound, dtype, False, False, key, keeps_layout)
+    return Operation(result, operands, expressions, compound, dtype, False, False, keeps_layout)
 
 
 def _semantics(
@@ -310,21 +307,6 @@ SIMPLE_POWERS: dict[Any, Callable[[Expression, Expression], Expression]] = {
 }
 
 
-def _key(expression: Expression) -> str:
-    """A text that tells ``expression`` apart, as long as it has nodes."""
-    numbers: dict[int, int] = {}
-    parts: list[str] = []
-    for node in walk(expression):
-        numbers[id(node)] = len(numbers)
-        if isinstance(node, Apply):
-            small = node.small.name if isinstance(node, Rounded) else ""
-            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
-            parts.append(f"{node.primitive.name}{small}({arguments}){node.dtype.str}")
-        else:
-            parts.append(f"{node!r}{node.dtype.str}")
-    return ";".join(parts)
-
-
 def check_expression(expression: Expression, known: Collection[Primitive] = ()) -> None:
     """Raise `Unsupported` if a primitive has no code, and is none of those ``known``."""
     for node in walk(expression):
@@ -336,6 +318,70 @@ def check_expression(expression: Expression, known: Collection[Primitive] = ()) 
                 raise Unsupported(f"there is no code for {name} of {node.dtype.name}")
 
 
+def applied(operation: Operation, operands: Sequence[Expression | None]) -> Expression:
+    """What ``operation`` makes of its operands, as one expression."""
+
+    def finished(found: Expression) -> Expression:
+        dtype = operation.dtype
+        return Rounded(found, dtype) if is_small(dtype) else algebra.cast(found, computed(dtype))
+
+    if operation.compound:
+        taken = tuple(x for x in operands if x is not None)
+        return finished(Apply(Primitive(operation.compound, len(taken)), taken, taken[0].dtype))
+    found = finished(_substitute(operation.expressions[0], operands))
+    for expression, other in zip(operation.expressions[1:], operands[2:]):
+        found = finished(_substitute(expression, [found, other]))
+    return found
+
+
+def _substitute(expression: Expression, operands: Sequence[Expression | None]) -> Expression:
+    """``expression`` with its operands replaced by these."""
+
+    def leaf(node: Expression) -> Expression:
+        operand = operands[node.index] if isinstance(node, Operand) else node
+        assert operand is not None
+        return operand
+
+    def node_of(node: Apply, arguments: Sequence[Expression]) -> Expression:
+        if isinstance(node, Rounded):
+            return Rounded(arguments[0], node.small)
+        return Apply(node.primitive, tuple(arguments), node.dtype)
+
+    return fold(expression, leaf, node_of)
+
+
+def ordered(roots: Sequence[Expression], stops: Callable[[Expression], bool]) -> list[Expression]:
+    """``roots`` and all nodes below, arguments first; nothing below a node at which it ``stops``."""
+    found: list[Expression] = []
+    seen: set[int] = set()
+    pending = [(root, False) for root in reversed(roots)]
+    while pending:
+        node, is_done = pending.pop()
+        if is_done:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            if isinstance(node, Apply) and not stops(node):
+                pending.extend((argument, False) for argument in reversed(node.arguments))
+    return found
+
+
+def listing(roots: Sequence[Expression], operand: Callable[[Operand], str]) -> str:
+    """``roots`` as a text, the same for expressions that are the same; ``operand`` says what a leaf is."""
+    numbers: dict[int, int] = {}
+    lines: list[str] = []
+    for node in ordered(roots, lambda _: False):
+        if isinstance(node, Apply):
+            small = node.small.name if isinstance(node, Rounded) else ""
+            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
+            lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
+        else:
+            lines.append(f"{operand(node) if isinstance(node, Operand) else node!r} {node.dtype}")
+        numbers[id(node)] = len(numbers)
+    return "\n".join((*lines, ",".join(str(numbers[id(x)]) for x in roots)))
+
+
 class GroupBody(Body):
     """The loop body of some operations.
 
@@ -345,62 +391,40 @@ class GroupBody(Body):
     """
 
     def __init__(self, program: Program, results: Sequence[Value]) -> None:
-        self._program, self._results = program, results
-        self._operations = program.needed(results)
-        used = {x for operation in self._operations for x in operation.operands} | set(results)
+        operations = program.needed(results)
+        used = {x for operation in operations for x in operation.operands} | set(results)
         self.inputs = list(dict.fromkeys(value for value in program.inputs if value in used))
-        self._known: dict[Value, Lanes] = {}
-        self.cost = 0.05 + sum(map(_cost, self._operations))
-        self.key = self._described()
-
-    def _described(self) -> str:
-        """A text that tells apart what is computed."""
-        program = self._program
-        names = {value: f"x{i}" for i, value in enumerate(self.inputs)}
-        names.update((operation.result, f"t{i}") for i, operation in enumerate(self._operations))
-        names.update((value, f"{number!r}{program.dtypes[value].name}") for value, number in program.numbers.items())
-        lines = [
-            f"{names[x.result]}={x.key}[{','.join('' if v is None else names[v] for v in x.operands)}]"
-            for x in self._operations
-        ]
-        return "\n".join((*lines, ",".join(names[value] for value in self._results)))
+        self._leaves = [Operand(i, computed(program.dtypes[value])) for i, value in enumerate(self.inputs)]
+        made: dict[Value, Expression] = dict(zip(self.inputs, self._leaves))
+        made.update((x, Constant(n, computed(program.dtypes[x]))) for x, n in program.numbers.items())
+        for operation in operations:
+            made[operation.result] = applied(operation, [None if x is None else made[x] for x in operation.operands])
+        self._results = [made[value] for value in results]
+        self._nodes = ordered(self._results, lambda _: False)
+        self._known: dict[int, Lanes] = {}
+        calls = sum(isinstance(node, Apply) and node.primitive.name in FUNCTIONS for node in self._nodes)
+        self.cost = 0.05 + 0.02 * len(operations) + 0.25 * calls
+        """About how many nanoseconds an element takes."""
+        self.key = listing(self._results, repr)
 
     def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
-        program = self._program
-        known = {x: emitter.constant(n, computed(program.dtypes[x])) for x, n in program.numbers.items()}
-        known.update((value, x) for value, x in zip(self.inputs, fixed) if x is not None)
-        self._known = self._evaluate(emitter, known)
+        self._known = self._evaluate(emitter, {id(leaf): x for leaf, x in zip(self._leaves, fixed) if x is not None})
 
     def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
-        found = self._evaluate(emitter, {**self._known, **dict(zip(self.inputs, operands))})
-        return [found[value] for value in self._results]
+        leaves = {id(leaf): x for leaf, x in zip(self._leaves, operands)}
+        found = self._evaluate(emitter, {**self._known, **leaves})
+        return [found[id(node)] for node in self._results]
 
-    def _evaluate(self, emitter: Emitter, known: dict[Value, Lanes]) -> dict[Value, Lanes]:
+    def _evaluate(self, emitter: Emitter, known: dict[int, Lanes]) -> dict[int, Lanes]:
         """``known``, and what is made of it."""
-        for operation in self._operations:
-            operands = operation.operands
-            if operation.result not in known and all(value is None or value in known for value in operands):
-                taken = [None if value is None else known[value] for value in operands]
-                known[operation.result] = _apply(emitter, operation, taken)
+        for node in self._nodes:
+            if id(node) in known:
+                continue
+            if isinstance(node, Constant):
+                known[id(node)] = emitter.constant(node.value, node.dtype)
+            elif isinstance(node, Apply) and all(id(x) in known for x in node.arguments):
+                known[id(node)] = apply(emitter, node, [known[id(x)] for x in node.arguments])
         return known
-
-
-def _cost(operation: Operation) -> float:
-    """About how many nanoseconds an element takes."""
-    calls = bool(operation.compound)
-    for expression in operation.expressions:
-        for node in walk(expression):
-            calls += isinstance(node, Apply) and node.primitive.name in FUNCTIONS
-    return 0.02 + 0.25 * calls
-
-
-def _apply(emitter: Emitter, operation: Operation, operands: Sequence[Lanes | None]) -> Lanes:
-    if operation.compound:
-        return converted(call(emitter, operation.compound, [x for x in operands if x is not None]), operation.dtype)
-    found = converted(evaluate(emitter, operation.expressions[0], operands), operation.dtype)
-    for expression, other in zip(operation.expressions[1:], operands[2:]):
-        found = converted(evaluate(emitter, expression, [found, other]), operation.dtype)
-    return found
 
 
 def converted(x: Lanes, dtype: AnyDType) -> Lanes:
@@ -410,27 +434,13 @@ def converted(x: Lanes, dtype: AnyDType) -> Lanes:
     return rounded(cast(x, computed(dtype)), dtype)
 
 
-def evaluate(emitter: Emitter, expression: Expression, operands: Sequence[Lanes | None]) -> Lanes:
-    """Emit ``expression`` of these operands."""
-
-    def leaf(node: Expression) -> Lanes:
-        if isinstance(node, Constant):
-            return emitter.constant(node.value, node.dtype)
-        assert isinstance(node, Operand)
-        operand = operands[node.index]
-        assert operand is not None
-        return operand
-
-    return fold(expression, leaf, partial(apply, emitter))
-
-
 def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
     """Emit the primitive of ``node``."""
     name = node.primitive.name
     if node.primitive is CAST:
         return cast(arguments[0], node.dtype)
     if isinstance(node, Rounded):
-        return rounded(arguments[0], node.small)
+        return converted(arguments[0], node.small)
     return PRIMITIVES[name](*arguments) if name in PRIMITIVES else call(emitter, name, arguments)
 
 

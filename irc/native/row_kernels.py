@@ -15,7 +15,7 @@ from irc.native.jit import Code, process_jit
 from irc.native.kernels import LONG, Call, Part, kernel_of
 from irc.native.loops import Access, Space, Step, c_strides, space_of
 from irc.native.row_loops import BLOCK, Shape, emit
-from irc.native.row_passes import is_light, is_plain_sum, is_scalar, listing, overwritable, schedule
+from irc.native.row_passes import described, is_light, is_plain_sum, is_scalar, overwritable, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, read
 from irc.native.target import current
 from irc.runtime.backends import ArrayType, Unsupported
@@ -68,7 +68,7 @@ class Rows:
             found = self._programs.get(key)
             if found is None:
                 program = read(self._nodes, self._inputs, operands, self._outputs)
-                found = self._programs[key] = program, listing(program), is_light(program)
+                found = self._programs[key] = program, described(program), is_light(program)
         return _Part(self, *found, shapes)
 
     def kernel(self, operands: Sequence[ArrayType]) -> Kernel:

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.native.elements import load, load_one, memory_type, rounded, store
+from irc.native.elements import load, load_one, memory_type, store
 from irc.native.functions.exponential import exp_of_negative
-from irc.native.groups import apply
+from irc.native.groups import apply, ordered
 from irc.native.lanes import INT32, INT64, Emitter, Lanes, only, select, tree
 from irc.native.llvm import ir
 from irc.native.loops import (
@@ -50,7 +50,7 @@ from irc.native.loops import (
 from irc.native.primitives import PRIMITIVES, cast
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, LARGEST, MAXIMUM, MINIMUM, PRODUCT, SUM
 from irc.native.row_passes import Pass, Schedule
-from irc.native.rows import Rounded, RowProgram, ordered
+from irc.native.rows import RowProgram
 from irc.native.target import Target
 from irc.ops.algebra import BOOL, AnyDType, Apply, Constant, Expression, Operand
 
@@ -201,8 +201,6 @@ class _RowLoops:
     def _applied(self, emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
         if node.primitive is COUNT:
             return cast(emitter.splat(self._count, INT64), node.dtype)
-        if isinstance(node, Rounded):
-            return rounded(arguments[0], node.small)
         if node.primitive is EXP_OF_NEGATIVE:
             return exp_of_negative(arguments[0])  # in place, as these loops are short
         return apply(emitter, node, arguments)

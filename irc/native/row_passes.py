@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from irc.native.functions import FUNCTIONS
-from irc.native.groups import ROUND, Rounded
+from irc.native.groups import ROUND, listing, ordered
 from irc.native.row_operators import EXP_OF_NEGATIVE, SUM
-from irc.native.rows import RowProgram, is_reduction, ordered
+from irc.native.rows import RowProgram, is_reduction
 from irc.ops.algebra import Apply, Expression, Operand
 
 
@@ -171,20 +171,8 @@ def is_plain_sum(program: RowProgram) -> bool:
     return len(reduced) == 1 and reduced[0].primitive is SUM and isinstance(reduced[0].arguments[0], Operand)
 
 
-def listing(program: RowProgram) -> str:
+def described(program: RowProgram) -> str:
     """The program as a text, the same for programs that are the same."""
-    numbers: dict[int, int] = {}
-    lines: list[str] = []
     vary = varying(program)
-    for node in ordered([x.expression for x in program.results], lambda _: False):
-        if isinstance(node, Apply):
-            small = node.small.name if isinstance(node, Rounded) else ""
-            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
-            lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
-        elif isinstance(node, Operand):
-            lines.append(f"x{node.index} {node.dtype}{' varies' * (id(node) in vary)}")
-        else:
-            lines.append(f"{node!r} {node.dtype}")
-        numbers[id(node)] = len(numbers)
-    lines += [f"{numbers[id(x.expression)]} {x.dtype}" for x in program.results]
-    return "\n".join(lines)
+    text = listing([x.expression for x in program.results], lambda x: f"{x!r}{' varies' * (id(x) in vary)}")
+    return f"{text}\n{' '.join(x.dtype.name for x in program.results)}"

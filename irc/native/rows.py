@@ -12,7 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,12 +27,14 @@ from irc.native.groups import (
     Rounded,
     add_constant,
     add_operation,
+    applied,
     broadcast,
     check_dtype,
     check_expression,
+    ordered,
 )
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
-from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand, Primitive, cast, fold
+from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand
 from irc.ops.row_axes import row_axes
 from irc.runtime.backends import Unsupported
 
@@ -286,53 +288,9 @@ class _Reader:
             self._made[value] = _Value(expression, found.dtype, size, places)
 
 
-def applied(operation: Operation, operands: Sequence[Expression | None]) -> Expression:
-    """What ``operation`` makes of its operands, as one expression."""
-
-    def finished(found: Expression) -> Expression:
-        found = cast(found, computed(operation.dtype))
-        return Rounded(found, operation.dtype) if is_small(operation.dtype) else found
-
-    if operation.compound:
-        taken = tuple(x for x in operands if x is not None)
-        return finished(Apply(Primitive(operation.compound, len(taken)), taken, taken[0].dtype))
-    found = finished(substitute(operation.expressions[0], operands))
-    for expression, other in zip(operation.expressions[1:], operands[2:]):
-        found = finished(substitute(expression, [found, other]))
-    return found
-
-
-def substitute(expression: Expression, operands: Sequence[Expression | None]) -> Expression:
-    """``expression`` with its operands replaced by these."""
-
-    def leaf(node: Expression) -> Expression:
-        operand = operands[node.index] if isinstance(node, Operand) else node
-        assert operand is not None
-        return operand
-
-    return fold(expression, leaf, lambda node, arguments: Apply(node.primitive, tuple(arguments), node.dtype))
-
-
 def is_reduction(node: Expression) -> bool:
     """Whether ``node`` reduces rows."""
     return isinstance(node, Apply) and node.primitive in REDUCERS
-
-
-def ordered(roots: Sequence[Expression], stops: Callable[[Expression], bool]) -> list[Expression]:
-    """``roots`` and all nodes below, arguments first; nothing below a node at which it ``stops``."""
-    found: list[Expression] = []
-    seen: set[int] = set()
-    pending = [(root, False) for root in reversed(roots)]
-    while pending:
-        node, is_done = pending.pop()
-        if is_done:
-            found.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            pending.append((node, True))
-            if isinstance(node, Apply) and not stops(node):
-                pending.extend((argument, False) for argument in reversed(node.arguments))
-    return found
 
 
 def varies(program: RowProgram, expression: Expression) -> bool:
