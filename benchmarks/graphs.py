@@ -18,7 +18,7 @@ from benchmarks.race import IRC, race
 from benchmarks.results import Row, against_peers
 from irc.alias import analyze
 from irc.ir import parse_graph, parse_module
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.ir.types import ClassType
 from irc.passes import PassManager
 
@@ -102,7 +102,7 @@ def _measure(name: str, text: str, sides: Sides, turns: int) -> list[Row]:
         gc.collect()  # of the turn before
         return sides[contender].read(text)
 
-    with no_collection():
+    with gc_paused():
         samples, _ = race({contender: side.act for contender, side in sides.items()}, prepared, turns)
     rows = against_peers(name, samples, "s")
     peer = "".join(f"{row.value * 1e3:22.2f}{row.ratio:12.2f}" for row in rows if row.ratio is not None)

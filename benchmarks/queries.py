@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from benchmarks import families
 from irc.alias import AliasDb, analyze
 from irc.ir import Builder, Graph, Value, parse_graph, types
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 
 FAMILIES = ("chain", "in-place", "lists", "one-list")
 SMALL, LARGE = 1_000, 64_000
@@ -61,7 +61,7 @@ def _compare(
 ) -> Row:
     """Measure both in turns; ``count`` is how many questions or updates a turn makes."""
     samples: list[tuple[float, float]] = []
-    with no_collection():
+    with gc_paused():
         for _ in range(TURNS):
             samples.append((_seconds(ours) / count, _seconds(base) / count))
     mine, theirs = (median(side) for side in zip(*samples, strict=True))

@@ -13,11 +13,10 @@ from irc.errors import Error
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
 from irc.ir import Graph, Module
-from irc.ir.bulk import no_collection
 from irc.ir.clone import module_of, verify_given
-from irc.ir.functions import with_subgraphs
+from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
-from irc.ir.loops import known_rows
+from irc.ir.region_flow import known_rows, with_subgraphs
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
@@ -83,7 +82,7 @@ def compile(
     if sizes:
         manager.pipeline = (FixSizes.of(sizes), *manager.pipeline)
     clock = _Clock()
-    with no_collection():  # once: whatever follows one of its ends begins with a collection of all that was made
+    with gc_paused():  # once: whatever follows one of its ends begins with a collection of all that was made
         tell("importing")
         if isinstance(model, Module | Graph):  # importers give what keeps the rules
             verify_given(model)

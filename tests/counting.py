@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from irc.alias import AliasDbBuilder
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 
 
 def calls(action: Callable[[], Any]) -> int:
@@ -20,7 +20,7 @@ def calls(action: Callable[[], Any]) -> int:
         nonlocal found
         found += 1
 
-    with no_collection():  # what it calls is not the action's
+    with gc_paused():  # what it calls is not the action's
         sys.setprofile(count)
         try:
             action()

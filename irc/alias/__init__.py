@@ -16,8 +16,7 @@ from irc.alias.memory_types import overlap
 from irc.alias.rules import register as register_rule
 from irc.alias.summaries import Functions
 from irc.errors import Error
-from irc.ir.bulk import no_collection
-from irc.ir.graph import Graph, Module
+from irc.ir.graph import Graph, Module, gc_paused
 from irc.ir.value import Value
 
 __all__ = ["AliasDb", "AliasDbBuilder", "Kind", "Location", "analyze", "overlap", "register_rule"]
@@ -52,7 +51,7 @@ def analyze(
     if not isinstance(graph, Graph):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
         hint = "; give module.main" if isinstance(graph, Module) else ""
         raise TypeError(f"a Graph is analysed, not a {type(graph).__name__}{hint}")
-    with no_collection():
+    with gc_paused():
         builder = AliasDbBuilder(graph, module, noalias, functions, loops_apart=loops_apart)
         try:
             builder.record()

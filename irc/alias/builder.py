@@ -11,9 +11,9 @@ from irc.alias.recorder import Recorder
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
-from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.objects import Object
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.value import Value
 
 

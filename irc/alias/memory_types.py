@@ -15,8 +15,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from irc.ir import types
-from irc.ir.type_parts import IMMUTABLE, REMEMBERED, is_definite, may_be_one_type, parts, union_of
 from irc.ir.types import (
+    IMMUTABLE,
+    REMEMBERED,
     ClassType,
     DictType,
     EnumType,
@@ -27,6 +28,10 @@ from irc.ir.types import (
     TupleType,
     Type,
     UnionType,
+    is_definite,
+    may_be_one_type,
+    parts,
+    union_of,
 )
 
 

@@ -15,8 +15,8 @@ from irc.alias.memory_types import has_memory
 from irc.ir.block import Block
 from irc.ir.constants import constant_value, is_constant
 from irc.ir.kinds import IF, PRIM_LOOP
-from irc.ir.loops import carried
 from irc.ir.node import Node
+from irc.ir.region_flow import carried
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
 from irc.ops import resolve, schemas

@@ -23,9 +23,9 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder
 from irc.alias.scc import components
 from irc.alias.write_index import WriteLog
-from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.region_flow import callee, with_subgraphs
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 from irc.ops.record import Change

@@ -13,7 +13,7 @@ from irc.alias.facts import WORLD
 from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
 from irc.alias.memory_dag import MemoryDAG
 from irc.ir.block import Block
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.ir.node import Node
 from irc.ops.record import Change
 
@@ -115,7 +115,7 @@ class WriteIndex(WriteLog):
         """Enter the logged writes."""
         if self.entries:
             entries, self.entries = self.entries, []
-            with no_collection():
+            with gc_paused():
                 for node, element in entries:
                     self._enter(node, element)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
-from irc.ir.enumerations import EnumMember
-from irc.ir.strings import is_text
+from irc.ir.objects import EnumMember
+from irc.ir.tensor import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel

@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Sequence
 
 from irc import __version__
-from irc.cli import bench, compile, inspect, operators, opt, run
+from irc.cli import compile, inspect, run
 from irc.cli.exit_status import Parser, out_of_memory, parsed
-from irc.cli.loaded import blamed, load
+from irc.cli.options import blamed, load
 from irc.errors import Error
 
 
@@ -40,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"irc {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for module in (compile, run, opt, inspect, operators, bench):
-        module.add_commands(commands)
+    for add in (
+        *(compile.add_compile, run.add_run, compile.add_opt),
+        *(inspect.add_print_and_alias, inspect.add_operators, run.add_bench),
+    ):
+        add(commands)
     return parser

@@ -1,4 +1,4 @@
-"""``irc compile``."""
+"""``irc compile`` and ``irc opt``: run passes over a model, or over IR text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ONNX = ".onnx"
 
-EXAMPLES = """\
+COMPILE_EXAMPLES = """\
   irc compile model.onnx                         report on what irc makes of the model
   irc compile model.onnx -o model.irc --check    write it if it computes what the oracle does
   irc compile model.onnx -o optimised.onnx       write it as ONNX, for other runtimes
@@ -26,10 +26,10 @@ EXAMPLES = """\
   irc compile model.onnx --explain               also say what was not fused, and why"""
 
 
-def add_commands(commands: options.Commands) -> None:
+def add_compile(commands: options.Commands) -> None:
     """Add ``compile``."""
     parser = options.add_command(
-        commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", EXAMPLES
+        commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", COMPILE_EXAMPLES
     )
     options.add_model(parser, "ONNX file, or IR text (.ir, .txt, - for stdin)")
     parser.add_argument(
@@ -54,10 +54,10 @@ def add_commands(commands: options.Commands) -> None:
     )
     options.add_inputs(check)
     options.add_instruments(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_compile)
 
 
-def run(given: argparse.Namespace) -> int:
+def run_compile(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
     from irc.compiler import compile
 
@@ -122,3 +122,50 @@ def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace
     sizes = stated_sizes(model, inputs, given.dim, given.shape)
     result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
     model.report.notes.append(str(result))
+
+
+# ``irc opt``: IR text in, passes, IR text out.
+
+
+OPT_EXAMPLES = """\
+  irc opt graph.ir -p cse,dce                    the graph after two passes
+  irc print model.onnx | irc opt - -p default --print-after-change"""
+
+
+def add_opt(commands: options.Commands) -> None:
+    """Add ``opt``."""
+    parser = options.add_command(commands, "opt", "run passes over IR text", OPT_EXAMPLES)
+    options.add_model(parser, "IR text (.ir, .txt, - for stdin); also ONNX and .irc files")
+    options.add_pipeline(parser, "")
+    options.add_strict(parser)
+    parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
+    options.add_explain(parser)
+    options.add_instruments(parser)
+    parser.set_defaults(run=run_opt)
+
+
+def run_opt(given: argparse.Namespace) -> int:
+    """Print the module after the passes."""
+    from irc.passes import PassManager
+    from irc.passes.verified import run_verified
+    from irc.support.files import replacing, spare_sources
+
+    if given.output is not None:
+        models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
+    manager = PassManager(options.pipeline(given), given.instruments)
+    module = given.model.module()
+    if given.output is not None:
+        spare_sources(module.sources, [given.output])
+    models.check_operators(module, given.strict, given.model.path)
+    report = run_verified(manager, module, given.model.module)
+    text = str(module).rstrip("\n") + "\n"
+    if given.output is not None:
+        with replacing(given.output) as file:
+            file.write(text.encode())
+    else:
+        emit(text)
+    if given.explain:
+        from irc.cli.tables import print_explained
+
+        print_explained(report)
+    return 0

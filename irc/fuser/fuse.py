@@ -18,9 +18,9 @@ from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import ANCHORS, Policy, fault
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
-from irc.ir.functions import graphs_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
+from irc.ir.region_flow import graphs_of
 from irc.ops.torch_pointwise import is_elementwise
 from irc.passes.base import describe
 from irc.passes.options import check_not_negative

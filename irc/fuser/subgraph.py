@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from irc.ir.clone import exchange_outputs, splice_node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.metadata import quantization
-from irc.ir.transfer import exchange_outputs, transfer_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     results: list[Value] = []
     for node in operators:
         published = [_publish(v, group, inside, db) for v in node.outputs if not _stays_inside(v, inside, db)]
-        transfer_node(node, end)
+        splice_node(node, end)
         for inner, name in published:
             inner.name = name
             results.append(inner)
@@ -74,7 +74,7 @@ def dissolve(group: Node, db: AliasDb) -> list[Node]:
     graph.set_outputs(())
     nodes = list(graph.nodes)
     for node in nodes:
-        transfer_node(node, group)
+        splice_node(node, group)
     for inner, value in results:
         exchange_outputs(inner, value)
         inner.replace_all_uses_with(value)
@@ -113,7 +113,7 @@ class _Inputs:
         """Move a constant that only members of the group use to the front of the group."""
         known = self._constants.setdefault(_constant_key(node), node.output)
         if known is node.output:
-            transfer_node(node, self.graph.block.return_node)
+            splice_node(node, self.graph.block.return_node)
         else:
             node.output.replace_all_uses_with(known)
             db.erase_value(node.output)

@@ -2,13 +2,13 @@
 
 from irc.ir.block import Block
 from irc.ir.builder import Builder
-from irc.ir.enumerations import EnumMember
 from irc.ir.equal import structurally_equal
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor, WeightTable
-from irc.ir.text.literals import Opaque
 from irc.ir.text.parser import parse_graph, parse_module
+from irc.ir.text.printer import Opaque
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
 from irc.ir.value import Use, Value

@@ -15,10 +15,10 @@ from typing import Any
 
 from irc.ir import types
 from irc.ir.block import Block
-from irc.ir.enumerations import EnumMember
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
 from irc.ir.value import Value

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from irc.ir.attributes import map_tensors
 from irc.ir.block import Block
-from irc.ir.declared_outputs import OUTPUT_TYPE
-from irc.ir.fixed_sizes import FIXED_SIZES_KEYS
+from irc.ir.declarations import FIXED_SIZES_KEYS, OUTPUT_TYPE
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node
+from irc.ir.objects import map_tensors
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 from irc.ir.value import Value
@@ -167,3 +166,48 @@ def _entered(graph: Graph, tensor: Tensor) -> Tensor:
     if not tensor.name or graph.weights.get(tensor.name) is tensor:
         return tensor
     return graph.weights.add(tensor.name, tensor)
+
+
+# Moving nodes from one graph to another without copying them.
+
+
+# pyright: reportPrivateUsage=false
+
+
+def splice_node(node: Node, point: Node) -> None:
+    """Move ``node``, nested blocks included, to right before ``point``, which may be in another graph.
+
+    Names are made unique there. Inputs are left as they are: the caller binds
+    those of the old graph to values of the new one.
+    """
+    node._unlink()
+    node.insert_before(point)
+    if node.graph is point.graph:
+        return
+    point.graph.has_metadata |= node.graph.has_metadata
+    stack = [node]
+    while stack:
+        moved = stack.pop()
+        moved.graph = point.graph
+        for value in moved.outputs:
+            _splice_value(value, point.graph)
+        for block in moved.blocks:
+            block.graph = block.return_node.graph = point.graph
+            for param in block.params:
+                _splice_value(param, point.graph)
+            stack.extend(block.nodes)
+
+
+def exchange_outputs(a: Value, b: Value) -> None:
+    """Exchange the places of two outputs in their nodes. Their uses and names stay; the caller adapts the types."""
+    a.node, b.node, a.index, b.index = b.node, a.node, b.index, a.index
+    for value in (a, b):
+        node = value.node
+        assert node is not None, "only outputs of nodes can be exchanged"
+        node.outputs = (*node.outputs[: value.index], value, *node.outputs[value.index + 1 :])
+
+
+def _splice_value(value: Value, graph: Graph) -> None:
+    value.graph.forget(value)
+    value.graph = graph
+    graph.name_value(value, value.name)

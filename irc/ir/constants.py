@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
-from irc.ir.text.literals import Opaque
+from irc.ir.text.printer import Opaque
 from irc.ir.types import NONE
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir import metadata as meta
-from irc.ir.kinds import RETURN
-from irc.ir.synonyms import NAMES
+from irc.ir.kinds import NAMES, RETURN
 from irc.ir.value import Value
 
 if TYPE_CHECKING:

@@ -11,20 +11,152 @@ identity, and comparing or hashing a tuple of 10,000 types takes as long as an `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, lru_cache
 from threading import RLock
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from irc.errors import Error
-from irc.ir.dtypes import DType
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import Polynomial, Size
 from irc.ir.text.names import dim_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+
+# Element types of tensors, and the numbers by which ONNX and TorchScript know them.
+
+
+class DType(Enum):
+    """Element types: every ``TensorProto.DataType`` of ONNX, by TorchScript's name.
+
+    Each member carries ``label`` (as printed), ``onnx`` (the ``TensorProto``
+    number) and ``numpy_name`` (a NumPy or ml_dtypes name).
+    """
+
+    FLOAT = ("Float", 1, "float32")
+    UINT8 = ("Byte", 2, "uint8")
+    INT8 = ("Char", 3, "int8")
+    UINT16 = ("UInt16", 4, "uint16")
+    INT16 = ("Short", 5, "int16")
+    INT32 = ("Int", 6, "int32")
+    INT64 = ("Long", 7, "int64")
+    STRING = ("String", 8, "object")
+    BOOL = ("Bool", 9, "bool")
+    FLOAT16 = ("Half", 10, "float16")
+    DOUBLE = ("Double", 11, "float64")
+    UINT32 = ("UInt32", 12, "uint32")
+    UINT64 = ("UInt64", 13, "uint64")
+    COMPLEX64 = ("ComplexFloat", 14, "complex64")
+    COMPLEX128 = ("ComplexDouble", 15, "complex128")
+    BFLOAT16 = ("BFloat16", 16, "bfloat16")
+    FLOAT8E4M3FN = ("Float8_e4m3fn", 17, "float8_e4m3fn")
+    FLOAT8E4M3FNUZ = ("Float8_e4m3fnuz", 18, "float8_e4m3fnuz")
+    FLOAT8E5M2 = ("Float8_e5m2", 19, "float8_e5m2")
+    FLOAT8E5M2FNUZ = ("Float8_e5m2fnuz", 20, "float8_e5m2fnuz")
+    UINT4 = ("UInt4", 21, "uint4")
+    INT4 = ("Int4", 22, "int4")
+    FLOAT4E2M1 = ("Float4_e2m1fn", 23, "float4_e2m1fn")
+    FLOAT8E8M0 = ("Float8_e8m0fnu", 24, "float8_e8m0fnu")
+    UINT2 = ("UInt2", 25, "uint2")
+    INT2 = ("Int2", 26, "int2")
+    FLOAT6E2M3 = ("Float6_e2m3fn", 27, "float6_e2m3fn")
+    FLOAT6E3M2 = ("Float6_e3m2fn", 28, "float6_e3m2fn")
+
+    def __init__(self, label: str, onnx: int, numpy_name: str) -> None:
+        self.label = label
+        self.onnx = onnx
+        self.numpy_name = numpy_name
+
+    def __repr__(self) -> str:
+        return f"DType.{self.name}"
+
+    # Members are singletons; hashing the value tuple on each look-up is 5x slower.
+    __hash__ = object.__hash__
+
+    @cached_property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype that holds elements of this type."""
+        try:
+            return np.dtype(self.numpy_name)
+        except TypeError:
+            import ml_dtypes  # slow to import, needed only for the rare small floats and ints
+
+            return np.dtype(getattr(ml_dtypes, self.numpy_name))
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits an element takes in ONNX's raw encoding (0 for strings)."""
+        if self is DType.STRING:
+            return 0
+        packed = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
+        packed |= {DType.FLOAT6E2M3: 6, DType.FLOAT6E3M2: 6}
+        return packed.get(self) or self.numpy.itemsize * 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether elements are real floating-point numbers."""
+        return ("Float" in self.label and "Complex" not in self.label) or self in (DType.FLOAT16, DType.DOUBLE)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether elements are signed or unsigned integers (bool is not)."""
+        return "int" in self.numpy_name
+
+    @staticmethod
+    def from_onnx(number: int) -> DType:
+        """The member with ``TensorProto`` number ``number``; KeyError if there is none."""
+        return _BY_ONNX[number]
+
+    @staticmethod
+    def from_label(label: str) -> DType | None:
+        """The member that prints as ``label``, or None."""
+        return _BY_LABEL.get(label)
+
+    @staticmethod
+    def from_numpy(dtype: np.dtype[np.generic]) -> DType:
+        """The member that holds arrays of ``dtype`` (any string dtype: STRING); KeyError if none does."""
+        if dtype.kind in "OUST":
+            return DType.STRING
+        return _BY_NUMPY[dtype.name]
+
+
+_BY_ONNX = {d.onnx: d for d in DType}
+_BY_LABEL = {d.label: d for d in DType}
+_BY_NUMPY = {d.numpy_name: d for d in DType}
+
+SCALAR_TYPES: dict[int, DType] = {
+    0: DType.UINT8,
+    1: DType.INT8,
+    2: DType.INT16,
+    3: DType.INT32,
+    4: DType.INT64,
+    5: DType.FLOAT16,
+    6: DType.FLOAT,
+    7: DType.DOUBLE,
+    9: DType.COMPLEX64,
+    10: DType.COMPLEX128,
+    11: DType.BOOL,
+    15: DType.BFLOAT16,
+    23: DType.FLOAT8E5M2,
+    24: DType.FLOAT8E4M3FN,
+    25: DType.FLOAT8E5M2FNUZ,
+    26: DType.FLOAT8E4M3FNUZ,
+    27: DType.UINT16,
+    28: DType.UINT32,
+    29: DType.UINT64,
+    44: DType.FLOAT8E8M0,
+}
+"""The numbers by which TorchScript's arguments name element types (c10/core/ScalarType.h)."""
+
+
+# -- types ---------------------------------------------------------------------
+
 
 Dim = Size
 """One dimension: a size, a named (symbolic) size, or unknown. While types are inferred, also what is a sum of products
@@ -417,3 +549,87 @@ def join(a: Type, b: Type) -> Type | None:
         value = join(a.value, b.value)
         return None if value is None else DictType(a.key, value)
     return None
+
+
+# What values of a type may be, one by one, and which types may be one and the same.
+#
+# An optional value is the value itself or None, a union one of its members, so both dissolve: a type is a set of
+# *parts*.
+
+
+IMMUTABLE = frozenset("int float bool str complex Device NoneType Function Enum AnyEnumType Stream Dimname".split())
+"""Names of types whose values cannot be written to, so that sharing them cannot be observed."""
+
+_SYNONYMS = {
+    "Scalar": ("int", "float", "bool", "complex"),
+    "number": ("int", "float", "bool", "complex"),
+    **dict.fromkeys(("SymInt", "Layout", "ScalarType", "MemoryFormat", "QScheme"), ("int",)),
+    "SymFloat": ("float",),
+    "SymBool": ("bool",),
+}
+
+REMEMBERED = 1 << 14
+"""How many types, the last ones asked about, have their answers kept: types include sizes, so there are ever more."""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def parts(type: Type) -> tuple[Type, ...]:
+    """What a value of ``type`` may be: never an optional or a union, tensors without shape."""
+    found: dict[Type, None] = {}
+    pending = [type]
+    while pending:
+        t = pending.pop()
+        if isinstance(t, TensorType):
+            found[TENSOR] = None
+        elif isinstance(t, OptionalType):
+            pending += (t.elem, NONE)
+        elif isinstance(t, UnionType):
+            pending += t.members
+        elif isinstance(t, PrimType):
+            if t.name in _SYNONYMS:
+                found.update(dict.fromkeys(PrimType(name) for name in _SYNONYMS[t.name]))
+            else:
+                found[t if t.name in IMMUTABLE else ANY] = None  # Any, or a type that irc does not know
+        elif isinstance(t, TypeVar):
+            found[ANY] = None
+        else:
+            found[t.of([union_of(parts(inner)) for inner in t.inner])] = None
+    return (ANY,) if ANY in found else tuple(sorted(found, key=str))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def may_be_one_type(a: Type, b: Type) -> bool:
+    """Whether ``a`` and ``b`` may be one type, if each ``Any`` and interface in them stands for some type."""
+    s, t = parts(a), parts(b)
+    if s == t or ANY in s or ANY in t:
+        return True
+    return all(any(_may_be_one_part(x, y) for y in t) for x in s) and all(
+        any(_may_be_one_part(x, y) for x in s) for y in t
+    )
+
+
+def _may_be_one_part(a: Type, b: Type) -> bool:
+    if isinstance(a, ClassType) and isinstance(b, ClassType):
+        return a == b or a.is_interface or b.is_interface
+    if a.__class__ is not b.__class__ or not a.inner or len(a.inner) != len(b.inner):
+        return a == b
+    return all(map(may_be_one_type, a.inner, b.inner))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def is_definite(type: Type) -> bool:
+    """Whether no part of ``type`` stands for types that it does not name, as ``Any`` and interfaces do."""
+    pending, seen = [*parts(type)], set[Type]()
+    while pending:
+        t = pending.pop()
+        if t.is_any or (isinstance(t, ClassType) and t.is_interface):
+            return False
+        if t not in seen:
+            seen.add(t)
+            pending += t.inner
+    return True
+
+
+def union_of(members: tuple[Type, ...]) -> Type:
+    """The type of what is of one of ``members``."""
+    return members[0] if len(members) == 1 else UnionType(members)

@@ -1,4 +1,4 @@
-"""What `irc.ir` asks of operators: see `irc.ir.lookup.SchemaLookup`, which this module implements."""
+"""What `irc.ir` asks of operators: see `irc.ir.schema.SchemaLookup`, which this module implements."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.kinds import IDENTITY, ONNX_LOOP, SCAN
-from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.node import Node
+from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, UnionType
 from irc.ir.value import Value

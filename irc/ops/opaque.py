@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
+from irc.ir.region_flow import with_subgraphs
 
 if TYPE_CHECKING:
     from irc.ir.block import Block

@@ -10,8 +10,7 @@ from threading import RLock
 
 from irc.errors import Error
 from irc.ir.kinds import DOMAINS
-from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
-from irc.ir.schema_parser import parse_schema
+from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema, parse_schema
 from irc.ir.types import TENSOR, OptionalType
 from irc.ops.plugins import check_kind, load_for
 from irc.ops.record import Effects, Operator

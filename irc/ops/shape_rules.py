@@ -11,7 +11,7 @@ from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
 from irc.ir.node import describe
 from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
-from irc.ir.verify.type_rules import type_fault
+from irc.ir.verify.attribute_rules import type_fault
 from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
 from irc.ops.record import ShapeRule as Rule
 from irc.ops.registry import record, records

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irc.ir.schema import Schema
-from irc.ir.schema_parser import parse_schema
+from irc.ir.schema import Schema, parse_schema
 from irc.ir.types import OptionalType
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Effects

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL
 from irc.ir.node import describe
+from irc.ir.region_flow import with_subgraphs
 from irc.support.lazy import import_deferred
 from irc.support.remarks import Refusal
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
-from irc.ir.functions import graphs_of
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
+from irc.ir.region_flow import graphs_of
 from irc.ir.types import DType, ListType, PrimType, TensorType, Type
 from irc.ops.layouts import contiguous_if, sees_layout
 from irc.passes.folding import (

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.ir import Graph, Node
-from irc.ir.attributes import tensors_of
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
-from irc.ir.slots import Slot, bodies, cut_slots
+from irc.ir.objects import tensors_of
+from irc.ir.region_flow import Slot, bodies, cut_slots, with_subgraphs
 from irc.passes.liveness import Liveness
 from irc.passes.quantised import annotation_names
 from irc.passes.registry import register

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph
-from irc.ir.declared_outputs import change_declared, change_declared_type
-from irc.ir.fixed_sizes import FIXED_SIZES, fixed_sizes, read_sizes, sizes_text
+from irc.ir.declarations import FIXED_SIZES, change_declared, change_declared_type, fixed_sizes, read_sizes, sizes_text
 from irc.ir.types import DictType, ListType, TensorType, Type
 from irc.passes.registry import register
 

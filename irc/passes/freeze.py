@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from irc.ir import Graph, Node, Tensor, Value
-from irc.ir.attributes import tensors_in
 from irc.ir.builder import type_of_constant
-from irc.ir.objects import Object, Strided
+from irc.ir.objects import Object, Strided, tensors_in
 from irc.ir.types import ANY, INT, NONE, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from irc.passes.registry import register
 

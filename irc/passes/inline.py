@@ -11,10 +11,10 @@ from irc.alias.scc import components
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node
-from irc.ir.declared_outputs import change_declared_type
-from irc.ir.functions import callee, graphs_of, with_subgraphs
+from irc.ir.declarations import change_declared_type
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
+from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import TensorType, Type, rebuilt, without_names
 from irc.passes.options import check_not_negative
 from irc.passes.references import References

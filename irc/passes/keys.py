@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Any, cast
 
 from irc.ir import Opaque, Tensor
-from irc.ir.enumerations import EnumMember
+from irc.ir.objects import EnumMember
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.alias import Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
-from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CALL, IF
+from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
 from irc.ir.value import Value
 from irc.ops import functional_by_default, record, resolve, schemas

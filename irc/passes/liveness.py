@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from irc.alias import AliasDb
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import GROUP
-from irc.ir.slots import Slot, bodies, slots
+from irc.ir.region_flow import Slot, bodies, slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.ir.types import Type, without_shapes
 from irc.ir.verify.type_relation import accepts
 from irc.passes.base import Analyze, Evaluate, Pass, PassContext
@@ -95,7 +95,7 @@ class PassManager:
         """
         if not isinstance(target, Graph | Module):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
             raise TypeError(f"passes run on a Graph or a Module, not on {type(target).__name__}")
-        with no_collection():
+        with gc_paused():
             return _Run(self, target).run()
 
     def __str__(self) -> str:

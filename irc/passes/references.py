@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from irc.ir.functions import function_name, with_subgraphs
+from irc.ir.region_flow import function_name, with_subgraphs
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from irc.ir import Block, Graph, Node, Value
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.ir.types import TensorType, may_be_equal
 from irc.ops.pointwise import overwritable
 from irc.ops.twins import READS_FIRST, twin_of
@@ -47,7 +47,7 @@ class Reorder:
         """Order each block until no order of it is better: one move may make way for another."""
         known = _Known(ctx.alias_db(graph), captures(graph), GraphMemory(ctx.donated_db(graph)), {})
         changed = False
-        with no_collection():
+        with gc_paused():
             for block in reversed(list(graph.blocks())):
                 changed |= _sort(block, known, ctx)
         return changed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irc.alias import Kind
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
-from irc.ir.slots import Slot, bodies, slots
+from irc.ir.region_flow import Slot, bodies, slots
 from irc.ops import record, schemas
 from irc.ops.movers import ORDERED
 

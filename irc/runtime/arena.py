@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.ir.kinds import GROUP
 from irc.ir.types import DType
 from irc.runtime.array_memory import ArrayType, aligned_bytes
@@ -302,7 +302,7 @@ class PlannedRuns:
             except KeyError:
                 return None, self._kinds.admits(kind, new=self._watched < KINDS)
             if isinstance(found, dict):
-                with no_collection():
+                with gc_paused():
                     found = self._plan(kind, found)
             plan = self.lowerer.plan
             self._latest = kind, found, plan.template, plan.code

@@ -19,9 +19,9 @@ from numpy.ma import MaskedArray  # not by need: a signal handler that runs mode
 
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.enumerations import EnumMember, with_members
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
-from irc.ir.strings import python_strings
+from irc.ir.objects import EnumMember, with_members
+from irc.ir.tensor import python_strings
 from irc.ir.types import DType, Shape, TensorType, TupleType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irc.errors import Error
-from irc.ir.storages import is_dense
+from irc.ir.objects import is_dense
 from irc.runtime.values import Array
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, comes_from_outside
-from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import IF
+from irc.ir.region_flow import function_name, inner_graph
 from irc.ir.types import TensorType
 from irc.ops.opaque import is_opaque, opaque_operator
 from irc.ops.plugins import is_foreign

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.loops import carried, is_batched, scanned_rows
+from irc.ir.region_flow import carried, is_batched, scanned_rows
 from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, label, put
 from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array, read_only
@@ -39,7 +39,7 @@ class Stack:
     were. The room for them doubles when it is used up.
 
     Args:
-        row: the type of a row, needed if there is no trip; see `irc.ir.loops.row_type`.
+        row: the type of a row, needed if there is no trip; see `irc.ir.region_flow.row_type`.
         rows: the most rows that can come; None: unknown.
     """
 

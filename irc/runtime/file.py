@@ -28,12 +28,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from irc.errors import Error, cannot
-from irc.ir.attributes import map_tensors, tensors_of
 from irc.ir.clone import module_of, verify_given
-from irc.ir.enumerations import EnumMember
-from irc.ir.functions import with_subgraphs
 from irc.ir.limits import MAX_RANK
-from irc.ir.objects import Object, Strided
+from irc.ir.objects import EnumMember, Object, Strided, map_tensors, tensors_of
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module

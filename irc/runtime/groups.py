@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
+from irc.ir.region_flow import inner_graph
 from irc.runtime.backends import Unsupported, suits_nothing
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
 from irc.runtime.steps import drop_step, is_apart, move_step

@@ -23,10 +23,10 @@ import numpy as np
 
 from irc.alias.classes import FOREIGN
 from irc.ir.constants import constant_tensor
-from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
+from irc.ir.region_flow import inner_graph
 from irc.ir.types import TensorType
 from irc.ops.pointwise import overwritable
 from irc.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands

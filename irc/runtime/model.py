@@ -13,10 +13,9 @@ from numpy import ndarray
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module, Tensor
-from irc.ir.bulk import no_collection
 from irc.ir.clone import verify_given
-from irc.ir.declared_outputs import completed, declared_type
-from irc.ir.fixed_sizes import fixed_sizes, sizes_text
+from irc.ir.declarations import completed, declared_type, fixed_sizes, sizes_text
+from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ops.movers import MOVERS
 from irc.ops.registry import record
@@ -170,7 +169,7 @@ class CompiledModel:
         self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}
 
     def _lowered(self, graph: Graph) -> PlannedRuns:
-        with no_collection():
+        with gc_paused():
             return PlannedRuns(Lowerer(graph, guarded=True, bulk=self.options.bulk, backend=self.backend))
 
     def run(

@@ -12,12 +12,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
-from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object, Strided, storage_of
-from irc.ir.storages import named_tensors
+from irc.ir.objects import Object, Strided, named_tensors, storage_of
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Tensor
-from irc.ir.type_parts import parts
-from irc.ir.types import ClassType, Type
+from irc.ir.types import ClassType, Type, parts
 from irc.runtime.values import (
     Array,
     TypedDict,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.constants import constant_tensor
-from irc.ir.functions import inner_graph
 from irc.ir.kinds import CONSTANT
+from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Tensor
 from irc.ops.pointwise import is_pointwise
 from irc.runtime.binding import binder_of_others

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.functions import inner_graph, with_subgraphs
 from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import TensorType
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, g
 
 from irc.alias import Kind
 from irc.alias.location_sets import members
-from irc.ir.attributes import tensors_of
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
+from irc.ir.objects import tensors_of
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import PrimType
 from irc.ir.value import Value
 from irc.support.formatting import count, milliseconds

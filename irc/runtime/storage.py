@@ -24,10 +24,9 @@ from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.location_sets import EMPTY, BigSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.rules import may_write
-from irc.ir.functions import inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
-from irc.ir.loops import carried, is_batched
+from irc.ir.region_flow import carried, inner_graph, is_batched
 from irc.ops.joins import APPEND, joined
 from irc.ops.pointwise import SCATTERING
 from irc.runtime.arguments import values_at

@@ -24,12 +24,21 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.enumerations import EnumMember
-from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object
+from irc.ir.objects import EnumMember, Object
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array
-from irc.ir.type_parts import is_definite, parts, union_of
-from irc.ir.types import DictType, ListType, OptionalType, PrimType, TupleType, Type, UnionType
+from irc.ir.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TupleType,
+    Type,
+    UnionType,
+    is_definite,
+    parts,
+    union_of,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node

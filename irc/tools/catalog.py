@@ -21,8 +21,7 @@ from irc.frontend.onnx_export import operators as onnx_operators
 from irc.frontend.onnx_export.prepare import has_form
 from irc.fuser.policy import ANCHORS
 from irc.ir import Graph
-from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.synonyms import NAMES
+from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
 from irc.ops import shape_rules as shapes

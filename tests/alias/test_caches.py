@@ -13,12 +13,12 @@ import pytest
 
 import irc.alias
 from irc.alias import memory_types
-from irc.ir import type_parts
+from irc.ir import types
 from irc.ir.types import ListType, TensorType
 from tests.alias.test_docs import DOCS
 
 MODULES = [import_module(m.name) for m in pkgutil.walk_packages(irc.alias.__path__, "irc.alias.")]
-MODULES.append(type_parts)
+MODULES.append(types)
 OF_SCHEMAS = {"compile_schema"}
 """As many entries as there are rows."""
 
@@ -33,14 +33,14 @@ CACHES = [cache for module in MODULES for cache in caches(module)]
 
 @pytest.mark.parametrize("cache", CACHES, ids=lambda c: c.__name__)
 def test_caches_of_the_process_have_an_end(cache: Any) -> None:
-    assert cache.__name__ in OF_SCHEMAS or cache.cache_parameters()["maxsize"] == type_parts.REMEMBERED
+    assert cache.__name__ in OF_SCHEMAS or cache.cache_parameters()["maxsize"] == types.REMEMBERED
 
 
 def test_types_of_new_sizes_do_not_pile_up() -> None:
-    assert type_parts.parts in CACHES
-    for i in range(type_parts.REMEMBERED + 100):
+    assert types.parts in CACHES
+    for i in range(types.REMEMBERED + 100):
         assert memory_types.has_memory(ListType(TensorType(shape=(i, 7, 3, 11))))
-    assert memory_types.atoms.cache_info().currsize == type_parts.REMEMBERED
+    assert memory_types.atoms.cache_info().currsize == types.REMEMBERED
 
 
 def test_the_table_of_caches_is_complete() -> None:

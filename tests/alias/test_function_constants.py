@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.alias.location_sets import intersects
 from irc.ir import Tensor, parse_graph, parse_module
 from irc.ir.builder import Builder
-from irc.ir.functions import inner_graph
+from irc.ir.region_flow import inner_graph
 from irc.passes import PassManager
 from irc.runtime.plan import lower
 from tests.programs.interpreter import share, share_inside

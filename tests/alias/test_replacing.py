@@ -9,7 +9,7 @@ import pytest
 
 from irc.alias import analyze
 from irc.ir import Builder, Graph, Node, parse_module, types
-from irc.ir.transfer import exchange_outputs
+from irc.ir.clone import exchange_outputs
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
-from irc.ir.schema import AliasInfo, Schema
-from irc.ir.schema_parser import parse_schema
+from irc.ir.schema import AliasInfo, Schema, parse_schema
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
 from irc.ops import Effects, Operator, effects_of, register, resolve, schema_of, schemas
 from irc.ops.signatures import kinds

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from irc.alias import analyze
 from irc.ir import Builder, Graph, Value, parse_graph, types
-from irc.ir.bulk import no_collection
-from irc.ir.schema_parser import parse_schema
+from irc.ir.graph import gc_paused
+from irc.ir.schema import parse_schema
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
 
@@ -247,7 +247,7 @@ def test_deep_chains_need_no_deep_stack() -> None:
     x = graph.add_input(types.TENSOR)
     b = Builder(graph)
     first = value = b.op("aten::relu", x)
-    with no_collection():
+    with gc_paused():
         for _ in range(400_000):
             value = b.op("aten::relu_", value)
     graph.set_outputs([value])
@@ -278,7 +278,7 @@ def test_chained_branches_are_linear() -> None:
     for n in (16_000, 64_000):
         graph = Graph()
         x = graph.add_input(types.TENSOR)
-        with no_collection():
+        with gc_paused():
             value = chained_branches(graph, x, n)
         db = analyze(graph)
         assert db.counters()["unions"] == 0, "building unites nothing that nobody asks for"

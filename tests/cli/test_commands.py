@@ -321,7 +321,7 @@ def test_run_says_where_time_and_memory_go(backend: str, irc: Command) -> None:
 
 
 def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
-    from irc.cli.profiles import MOST_ROWS, print_profile
+    from irc.cli.tables import MOST_ROWS, print_profile
 
     nodes = [
         NodeProfile(f"onnx::Kind{i}", f"onnx::Kind{i} '%{i}'", calls=1, own=1000 + i) for i in range(MOST_ROWS + 3)

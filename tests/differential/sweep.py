@@ -22,9 +22,8 @@ import torch
 
 from irc import Error
 from irc.ir import parse_graph
-from irc.ir.dtypes import SCALAR_TYPES
 from irc.ir.schema import Argument, Schema
-from irc.ir.types import OptionalType
+from irc.ir.types import SCALAR_TYPES, OptionalType
 from irc.ops import Effects, record, schemas
 from irc.ops.signatures import kinds
 from irc.runtime.kernels.registry import find_binder

@@ -13,7 +13,7 @@ import torch
 
 import irc
 from irc.ir import parse_graph
-from irc.ir.schema_parser import parse_schema
+from irc.ir.schema import parse_schema
 from tests.alias import missed
 from tests.differential.both import Both, run
 from tests.differential.refusals import INSIDE, RANDOM, Refusal

@@ -10,7 +10,7 @@ import pytest
 
 from irc.alias import analyze
 from irc.ir import Builder, Graph, parse_graph, types
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from tests.differential.both import Both
 
 RECURSIVE_TYPE = """
@@ -81,7 +81,7 @@ def test_deep_chains() -> None:
     graph = Graph()
     b = Builder(graph)
     first = value = b.op("aten::relu", graph.add_input(types.TENSOR))
-    with no_collection():
+    with gc_paused():
         for _ in range(DEEP):
             value = b.op("aten::relu_", value)
     held = b.op("prim::ListConstruct", value, type=types.ListType(types.TENSOR))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import irc
-from irc.ir.synonyms import NAMES
+from irc.ir.kinds import NAMES
 from irc.ops import schemas
 from irc.ops.signatures import kinds
 from irc.runtime.kernels.registry import registered

@@ -13,7 +13,7 @@ import pytest
 
 import irc
 from irc.frontend.torchscript import import_torchscript
-from irc.ir.synonyms import NAMES
+from irc.ir.kinds import NAMES
 from irc.ir.types import DType, TensorType
 from irc.runtime.model import CompiledModel
 from tests.differential.helpers import numpy_of

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from irc.ir import types
-from irc.ir.schema import AliasInfo, Argument, Schema
-from irc.ir.schema_parser import parse_schema
+from irc.ir.schema import AliasInfo, Argument, Schema, parse_schema
 from irc.ir.types import TENSOR, DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar
 from irc.ops import record, schemas
 from irc.ops.aten.beyond import BEYOND, Says, beyond

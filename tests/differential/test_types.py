@@ -12,9 +12,8 @@ import torch
 
 from irc.errors import Error
 from irc.ir import Builder, Graph, Value, types
-from irc.ir.dtypes import SCALAR_TYPES
 from irc.ir.schema import Schema
-from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.ops import records, schemas
 from irc.passes.shapes import Inference
 from irc.runtime.plan import lower

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 import irc
 from irc.alias import analyze
-from irc.ir.functions import with_subgraphs
+from irc.ir.region_flow import with_subgraphs
 from irc.runtime.prepack import lasting_nodes
 from irc.tools.check import check_model
 from irc.tools.check.peers import exact_onnxruntime

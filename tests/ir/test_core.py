@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
 from irc.ir.clone import clone_node, clone_nodes, copy_graph
-from irc.ir.functions import with_subgraphs
 from irc.ir.node import WIDE
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Tensor
 from tests.ir import strategies
 

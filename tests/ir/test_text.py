@@ -24,7 +24,7 @@ from irc.ir import (
     structurally_equal,
     types,
 )
-from irc.ir.text.literals import literal_text
+from irc.ir.text.printer import literal_text
 from irc.ir.types import INT, TENSOR, TupleType
 from tests.ir import strategies
 from tests.ir.helpers import YOLO, body

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from irc.ir import Builder, DType, EnumMember, Graph, Opaque, parse_graph, parse_type, structurally_equal, types
-from irc.ir.text.literals import literal_text
-from irc.ir.text.printer import print_node
+from irc.ir.text.printer import literal_text, print_node
 from tests.ir.helpers import YOLO, body
 
 RED = EnumMember.at("__torch__.Color.RED", "r")

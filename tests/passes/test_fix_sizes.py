@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import irc
 from irc.errors import Error
 from irc.ir import Module, parse_graph, parse_module
-from irc.ir.declared_outputs import OUTPUT_TYPE
-from irc.ir.fixed_sizes import fixed_sizes, read_sizes, sizes_text
+from irc.ir.declarations import OUTPUT_TYPE, fixed_sizes, read_sizes, sizes_text
 from irc.ir.limits import MAX_SIZE
 from irc.passes import FixSizes, PassManager, parse_pipeline, print_pipeline
 from tests.passes.helpers import assert_becomes, kinds, run_passes, transform

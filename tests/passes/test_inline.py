@@ -7,7 +7,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import parse_module, structurally_equal
-from irc.ir.functions import callee
+from irc.ir.region_flow import callee
 from irc.passes import PassManager
 from tests.passes.helpers import assert_same_results, run_passes, transform_module
 

@@ -17,7 +17,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
-from irc.ir.verify.type_rules import type_fault
+from irc.ir.verify.attribute_rules import type_fault
 from irc.ops import shape_rules as rules
 from irc.passes import PassManager
 

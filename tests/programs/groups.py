@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import strategies as st
 
 from irc.ir import Graph, Module, Node, Value
-from irc.ir.functions import inner_graph
+from irc.ir.clone import splice_node
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.transfer import transfer_node
+from irc.ir.region_flow import inner_graph
 
 Cut = tuple[int, int, int]
 
@@ -76,7 +76,7 @@ def _group(nodes: list[Node], odd: Random) -> None:
             users = [user for user in value.users if user not in inside]
             if users or rarely():
                 give(value, value, users)
-        transfer_node(node, graph.block.return_node)
+        splice_node(node, graph.block.return_node)
     graph.set_outputs(returned)
 
 

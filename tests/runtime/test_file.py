@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
-from irc.ir.attributes import map_tensors
 from irc.ir.clone import clone_node
+from irc.ir.objects import map_tensors
 from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report

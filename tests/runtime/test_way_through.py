@@ -12,7 +12,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Module, Tensor
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 from irc.runtime.bounds import CURRENT, float_errors, in_own_scope, in_turn
 from irc.runtime.kernels.scratch import scratch
 from irc.runtime.model import MAX_SIGNATURES, CompiledModel
@@ -40,7 +40,7 @@ def python_calls(model: CompiledModel, feeds: dict[str, Any]) -> list[str]:
             calls.append(f"{frame.f_code.co_filename.rpartition('/')[2]} {frame.f_code.co_name}")
 
     before = sys.getprofile()
-    with no_collection():  # which Hypothesis, once it has run a test in this process, has a function called for
+    with gc_paused():  # which Hypothesis, once it has run a test in this process, has a function called for
         sys.setprofile(profile)
         try:
             model.run(feeds)

@@ -21,9 +21,9 @@ from irc.alias.rules.entry import Entry, Functional, OfKind, Rule, Steps, always
 from irc.alias.rules.schemas import Program, compile_schema, is_unsettled, rule_of_schemas
 from irc.errors import Error
 from irc.ir.block import Block
-from irc.ir.functions import function_name, inner_graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
+from irc.ir.region_flow import function_name, inner_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
 from irc.ir.value import Value

@@ -12,11 +12,10 @@ from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
 from irc.alias.rules.entry import Entry, Steps
-from irc.ir.functions import callee, inner_graph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
-from irc.ir.loops import carried
 from irc.ir.node import Node
+from irc.ir.region_flow import callee, carried, inner_graph
 from irc.ir.value import Value
 from irc.ops.record import Change
 

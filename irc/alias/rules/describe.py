@@ -14,10 +14,10 @@ from irc.alias.rules import has_rule, own_rule
 from irc.alias.rules.control_flow import opaque, passing_through
 from irc.alias.rules.entry import Rule
 from irc.alias.rules.schemas import Part, Program, Result, compile_schema, is_unsettled
-from irc.ir.functions import callee, with_subgraphs
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CALL
 from irc.ir.node import Node
+from irc.ir.region_flow import callee, with_subgraphs
 from irc.ir.schema import Schema
 from irc.ops import Effects
 from irc.ops.opaque import is_opaque

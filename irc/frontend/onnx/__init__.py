@@ -37,7 +37,7 @@ import os
 from typing import TYPE_CHECKING
 
 from irc.errors import Error
-from irc.ir.bulk import no_collection
+from irc.ir.graph import gc_paused
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -83,7 +83,7 @@ def import_model(
             raise Error("IRC121", f"a model is a path or an onnx.ModelProto, not {type(model).__name__}")
         else:
             source = Source(model, None if folder is None else DataFolder(os.fspath(folder)))
-        with no_collection():
+        with gc_paused():
             return Importer(source, refuse_unknown).run()
     except Error as error:
         where = ", ".join(filter(None, (place, error.where)))

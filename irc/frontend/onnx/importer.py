@@ -18,7 +18,7 @@ from irc.frontend.onnx.tensors import TensorReader
 from irc.frontend.onnx.types import check_outputs, from_proto, text
 from irc.ir import Graph, Module, Tensor
 from irc.ir.constants import constant_tensor
-from irc.ir.declared_outputs import OUTPUT_TYPE
+from irc.ir.declarations import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.metadata import DOC_STRING, GRAPH_NAME
 from irc.ir.types import NONE, TENSOR, DType, ListType, OptionalType, TensorType, Type, tensor, without_shapes

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import clone_node, clone_nodes
-from irc.ir.declared_outputs import declared_type
+from irc.ir.declarations import declared_type
 from irc.ir.kinds import CONSTANT
-from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
+from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import (
     ANY,
     INT,

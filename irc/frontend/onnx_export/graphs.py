@@ -21,7 +21,6 @@ from irc.frontend.onnx_export.operators import Signature, identity_since, signat
 from irc.frontend.onnx_export.tensors import GRAPH, fill, write_attribute
 from irc.ir import Block, Graph, Tensor
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
-from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.metadata import (
     DENOTATION,
     DOC_STRING,
@@ -31,6 +30,7 @@ from irc.ir.metadata import (
     QUANTIZATION_TENSOR,
     merged,
 )
+from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import FUNCTION, NONE, DType, Type
 from irc.ops.onnx_defs import split_kind

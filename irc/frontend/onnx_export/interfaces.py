@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.frontend.onnx.types import contradiction, settle, to_proto
-from irc.ir.declared_outputs import completed, declared_type
+from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import IF, ONNX_LOOP, SCAN
-from irc.ir.loops import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.metadata import DECLARED_TYPE
+from irc.ir.region_flow import DECLARED_INPUTS, carried, declared_types, scanned_rows
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DictType, ListType, OptionalType, TensorType, Type, join, without_names, without_shapes
 

@@ -14,7 +14,7 @@ from irc.errors import Error
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
 from irc.frontend.onnx_export.prepare import prepare
 from irc.frontend.onnx_export.tensors import InFile
-from irc.ir.functions import callee
+from irc.ir.region_flow import callee
 from irc.ir.types import DType, Type
 from irc.support.files import real_path, replacing, spare_sources
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS
+from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
 from irc.ops import schemas
 from irc.ops.onnx_defs import find, split_kind

@@ -23,10 +23,10 @@ from irc.frontend.onnx_export.operators import (
 )
 from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.builder import Builder
+from irc.ir.clone import exchange_outputs, splice_node
 from irc.ir.constants import CONSTANT, constant_tensor
-from irc.ir.functions import graphs_of, with_subgraphs
 from irc.ir.kinds import CALL, GROUP, IF
-from irc.ir.transfer import exchange_outputs, transfer_node
+from irc.ir.region_flow import graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE
 from irc.ops.onnx_defs import newest_opset, split_kind
 from irc.ops.opaque import is_opaque, opaque_operator
@@ -217,7 +217,7 @@ def _dissolve_groups(graph: Graph) -> None:
         results = list(zip(inner.outputs, group.outputs, strict=True))
         inner.set_outputs(())
         for node in list(inner.nodes):
-            transfer_node(node, group)
+            splice_node(node, group)
             groups += [each for each in (node, *node.nested()) if each.kind == GROUP]
         for made, value in results:
             _stand_for(made, value)

@@ -10,10 +10,8 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Module, Node, Value
-from irc.ir.enumerations import EnumMember, with_members
-from irc.ir.functions import with_subgraphs
-from irc.ir.objects import Object
-from irc.ir.storages import named_tensors
+from irc.ir.objects import EnumMember, Object, named_tensors, with_members
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
 from irc.support.formatting import count

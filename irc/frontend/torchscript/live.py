@@ -18,9 +18,9 @@ from irc.errors import Error
 from irc.frontend.torchscript.attributes import Read, is_plain
 from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Node, Value, types
-from irc.ir.enumerations import with_members
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
+from irc.ir.objects import with_members
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.types import TENSOR, DType, FutureType, TensorType, Type, rebuilt

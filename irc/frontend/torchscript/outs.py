@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from irc.ir import Builder, Module, Node
 from irc.ir.constants import is_none
-from irc.ir.functions import with_subgraphs
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.schema import Schema
 from irc.ir.types import INT, TENSOR, TensorType
 from irc.ops import record, resolve, schemas

@@ -5,20 +5,326 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
 
 from irc.ir.block import Block
+from irc.ir.declarations import declared_beyond
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CONSTANT
+from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.node import Node
-from irc.ir.text.literals import literal_text
-from irc.ir.text.metadata import metadata_notes
-from irc.ir.text.names import attribute_text, graph_text, kind_text, note_text, value_text
-from irc.ir.text.readable import readable
-from irc.ir.types import Type
+from irc.ir.objects import EnumMember
+from irc.ir.tensor import Tensor
+from irc.ir.text.lexer import SCALAR, VALUE_NAME
+from irc.ir.text.names import attribute_text, graph_text, integer_text, kind_text, note_text, quote, value_text
+from irc.ir.types import TENSOR, DictType, DType, ListType, OptionalType, TensorType, TupleType, Type, rebuilt
 from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.ir.text.lexer import Scanner
+
+
+# Which of irc's types PyTorch's parser of IR text can read.
+
+
+def readable(t: Type) -> Type:
+    """``t`` without what TorchScript's text cannot express: a tensor's rank without its element type, or the reverse.
+
+    (There, ``Float`` must have dimensions in brackets, and ``Tensor`` cannot.)
+    """
+    return rebuilt(t, lambda part: TENSOR if isinstance(part, TensorType) and _is_half_known(part) else part)
+
+
+def _is_half_known(tensor: TensorType) -> bool:
+    return (tensor.dtype is None) != (tensor.shape is None)
+
+
+# How values of attributes are printed; ``attribute_parser`` reads them back, bit for bit.
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value that IR text names without giving it: ``<Tensors>``.
+
+    Attributes:
+        text: as it stands in the text.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def literal_text(value: Any, declared: Type | None = None) -> str:
+    """``value`` as IR text.
+
+    Args:
+        value: an attribute's value, but for graphs, which the printer numbers.
+        declared: for a ``prim::Constant``, the type of its output, which the text need not repeat.
+    """
+    write = _WRITERS.get(value.__class__)
+    if write is not None:
+        return write(value)
+    if isinstance(value, Tensor):
+        return tensor_text(value, declared == value.type)
+    if isinstance(value, Type):
+        return _type_text(value, declared)
+    if isinstance(value, list):
+        if not value and isinstance(declared, ListType):
+            return f"annotate({_python_text(declared)}, [])"  # as TorchScript does
+        return f"[{', '.join(map(literal_text, cast('list[Any]', value)))}]"
+    if isinstance(value, tuple):
+        items = [_item_text(item) for item in cast("tuple[Any, ...]", value)]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return "{" + ", ".join(f"{literal_text(k)}: {literal_text(v)}" for k, v in pairs) + "}"
+    # The verifier refuses any other value; that text cannot be read back does not keep the graph from being shown.
+    return f"<{value.__class__.__module__}.{value.__class__.__qualname__}>"
+
+
+def _item_text(value: Any) -> str:
+    """The text of a tuple's item: types are marked, as a tuple of bare types would read as a type."""
+    return f"<Type : {value}>" if isinstance(value, Type) else literal_text(value)
+
+
+def _type_text(value: Type, declared: Type | None) -> str:
+    """The text of a type as a value; without a mark if it cannot be read as anything else."""
+    text = str(value)
+    is_member = declared is not None and text.startswith("__torch__.")
+    return f"<Type : {text}>" if text[0] == "(" or is_member or SCALAR.match(f"{text},") else text
+
+
+def float_text(value: float) -> str:
+    """The shortest decimal that reads back as ``value``, TorchScript style: ``2.``, ``1e-05``, ``-inf``.
+
+    Subnormal numbers have all their digits, up to 767: PyTorch refuses those that its reading would round.
+    """
+    if value != value:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return "nan" if bits == _QUIET_NAN else f"nan({bits:#x})"
+    return _point(repr(value)) if abs(value) >= _NORMAL or value == 0 else f"{Decimal(value):e}"
+
+
+_NORMAL = sys.float_info.min
+_QUIET_NAN = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
+
+
+def _complex_text(value: complex) -> str:
+    return _complex(float_text(value.real), float_text(value.imag))
+
+
+def _member_text(member: EnumMember) -> str:
+    return member.path if member.value is None else f"{member.path}({literal_text(member.value)})"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    int: integer_text,
+    float: float_text,
+    str: quote,
+    bool: str,
+    type(None): str,
+    complex: _complex_text,
+    Opaque: str,
+    EnumMember: _member_text,
+}
+
+
+def _point(text: str) -> str:
+    """A number as Python and NumPy print it, the way TorchScript does: ``2.0`` is ``2.``, ``1e16`` a float too."""
+    return text.removesuffix("0") if text.endswith(".0") else text
+
+
+def _complex(real: str, imag: str) -> str:
+    if real == "0.":
+        return f"{imag}j"
+    return f"{real}{'' if imag.startswith('-') else '+'}{imag}j"
+
+
+def _python_text(t: Type) -> str:
+    """A type in the notation that TorchScript uses inside ``annotate(...)``."""
+    if isinstance(t, ListType):
+        return f"List[{_python_text(t.elem)}]"
+    if isinstance(t, OptionalType):
+        return f"Optional[{_python_text(t.elem)}]"
+    if isinstance(t, DictType):
+        return f"Dict[{_python_text(t.key)}, {_python_text(t.value)}]"
+    if isinstance(t, TupleType):
+        return f"Tuple[{', '.join(map(_python_text, t.elems))}]"
+    return "Tensor" if isinstance(t, TensorType) else str(t)
+
+
+# -- tensors -----------------------------------------------------------------
+
+
+def tensor_text(tensor: Tensor, typed: bool = False) -> str:
+    """A tensor as IR text: ``@"name"``, ``splat(0.)``, ``tensor([1., 2.])`` or ``<Tensor>``.
+
+    Args:
+        tensor: the tensor; all its elements are written if it has no name and is no splat.
+        typed: whether the type stands next to it already; else it is written too, ``splat<Float(3)>(0.)``.
+    """
+    if tensor.name:
+        return f"@{quote(tensor.name)}" + ("" if typed else f"<{tensor.type}>")
+    if tensor.is_absent:
+        return "<Tensor>" if typed else f"<Tensor : {tensor.type}>"
+    of_type = "" if typed else f"<{tensor.type}>"
+    if tensor.is_splat:
+        return f"splat{of_type}({''.join(_elements(tensor.dtype, tensor.scalar))})"
+    return f"tensor{of_type}([{', '.join(_elements(tensor.dtype, tensor.numpy()))}])"
+
+
+def _elements(dtype: DType, array: np.ndarray[Any, Any]) -> list[str]:
+    """The elements of ``array`` in C order as text that reads back bit for bit."""
+    flat = array.reshape(-1)
+    if dtype is DType.STRING:
+        return [quote(item if isinstance(item, str) else bytes(item).decode(errors="surrogateescape")) for item in flat]
+    if dtype is DType.BOOL or dtype.is_integer:
+        return [str(item) for item in (flat if dtype is DType.BOOL else map(int, flat))]
+    if dtype in (DType.COMPLEX64, DType.COMPLEX128):
+        return [_complex(_real_text(item.real), _real_text(item.imag)) for item in flat]
+    return [_real_text(item) for item in flat]
+
+
+def _real_text(item: Any) -> str:
+    """A NumPy or ml_dtypes floating-point scalar as text."""
+    value = float(item)
+    if value != value:
+        bits = int.from_bytes(item.tobytes(), sys.byteorder)
+        return "nan" if item.tobytes() == item.dtype.type(float("nan")).tobytes() else f"nan({bits:#x})"
+    # What NumPy or ml_dtypes print has the fewest digits, but in a notation that depends on their version: Python's is
+    # used. Text is read as a double and then rounded to the dtype; in the rare case that this gives a neighbour, the
+    # double itself is written, which is exact.
+    shortest = float(str(item))
+    exact = item.dtype.type(shortest).tobytes() == item.tobytes()
+    return _point(repr(shortest if exact else value))
+
+
+# Metadata in IR text: notes after a graph's return, so that statements stay as short as they are.
+#
+# Each is a comment of a line, which other readers of the text skip::
+#
+#     # metadata {"author": "somebody"}                      of the graph
+#     # metadata %x {"unit": "px"}                           of the value %x
+#     # metadata node %y {"irc.source": "conv, bn"}          of the node whose first result is %y
+#     # metadata node 3 {"irc.source": "print"}              of a node without results: number 3 in the text, from 0
+#     # metadata block 0 %y {"irc.graph_name": "then"}       of the first block of the node whose first result is %y
+
+
+_NOTE = re.compile(
+    rf"[ \t\r\n]*+\#[ ]metadata[ ](?:(?P<of>node|block)[ ](?:(?P<index>\d{{1,4}})[ ](?=[%\d]))?)?"
+    rf"(?:(?P<name>{VALUE_NAME})[ ]|(?P<number>\d{{1,9}})[ ])?(?P<text>\{{[^\n]*)"
+)
+
+
+def metadata_notes(graph: Graph) -> Iterator[str]:
+    """The lines for all metadata in ``graph``, without those of subgraphs."""
+    declared = declared_beyond(graph)
+    if not graph.has_metadata and not declared:
+        return
+    if graph.metadata:
+        yield _line("", graph.metadata)
+    yield from _of_values(graph.inputs, declared)
+    for number, node in enumerate(graph.walk()):
+        if node.metadata:
+            yield _line(f"node {_place(node, number)} ", node.metadata)
+        yield from _of_values(node.outputs, declared)
+        for index, block in enumerate(node.blocks):
+            if block.metadata:
+                yield _line(f"block {index} {_place(node, number)} ", block.metadata)
+            yield from _of_values(block.params, declared)
+
+
+def _of_values(values: Iterable[Value], declared: Mapping[Value, str]) -> Iterator[str]:
+    for value in values:
+        said = {**value.metadata, DECLARED_TYPE: declared[value]} if value in declared else value.metadata
+        if said:
+            yield _line(f"{value_text(value.name)} ", said)
+
+
+def _place(node: Node, number: int) -> str:
+    return value_text(node.outputs[0].name) if node.outputs else str(number)
+
+
+def _line(subject: str, metadata: Any) -> str:
+    return f"# metadata {subject}{json.dumps(dict(metadata))}\n"
+
+
+def read_metadata(scan: Scanner, graph: Graph) -> None:
+    """Read the notes that follow ``graph``, which is complete otherwise. Raises IRC110, IRC111, IRC112."""
+    nodes: list[Node] | None = None
+    while match := scan.take(_NOTE):
+        start = match.start("text")
+        if match["number"] is not None and nodes is None:
+            nodes = list(graph.walk())
+        subject = _subject(scan, match, graph, nodes or [])
+        if subject.metadata:
+            scan.fail("metadata of this are given twice", start, "IRC112")
+        subject.metadata = _parsed(scan, match["text"], start)
+
+
+def _subject(scan: Scanner, match: re.Match[str], graph: Graph, nodes: list[Node]) -> Graph | Block | Node | Value:
+    """What a note is about."""
+    of, name, number = match["of"], match["name"], match["number"]
+    if of is None:
+        if number is not None:
+            scan.fail("expected 'node' or 'block' before a number", match.start("number"))
+        return graph if name is None else _value(scan, match, graph)
+    if name is None and number is None:
+        scan.fail(f"expected a value's name or a number after '{of}'", match.start("text"))
+    if name is not None:
+        node = _value(scan, match, graph).node
+    else:
+        node = nodes[int(number)] if int(number) < len(nodes) else None
+    if node is None or (name is not None and node.outputs[0].name != _name(scan, match)):
+        scan.fail("there is no such node", match.start("name" if number is None else "number"), "IRC111")
+    if of == "node":
+        return node
+    index = int(match["index"] or 0)
+    if index >= len(node.blocks):
+        scan.fail(f"the node has no block {index}", match.start("of"), "IRC111")
+    return node.blocks[index]
+
+
+def _value(scan: Scanner, match: re.Match[str], graph: Graph) -> Value:
+    name = _name(scan, match)
+    if not graph.has_value(name):
+        scan.fail(f"{match['name']} is not defined in this graph", match.start("name"), "IRC111")
+    return graph.value(name)
+
+
+def _name(scan: Scanner, match: re.Match[str]) -> str:
+    return scan.name(match["name"][1:], match.start("name") + 1)
+
+
+def _parsed(scan: Scanner, text: str, start: int) -> dict[str, str]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            scan.fail("a name is given twice in metadata", start, "IRC112")
+        return found
+
+    try:
+        found = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        scan.fail(f"metadata are strings by name, in JSON: {error}", start)
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in cast("dict[str, Any]", found).values()):
+        scan.fail("metadata are strings by name, in JSON", start)
+    return cast("dict[str, str]", found)
+
+
+# -- printer -------------------------------------------------------------------
 
 
 def print_graph(graph: Graph) -> str:

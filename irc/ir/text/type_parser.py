@@ -8,7 +8,7 @@ from collections.abc import Callable
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.limits import MAX_SIZE, MAX_TYPE_DEPTH
-from irc.ir.schema_parser import GENERICS, OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
+from irc.ir.schema import GENERICS, OTHER_TYPES, PRIMITIVES, TYPE_VARIABLE
 from irc.ir.text.lexer import STRING_BODY, WS, Scanner, terminal
 from irc.ir.types import Dim, DType, Type
 from irc.support.formatting import count

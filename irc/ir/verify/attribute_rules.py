@@ -5,16 +5,44 @@ from __future__ import annotations
 from typing import Any, cast
 
 from irc.ir import types
-from irc.ir.enumerations import EnumMember
 from irc.ir.graph import Graph
-from irc.ir.limits import MAX_INTEGER, MAX_LITERAL_DEPTH, MIN_INTEGER
+from irc.ir.limits import MAX_INTEGER, MAX_LITERAL_DEPTH, MAX_TYPE_DEPTH, MIN_INTEGER
 from irc.ir.node import Node
+from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
-from irc.ir.text.literals import Opaque, literal_text
-from irc.ir.types import ClassType, DictType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, UnionType
+from irc.ir.text.printer import Opaque, literal_text
+from irc.ir.types import (
+    ClassType,
+    DictType,
+    ListType,
+    OptionalType,
+    PrimType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+    tensor_fault,
+)
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
-from irc.ir.verify.type_rules import type_fault
+
+# What types may be made of: they are not checked when they are made.
+
+
+def type_fault(type: Type, depth: int = 1) -> str | None:
+    """What is wrong with ``type``, which is nested ``depth`` levels deep, itself included; None if nothing is."""
+    if not isinstance(type, Type):  # type: ignore[reportUnnecessaryIsInstance]
+        return f"a type is one of irc.ir.types, not {type!r}"
+    if isinstance(type, TensorType):
+        return tensor_fault(type)
+    if depth > MAX_TYPE_DEPTH:
+        return f"types nest at most {MAX_TYPE_DEPTH} levels deep"
+    faults = (type_fault(part, depth + 1) for part in type.inner)
+    return next((fault for fault in faults if fault is not None), None)
+
+
+# -- attribute rules -----------------------------------------------------------
+
 
 _PLAIN: frozenset[type] = frozenset({float, str, bool, complex, type(None), Opaque, EnumMember})
 
@@ -41,7 +69,7 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
     if isinstance(value, Tensor):
         if value.name and graph.weights.get(value.name) is not value:
             return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"
-        return tensor_fault(value) or _of_type(value.type)
+        return content_fault(value) or _of_type(value.type)
     if isinstance(value, Type):
         return _of_type(value)
     if value.__class__ is int:
@@ -65,7 +93,7 @@ def _fault(value: Any, graph: Graph, depth: int) -> str | None:
     return None
 
 
-def tensor_fault(tensor: Tensor) -> str | None:
+def content_fault(tensor: Tensor) -> str | None:
     """What is wrong with the contents of ``tensor``, as far as they are in memory; None if nothing is."""
     return None if tensor.fits else f"holds a tensor {tensor.name!r} whose contents are not those of a {tensor.type}"
 

@@ -2,24 +2,204 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from irc.errors import Error
 from irc.ir import types
 from irc.ir.block import Block
-from irc.ir.functions import callee, inner_graph
+from irc.ir.constants import constant_value
 from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
-from irc.ir.loops import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, carried
 from irc.ir.node import Node
+from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, callee, carried, inner_graph
 from irc.ir.text.type_parser import parse_type
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, without_shapes
 from irc.ir.value import Value
-from irc.ir.verify import container_rules
 from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
-from irc.ir.verify.forms import Form, counts, flows, handing_on, has, require
 from irc.ir.verify.type_relation import accepts
 from irc.support.formatting import count
+
+# Parts of the rules of single operators: numbers of inputs, outputs and blocks, and which values may become which.
+
+
+Form = Callable[[Node], None]
+"""Checks the form of a node."""
+
+
+def require(node: Node, holds: bool, message: str) -> None:
+    """Error IRC213 with ``message`` unless it holds."""
+    if not holds:
+        raise node_error("IRC213", message, node)
+
+
+def has(node: Node, *, inputs: int | None = None, outputs: int | None = None, blocks: int = 0) -> None:
+    """Require exact numbers (None: any)."""
+    for what, wanted, found in (
+        ("input", inputs, len(node.inputs)),
+        ("output", outputs, len(node.outputs)),
+        ("block", blocks, len(node.blocks)),
+    ):
+        if wanted is not None and wanted != found:
+            raise node_error("IRC213", f"{node.kind} must have {count(wanted, what)} here, not {found}", node)
+
+
+def flows(
+    node: Node, sources: Sequence[Value], targets: Sequence[Value], what: str, of_any_shape: bool = False
+) -> None:
+    """Check that each of ``sources`` may become the corresponding one of ``targets`` (IRC214).
+
+    With ``of_any_shape``, their shapes may differ, as those of carried values do.
+    """
+    for source, target in zip(sources, targets, strict=False):
+        if source.type == target.type:
+            continue
+        formal, actual = map(without_shapes, (target.type, source.type)) if of_any_shape else (target.type, source.type)
+        if not accepts(formal, actual):
+            message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
+            raise node_error("IRC214", message, node)
+
+
+def gives(node: Node, sources: Sequence[Type]) -> None:
+    """Check that values of the types ``sources`` may become the corresponding outputs (IRC214)."""
+    for i, (source, output) in enumerate(zip(sources, node.outputs, strict=True)):
+        if source != output.type and not accepts(output.type, source):
+            raise node_error("IRC214", f"{source} cannot become %{output.name} : {output.type}", node, output=i)
+
+
+def counts(inputs: int | None, outputs: int | None) -> Form:
+    """The rule of operators that have exactly these numbers of inputs and outputs (None: any)."""
+    return lambda node: has(node, inputs=inputs, outputs=outputs)
+
+
+def handing_on(inputs: int | None = None, outputs: int | None = None) -> Form:
+    """The rule of operators that pass input i on as output i, with exactly these numbers of them (None: any)."""
+
+    def rule(node: Node) -> None:
+        has(node, inputs=inputs, outputs=outputs)
+        flows(node, node.inputs, node.outputs, "output")
+
+    return rule
+
+
+# Rules of the operators that put lists, tuples and dictionaries together and take them apart.
+#
+# The alias analysis relies on the types of their results: a result declared as a number has no memory.
+
+
+def _list_construct(node: Node) -> None:
+    has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, ListType):
+        raise node_error("IRC214", f"prim::ListConstruct makes a list, not {of_type}", node, output=0)
+    for i, value in enumerate(node.inputs):
+        if value.type != of_type.elem and not accepts(of_type.elem, value.type):
+            message = f"%{value.name} : {value.type} cannot be an element of {of_type}"
+            raise node_error("IRC214", message, node, input=i)
+
+
+def _tuple_construct(node: Node) -> None:
+    has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, TupleType):
+        raise node_error("IRC214", f"prim::TupleConstruct makes a tuple, not {of_type}", node, output=0)
+    has(node, inputs=len(of_type.elems))
+    for i, (value, elem) in enumerate(zip(node.inputs, of_type.elems, strict=True)):
+        if not accepts(elem, value.type):
+            raise node_error("IRC214", f"%{value.name} : {value.type} cannot be a {elem}", node, input=i)
+
+
+def _dict_construct(node: Node) -> None:
+    has(node, outputs=1)
+    of_type = node.outputs[0].type
+    if not isinstance(of_type, DictType):
+        raise node_error("IRC214", f"prim::DictConstruct makes a dictionary, not {of_type}", node, output=0)
+    require(node, len(node.inputs) % 2 == 0, "prim::DictConstruct takes keys and values by turns")
+    for i, value in enumerate(node.inputs):
+        if not accepts(of_type.inner[i % 2], value.type):
+            what = ("key", "value")[i % 2]
+            message = f"%{value.name} : {value.type} cannot be a {what} of {of_type}"
+            raise node_error("IRC214", message, node, input=i)
+
+
+def _list_unpack(node: Node) -> None:
+    has(node, inputs=1)
+    held = _held(node, ListType)
+    if held is not None:
+        gives(node, held * len(node.outputs))
+
+
+def _tuple_unpack(node: Node) -> None:
+    has(node, inputs=1)
+    held = _held(node, TupleType)
+    if held is not None:
+        has(node, outputs=len(held))
+        gives(node, held)
+
+
+def _tuple_index(node: Node) -> None:
+    has(node, inputs=2, outputs=1)
+    index = node.inputs[1]
+    if not accepts(types.INT, index.type):
+        raise node_error("IRC214", f"%{index.name} must be int, not {index.type}", node, input=1)
+    held, at = _held(node, TupleType), constant_value(index)
+    if held is None:
+        return
+    if isinstance(at, int) and -len(held) <= at < len(held):
+        gives(node, [held[at]])
+        return
+    output = node.outputs[0]
+    if held and not any(accepts(output.type, elem) for elem in held):
+        message = f"no element of {node.inputs[0].type} can become %{output.name} : {output.type}"
+        raise node_error("IRC214", message, node, output=0)
+
+
+def _tuple_slice(node: Node) -> None:
+    has(node, inputs=1, outputs=1)
+    bounds = [node.attributes.get(key) for key in ("beg", "end")]
+    if not all(bound is None or isinstance(bound, int) for bound in bounds):
+        raise node_error("IRC215", "beg and end must be whole numbers", node)
+    held = _held(node, TupleType)
+    if held is not None:
+        gives(node, [TupleType(held[slice(*bounds)])])
+
+
+def _constant_chunk(node: Node) -> None:
+    has(node, inputs=1)
+    if not accepts(types.TENSOR, node.inputs[0].type):
+        raise node_error("IRC214", f"a tensor is wanted, not {node.inputs[0].type}", node, input=0)
+    gives(node, [types.TENSOR] * len(node.outputs))
+
+
+def _held(node: Node, container: type[Type]) -> tuple[Type, ...] | None:
+    """The types of what the first input, a ``container``, holds; None if its type leaves that open (else IRC214)."""
+    value = node.inputs[0]
+    found = value.type.elem if isinstance(value.type, OptionalType) else value.type
+    if isinstance(found, container):
+        return found.inner
+    is_other = isinstance(found, PrimType) and not found.name.startswith("Any")
+    if is_other or isinstance(found, TensorType | ListType | TupleType | DictType):
+        message = f"{node.kind} takes a {_NAMES[container]}, not %{value.name} : {value.type}"
+        raise node_error("IRC214", message, node, input=0)
+    return None
+
+
+_NAMES: dict[type[Type], str] = {ListType: "list", TupleType: "tuple"}
+
+FORMS: dict[str, Form] = {
+    "prim::ListConstruct": _list_construct,
+    "prim::TupleConstruct": _tuple_construct,
+    "prim::DictConstruct": _dict_construct,
+    "prim::ListUnpack": _list_unpack,
+    "prim::TupleUnpack": _tuple_unpack,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::ConstantChunk": _constant_chunk,
+    "prim::CreateObject": counts(0, 1),
+}
+
+
+# -- operator rules ------------------------------------------------------------
 
 
 def check_form(node: Node) -> None:
@@ -224,7 +404,7 @@ _FORMS: dict[str, Form] = {
     ONNX_LOOP: _onnx_loop,
     SCAN: _scan,
     CALL: _call_function,
-    **container_rules.FORMS,
+    **FORMS,
     "prim::Guard": handing_on(1, 1),
     **dict.fromkeys(_HANDING_ON, handing_on()),
     **dict.fromkeys(_CASTS, counts(1, 1)),

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from irc.ir import types
-from irc.ir.type_parts import may_be_one_type
-from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, Type, TypeVar, UnionType, rebuilt
+from irc.ir.types import (
+    ClassType,
+    DictType,
+    ListType,
+    OptionalType,
+    TensorType,
+    Type,
+    TypeVar,
+    UnionType,
+    may_be_one_type,
+    rebuilt,
+)
 
 Bindings = dict[str, Type]
 """What the type variables of a schema stand for."""

@@ -12,8 +12,7 @@ from itertools import product
 from typing import Any
 
 from irc.ir import types
-from irc.ir.dtypes import SCALAR_TYPES
-from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
+from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.ops.aten.call import Call, CallRule
 
 NUMBERS: dict[Type, DType] = {types.BOOL: DType.BOOL, types.INT: DType.INT64, types.FLOAT: DType.FLOAT}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir import Block, Node, TensorType, Value
 from irc.ir.kinds import ONNX_LOOP
-from irc.ir.loops import carried
+from irc.ir.region_flow import carried
 from irc.passes.refused import Refused
 from irc.passes.remove_mutation.forms import functional_kind
 from irc.passes.remove_mutation.origins import CARRIERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
-from irc.ir.slots import slots
+from irc.ir.region_flow import slots
 from irc.passes.remove_mutation.forms import functional_kind
 from irc.passes.remove_mutation.views import ELEMENT, View, element_index, view_of
 

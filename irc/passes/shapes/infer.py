@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from irc.alias import analyze
 from irc.errors import Error
-from irc.ir.functions import with_subgraphs
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.loops import carried, is_batched
 from irc.ir.polynomials import is_positive
+from irc.ir.region_flow import carried, is_batched, with_subgraphs
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.ir.verify.type_relation import accepts
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CALL
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT, NONE, STR, ListType, TensorType, Type
 from irc.ops import record, resolve, schemas
 from irc.ops.opaque import is_opaque

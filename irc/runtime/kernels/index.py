@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.storages import address
+from irc.ir.objects import address
 from irc.runtime.kernels.combine import combine_at
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh

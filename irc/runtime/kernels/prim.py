@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.enumerations import EnumMember
-from irc.ir.objects import Object
-from irc.ir.type_parts import parts
-from irc.ir.types import ClassType, PrimType, Type
+from irc.ir.objects import EnumMember, Object
+from irc.ir.types import ClassType, PrimType, Type, parts
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack

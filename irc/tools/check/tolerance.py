@@ -9,8 +9,8 @@ import numpy as np
 
 from irc.compiler import load_module
 from irc.errors import Error
-from irc.ir.functions import with_subgraphs
 from irc.ir.kinds import CONSTANT
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import ShapeInference

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.ir.constants import constant_tensor, one_number
-from irc.ir.functions import callee, inner_graph
 from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
-from irc.ir.slots import slots
+from irc.ir.region_flow import callee, inner_graph, slots
 from irc.ir.types import DType, Shape, TensorType
 from irc.ops import records
 from irc.tools.random_inputs.draw import Domain

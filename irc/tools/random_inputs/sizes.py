@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from irc.errors import Error
-from irc.ir.fixed_sizes import sizes_text
+from irc.ir.declarations import sizes_text
 from irc.ir.limits import MAX_SIZE
 from irc.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irc.runtime.arguments import Argument

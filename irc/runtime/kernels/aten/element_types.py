@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.dtypes import SCALAR_TYPES, DType
+from irc.ir.types import SCALAR_TYPES, DType
 from irc.runtime.kernels.halves import narrowed, widened
 from irc.runtime.kernels.support import AnyDType, Array, is_half
 from irc.runtime.values import is_array

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.storages import address
+from irc.ir.objects import address
 from irc.runtime.kernels.support import AnyDType, Array, check_size
 from irc.runtime.values import is_array
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.storages import is_dense
+from irc.ir.objects import is_dense
 from irc.ops.object_size import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout

@@ -1,21 +1,28 @@
-"""What a model declares of its outputs and other values: for users and other tools, but not computed with.
-
-It may be wrong. There is one exception: a scan output of a loop without iterations has no rows to take a shape from,
-and has the declared one (`irc.ir.loops`), as in ONNX Runtime.
-"""
+"""What a model declares beside its graph: types of outputs, and fixed sizes of named dimensions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from irc.ir.limits import MAX_SIZE
 from irc.ir.metadata import DECLARED_TYPE
+from irc.ir.text.lexer import STRING_BODY
+from irc.ir.text.names import dim_text, unquote
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import ANY, TensorType, Type, merged
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
     from irc.ir.graph import Graph, Module
+
+
+# What a model declares of its outputs and other values: for users and other tools, but not computed with.
+#
+# It may be wrong. There is one exception: a scan output of a loop without iterations has no rows to take a shape from,
+# and has the declared one (`irc.ir.region_flow`), as in ONNX Runtime.
+
 
 OUTPUT_TYPE = "output_types."
 """Key of the metadata that keep the type which a model declares of an output, the output's name apart."""
@@ -78,3 +85,55 @@ def _completed(type: TensorType, declared: TensorType) -> TensorType:
         return type
     sizes = [said if known is None else known for known, said in zip(shape, declared.shape, strict=True)]
     return TensorType(type.dtype or declared.dtype, tuple(sizes))
+
+
+# Fixed sizes of named dimensions, and how they are written: ``batch=1, "past + new"=5``.
+
+
+FIXED_SIZES = "irc.sizes"
+"""Key of the metadata that keeps, as text, which names the inputs had and which sizes have taken their places."""
+
+FIXED_SIZES_KEYS = (f"metadata_props.{FIXED_SIZES}", FIXED_SIZES)
+"""That, after what a model that irc has written as ONNX brings along."""
+
+_SIZE = re.compile(rf'(?:\s*"({STRING_BODY})"\s*|([^",=]+))=\s*([0-9]{{1,19}})\s*(,|\Z)')
+
+
+class GivenTwiceError(ValueError):
+    """A text is well formed, but has two sizes for a name."""
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """``sizes`` in the form that `read_sizes` reads and messages use; names are quoted as in the text of types."""
+    return ", ".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
+
+
+def read_sizes(text: str) -> dict[str, int]:
+    """The sizes in a text, by name; bare names hold no comma, quote or equals sign.
+
+    ValueError if it is malformed; GivenTwiceError if it has a name twice.
+    """
+    sizes: dict[str, int] = {}
+    at, more = 0, bool(text.strip())
+    while more:
+        match = _SIZE.match(text, at)
+        quoted, bare, size, comma = match.groups() if match else (None, "", "", "")
+        name = bare.strip() if quoted is None else unquote(quoted)
+        if not name or int(size) > MAX_SIZE:
+            raise ValueError(f"expected NAME=SIZE,... with whole numbers below 2**63, not {text[at:]!r:.80}")
+        if name in sizes:
+            raise GivenTwiceError(f"the size of {name!r} is given twice")
+        sizes[name] = int(size)
+        at, more = match.end() if match else at, bool(comma)
+    return sizes
+
+
+def fixed_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
+    """The sizes in the metadata of a module, by the names that they replace. Malformed entries are ignored."""
+    sizes: dict[str, int] = {}
+    for key in FIXED_SIZES_KEYS:
+        try:
+            sizes |= read_sizes(metadata.get(key, ""))
+        except ValueError:  # a model's metadata may hold anything
+            continue
+    return sizes
