@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "irc"
+from tests.layers import PACKAGE, all_imports, allowed, circles, drawn, imports, layer_of, layers, modules, picture
+
 MAX_LINES = 800
 
-# In this order: a layer imports only those before it. What else it must know nothing of stands beside it.
-LAYERS: dict[str, set[str]] = {
-    "ir": set(),
-    "ops": set(),
-    "alias": set(),
-    "passes": set(),
-    "fuser": set(),
-    "runtime": {"passes", "fuser"},
-    "native": {"passes"},
-    "frontend": {"fuser", "runtime", "native"},
-}
-EVERYWHERE = ["errors", "support"]  # each may import those before it
 RUNTIME = (
     *("values", "array_memory", "arguments", "bounds", "plan_cache", "kernel_checks"),
     "kernels",
@@ -38,55 +25,13 @@ RUNTIME = (
 )
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
 
-TOP = "the top"  # compiler, cli, backend...: what puts the layers together, and `irc` itself
-
-
-def allowed(layer: str) -> set[str]:
-    """The layers that ``layer`` may import, itself included."""
-    if layer in EVERYWHERE:
-        return set(EVERYWHERE[: EVERYWHERE.index(layer) + 1])
-    if layer == TOP:
-        return {*LAYERS, TOP, *EVERYWHERE}
-    names = list(LAYERS)
-    return {*names[: names.index(layer) + 1], *EVERYWHERE} - LAYERS[layer]
-
-
-def layer_of(module: str) -> str:
-    """The layer of ``irc.<layer>.…``."""
-    name = module.split(".")[1] if "." in module else ""
-    return name if name in LAYERS or name in EVERYWHERE else TOP
-
-
-def imports(source: str, module: str, is_package: bool, types: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and full name of every module of irc that ``source`` imports, wherever in it; or not just for ``types``."""
-    package = module.split(".") if is_package else module.split(".")[:-1]
-    tree = ast.parse(source)
-    for node in [] if types else list(ast.walk(tree)):
-        if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
-            node.body.clear()
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *([node.module] if node.module else [])])
-            # `from irc import ir` imports irc.ir; from anywhere deeper than irc.runtime, the origin says enough.
-            deep = origin not in ("irc", "irc.runtime")
-            names = [origin] if deep else [f"{origin}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            names = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-        for name in names:
-            if name.split(".")[0] == "irc":
-                yield node.lineno, name
-
 
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
     layer = layer_of(module)
     return [
-        f"{module}:{line}: {layer} must not import {name}"
-        for line, name in imports(source, module, is_package)
-        if layer_of(name) not in allowed(layer)
+        f"{module}:{found.line}: {layer.name} must not import {found.name}"
+        for found in imports(source, module, is_package)
+        if layer_of(found.name).name not in allowed(layer)
     ]
 
 
@@ -95,16 +40,11 @@ def runtime_violations(source: str, module: str, is_package: bool = False) -> li
     unit = module.split(".")[2]
     known = RUNTIME[: RUNTIME.index(unit) + 1]
     return [
-        f"{module}:{line}: {unit} must not import {name}"
-        for line, name in imports(source, module, is_package, types=False)
-        if layer_of(name) == "runtime" and [*name.split("."), ""][2] not in known
+        f"{module}:{found.line}: {unit} must not import {found.name}"
+        for found in imports(source, module, is_package)
+        if not found.is_for_types and layer_of(found.name).name == "runtime"
+        if [*found.name.split("."), ""][2] not in known
     ]
-
-
-def modules() -> Iterator[tuple[Path, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def test_layers_import_only_those_above_them() -> None:
@@ -133,13 +73,24 @@ def test_the_facts_of_the_analysis_are_its_own() -> None:
         f"{module}:{node.lineno}"
         for path, module in modules()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if layer_of(module) != "alias" and isinstance(node, ast.Attribute) and node.attr == "facts"
+        if layer_of(module).name != "alias" and isinstance(node, ast.Attribute) and node.attr == "facts"
     ]
     assert not found
 
 
 def test_every_layer_is_there() -> None:
-    assert {layer_of(module) for _, module in modules()} == {*LAYERS, *EVERYWHERE, TOP}
+    units = {module.split(".")[1] for _, module in modules() if "." in module}
+    assert sorted(units | {"__init__"}) == sorted(unit for layer in layers() for unit in layer.units)
+    assert {name for layer in layers() for name in layer.shuns} <= {layer.name for layer in layers()}
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    assert circles(with_types=False) == []
+    assert [circle for circle in circles(with_types=True) if len({layer_of(name) for name in circle}) > 1] == []
+
+
+def test_the_picture_shows_what_is_imported() -> None:
+    assert all_imports() and drawn() == picture(), "python -m tests.layers draws it anew"
 
 
 def test_no_module_is_too_long() -> None:
@@ -162,6 +113,8 @@ def test_no_module_is_too_long() -> None:
         ("irc.runtime.plan", "from irc.passes import PassManager"),
         ("irc.runtime.plan", "if TYPE_CHECKING:\n    import irc.frontend.onnx"),
         ("irc.frontend.onnx", "from irc.fuser import groups"),
+        ("irc.compiler", "import irc.cli"),
+        ("irc.compiler", "def f():\n    from irc.tools.check.locate import check_compiled"),
         ("irc.errors", "from irc.ir import Node"),
         ("irc.errors", "from irc.support.files import replacing"),
         ("irc.support.files", "from irc.ir import Node"),
@@ -178,7 +131,7 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
         ("irc.ir", "from .graph import Graph", True),
         ("irc.alias.db", "from irc import ir\nfrom ..ir.node import Node", False),
         ("irc.fuser.fuse", "from irc.passes import Pass\nfrom irc.alias import AliasDb", False),
-        ("irc.compiler", "import irc.fuser, irc.runtime, irc.frontend.onnx, irc.cli", False),
+        ("irc.cli.run", "import irc.fuser, irc.runtime, irc.frontend.onnx, irc.compiler, irc.tools", False),
         ("irc.support.files", "from irc.errors import Error", False),
     ],
 )

@@ -1,0 +1,197 @@
+"""The layers of irc: the table in docs/architecture.md, and the picture there, which the imports give.
+
+``python -m tests.layers`` draws the picture anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import networkx
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "irc"
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- drawn by python -m tests.layers -->", "<!-- end of what is drawn -->"
+ROW = re.compile(r"^\| (`irc/[^|]*) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A row of the table.
+
+    Attributes:
+        name: the first of its units.
+        units: modules and packages directly below ``irc``, which may import each other.
+        shuns: layers above it that it nevertheless does not import.
+    """
+
+    name: str
+    units: tuple[str, ...]
+    shuns: frozenset[str]
+
+
+class Import(NamedTuple):
+    """An import of a module of irc.
+
+    Attributes:
+        line: where.
+        name: the full name of the module.
+        is_for_types: whether only type checkers follow it.
+        is_deferred: whether it is made when a function is called, not when the module is imported.
+    """
+
+    line: int
+    name: str
+    is_for_types: bool
+    is_deferred: bool
+
+
+def _units(cell: str) -> tuple[str, ...]:
+    return tuple(name.removeprefix("irc/").rstrip("/").removesuffix(".py") for name in re.findall(r"`([^`]+)`", cell))
+
+
+@cache
+def layers() -> tuple[Layer, ...]:
+    """The layers that the page states, from the lowest to the highest."""
+    return tuple(
+        Layer(_units(first)[0], _units(first), frozenset(_units(last)))
+        for first, _, last in ROW.findall(PAGE.read_text("utf-8"))
+    )
+
+
+def layer_of(module: str) -> Layer:
+    """The layer of ``irc.<unit>.…``; that of the package itself is the highest."""
+    unit = module.split(".")[1] if "." in module else "__init__"
+    return next((layer for layer in layers() if unit in layer.units), layers()[-1])
+
+
+def allowed(layer: Layer) -> set[str]:
+    """The names of the layers that ``layer`` may import, itself included."""
+    return {other.name for other in layers()[: layers().index(layer) + 1]} - layer.shuns
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    """Every module of irc, with its full name."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def _module_names() -> frozenset[str]:
+    return frozenset(module for _, module in modules())
+
+
+def imports(source: str, module: str, is_package: bool = False) -> Iterator[Import]:
+    """Every import of a module of irc in ``source``, wherever in it."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node, is_for_types, is_deferred in _statements(ast.parse(source), False, False):
+        for name in _imported(node, package):
+            if name.split(".")[0] == "irc":
+                yield Import(node.lineno, name, is_for_types, is_deferred)
+
+
+def _statements(
+    node: ast.AST, is_for_types: bool, is_deferred: bool
+) -> Iterator[tuple[ast.expr | ast.stmt, bool, bool]]:
+    if isinstance(node, ast.expr | ast.stmt):
+        yield node, is_for_types, is_deferred
+    is_deferred = is_deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    guarded: list[ast.stmt] = []
+    if isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
+        guarded = node.body
+    for child in ast.iter_child_nodes(node):
+        yield from _statements(child, is_for_types or child in guarded, is_deferred)
+
+
+def _last_name(node: ast.AST) -> str:
+    """``c`` of ``a.b.c``; "" for what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _imported(node: ast.AST, package: list[str]) -> list[str]:
+    """The modules that a statement or call imports, of a name that may be a module or not only the certain part."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = package[: len(package) - node.level + 1] if node.level else []
+        origin = ".".join([*base, *([node.module] if node.module else [])])
+        # `from irc import ir` imports irc.ir; `from irc import __version__` needs no module.
+        names = [f"{origin}.{alias.name}" for alias in node.names if alias.name != "__version__"]
+        # Below irc and irc.runtime, names stand for modules whether these exist or not: tests make some up.
+        return [name if origin in ("irc", "irc.runtime") or name in _module_names() else origin for name in names]
+    if isinstance(node, ast.Call) and _last_name(node.func) in ("import_module", "__import__"):
+        return [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    return []
+
+
+@cache
+def all_imports() -> dict[str, list[Import]]:
+    """The imports of every module of irc."""
+    return {
+        module: list(imports(path.read_text("utf-8"), module, path.name == "__init__.py")) for path, module in modules()
+    }
+
+
+def circles(with_types: bool) -> list[list[str]]:
+    """Modules whose imports form circles: those that are made at once, and, if wanted, those for types."""
+    graph = networkx.DiGraph()
+    for module, found in all_imports().items():
+        for each in found:
+            name = each.name if each.name in _module_names() else each.name.rpartition(".")[0]
+            if each.is_deferred or (each.is_for_types and not with_types) or name in ("irc", module):
+                continue
+            graph.add_edge(module, name)
+            # Packages are imported before what is in them.
+            above = [".".join(name.split(".")[:n]) for n in range(2, name.count(".") + 1)]
+            if not with_types:
+                graph.add_edges_from((module, package) for package in above if not module.startswith(package))
+    return [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
+
+
+def picture() -> str:
+    """A diagram of which layer needs which directly, and a table of all imports of layers."""
+    edges: dict[tuple[str, str], bool] = {}  # whether it is for types only
+    for module, found in all_imports().items():
+        for each in found:
+            edge = layer_of(module).name, layer_of(each.name).name
+            edges[edge] = edges.get(edge, True) and each.is_for_types
+    names = [layer.name for layer in layers() if layer.name not in ("errors", "support")]
+    graph = networkx.DiGraph([(a, b) for a, b in edges if a != b and a in names and b in names])
+    direct = sorted(networkx.transitive_reduction(graph).edges, key=lambda edge: [names.index(name) for name in edge])
+    arrows = [f"  {a} {'-.->' if edges[a, b] else '-->'} {b}" for a, b in direct]
+    widest = max(map(len, names))
+    signs = [[" " if (a, b) not in edges or a == b else "t" if edges[a, b] else "x" for b in names] for a in names]
+    rows = [
+        f"{a:{widest}}  " + "  ".join(f"{sign:^{len(b)}}" for sign, b in zip(row, names, strict=True))
+        for a, row in zip(names, signs, strict=True)
+    ]
+    lines = [
+        "```mermaid",
+        "flowchart TD",
+        *arrows,
+        "```",
+        "",
+        "```text",
+        " " * (widest + 2) + "  ".join(names),
+        *rows,
+        "```",
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def drawn() -> str:
+    """The picture that the page has."""
+    return PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].strip()
+
+
+if __name__ == "__main__":
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{picture()}\n\n{END}{rest.partition(END)[2]}", "utf-8")
