@@ -26,7 +26,7 @@ from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.views import VIEWS
 from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.runtime import limits, prepack
-from irc.runtime.kernels.aten import operand_kinds
+from irc.runtime.kernels.aten import element_types
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
@@ -88,7 +88,7 @@ def test_what_is_taken_in_place_is_less_than_otherwise():
 
 def test_both_tags_of_kinds_count():
     with records_for_a_while({"aten::f": ops.Operator("aten::f", takes="uifc", takes_both="buif")}):
-        run = operand_kinds.refusing("f", lambda x, y: None)
+        run = element_types.refusing("f", lambda x, y: None)
     given = {kind: np.zeros(1, kind) for kind in "?fF"}
     assert run(given["f"], given["?"]) is None
     for first, second in ("?f", "fF", "FF"):

@@ -14,8 +14,7 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
 from irc.runtime.bounds import InnerLoops
-from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order
+from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, scratch
 
 if TYPE_CHECKING:
     from irc.native.kernels import Call
@@ -75,7 +74,7 @@ class NativeLoops(InnerLoops):
 
     def _maxima_by_axes(self, x: Array, axes: Axes, out: Array) -> bool:
         """Maxima over the windows of columns, then of rows: of large windows that is less work."""
-        from irc.runtime.kernels.scratch import scratch
+        from irc.runtime.kernels.support import scratch
 
         columns, rows = axes
         between = scratch("maxima of columns", (*out.shape[:3], x.shape[3]), x.dtype)

@@ -89,7 +89,7 @@ class Scope:
         guard: its guard, or None.
         loops: machine code for what kernels would do with NumPy.
         share: does pieces of work that may run at once, on as many threads as the run may use.
-        scratch: its work memory (`irc.runtime.kernels.scratch`), which the next run takes over.
+        scratch: its work memory (`irc.runtime.kernels.support`), which the next run takes over.
         is_busy: whether a run is going on. One that begins in the middle of it has work memory of its own.
     """
 

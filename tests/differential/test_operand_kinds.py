@@ -15,7 +15,7 @@ from irc.ir import parse_graph
 from irc.ir.schema import Schema
 from irc.ir.types import INT, SCALAR, DType, TensorType
 from irc.ops import records, schemas
-from irc.runtime.kernels.aten.operand_kinds import refused_kinds, refusing
+from irc.runtime.kernels.aten.element_types import refused_kinds, refusing
 from irc.runtime.plan import lower
 from tests.differential import torch_calls
 from tests.differential.helpers import compare, text_of, to_torch

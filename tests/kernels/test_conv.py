@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import columns, conv_transpose, convolution, deform_conv  # noqa: F401
+from irc.runtime.kernels import columns, convolution, deform_conv  # noqa: F401
 from irc.runtime.kernels.windows import Window
 from tests.kernels.helpers import (
     assert_same,
@@ -319,7 +319,7 @@ def test_conv_transpose_in_blocks(monkeypatch):
 
     inputs, attrs = [values(2, 4, 7, 5), values(4, 2, 3, 3)], {"group": 2, "strides": [2, 1], "pads": [1, 0, 1, 1]}
     (whole,) = run_kernel("ConvTranspose", inputs, attrs, 11)
-    monkeypatch.setattr(conv_transpose, "COLUMN_ELEMENTS", 500)
+    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 500)
     (parts,) = run_kernel("ConvTranspose", inputs, attrs, 11)
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 
@@ -460,7 +460,7 @@ def test_conv_transpose_by_tiles_and_of_single_channels(
 ) -> None:
     inputs = [values(*x), values(*w), values(w[1] * attrs.get("group", 1))]
     (whole,) = check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
-    monkeypatch.setattr(conv_transpose, "COLUMN_ELEMENTS", 1)
+    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
     (parts,) = run_kernel("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 

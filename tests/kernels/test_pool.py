@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import pool, unpool  # noqa: F401
+from irc.runtime.kernels import pool
 from irc.runtime.kernels.pool import count_taps
 from irc.runtime.kernels.windows import Window
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import resampling, resize  # noqa: F401
-from irc.runtime.kernels.resampling import COORDINATES, NEAREST
+from irc.runtime.kernels import resize
+from irc.runtime.kernels.resize import COORDINATES, NEAREST
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 ROUNDING = [n for n in NEAREST if n != "simple"]
@@ -320,7 +320,7 @@ def test_strings_are_not_interpolated():
 @pytest.mark.parametrize("scales", [(1, 1, 2, 3), (1, 1, 1, 2.5), (1, 1, 0.5, 1)])
 def test_images_in_blocks(scales, block, monkeypatch):
     """However many are resized at a time, along whatever axes, and of what was remembered of sides of these sizes."""
-    monkeypatch.setattr(resampling, "_BLOCK", block)
+    monkeypatch.setattr(resize, "_BLOCK", block)
     x = np.random.default_rng(1).standard_normal((2, 3, 4, 6)).astype(np.float32)
     for mode in ("linear", "cubic"):
         for _ in range(2):

@@ -14,7 +14,7 @@ from irc.errors import Error
 from irc.ir import Module, Tensor
 from irc.ir.graph import gc_paused
 from irc.runtime.bounds import CURRENT, float_errors, in_own_scope, in_turn
-from irc.runtime.kernels.scratch import scratch
+from irc.runtime.kernels.support import scratch
 from irc.runtime.model import MAX_SIGNATURES, CompiledModel
 from tests.runtime.helpers import f32, graph_of, model_of
 

@@ -19,13 +19,12 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, in_turn, pace
-from irc.runtime.kernels.halves import narrowed, rounded, widened
+from irc.runtime.kernels.float16 import narrowed, rounded, widened
 from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.scratch import scratch
 from irc.runtime.kernels.softmax import exponentials, softmax
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, counting, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, counting, is_half, scratch
 
 if TYPE_CHECKING:
     from irc.ir import Node

@@ -19,8 +19,7 @@ import numpy as np
 
 from irc.runtime.array_memory import c_strides
 from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array
+from irc.runtime.kernels.support import Array, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, outputs, pairing
 
 PACE_ELEMENTS = 1 << 23

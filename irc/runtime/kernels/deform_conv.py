@@ -10,10 +10,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
-from irc.runtime.kernels.halves import narrowed
+from irc.runtime.kernels.float16 import narrowed
 from irc.runtime.kernels.products import product
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.resampling import add_pixels
+from irc.runtime.kernels.resize import add_pixels
 from irc.runtime.kernels.support import Array, check_size, is_half
 from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
 

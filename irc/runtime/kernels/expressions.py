@@ -15,14 +15,13 @@ import numpy as np
 from irc.ops import algebra
 from irc.ops.algebra import SINGLE, AnyDType, Apply, walk
 from irc.ops.scalar import trace
-from irc.runtime.kernels import halves
-from irc.runtime.kernels.halves import HALF, narrowed, widened
+from irc.runtime.kernels import float16
+from irc.runtime.kernels.float16 import HALF, narrowed, widened
 from irc.runtime.kernels.numerics import BY
 from irc.runtime.kernels.primitives import UNLESS_HALF
 from irc.runtime.kernels.programs import Program, compiled, evaluate, flat
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.scratch import scratch
-from irc.runtime.kernels.support import Array, is_half
+from irc.runtime.kernels.support import Array, is_half, scratch
 
 _EXACT = frozenset(
     {
@@ -126,7 +125,7 @@ def _of_small_float(program: Program, final: AnyDType) -> _Compute:
     compute = _of_one(program)
 
     def convert(x: Array, out: Array | None) -> Array:
-        if x.size > halves.BLOCK:
+        if x.size > float16.BLOCK:
             return _converting(program, _FIRST, final, (x,), out)
         wide = widened(x, scratch("wide 0", x.shape, SINGLE))
         return narrowed(compute(wide, wide), final, np.empty(x.shape, final) if out is None else out)
@@ -168,17 +167,17 @@ def _converting(
                 shape = None
                 break
             are_in_order = are_in_order and x.flags.c_contiguous
-    if shape is None or (first.size > halves.BLOCK and not are_in_order):
+    if shape is None or (first.size > float16.BLOCK and not are_in_order):
         wide = [widened(x) if i in converted else x for i, x in enumerate(operands)]
         return _finished(evaluate(program, wide), final, out)
     if out is None:
         out = np.empty(shape, final)
-    if first.size <= halves.BLOCK:
+    if first.size <= float16.BLOCK:
         _convert_block(program, converted, operands, out)
         return out
     rows, target = [flat(x) for x in operands], out.reshape(-1)
-    for start in range(0, first.size, halves.BLOCK):
-        part = slice(start, start + halves.BLOCK)
+    for start in range(0, first.size, float16.BLOCK):
+        part = slice(start, start + float16.BLOCK)
         parts = [x[part] if x is not None and x.ndim else x for x in rows]
         _convert_block(program, converted, parts, target[part])
     return out

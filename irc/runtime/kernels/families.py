@@ -11,51 +11,47 @@ from irc.ops.registry import record
 ONNX = {
     "batch_norm": "BatchNormalization",
     "cast": "BitCast Cast CastLike",
-    "col2im": "Col2Im",
-    "conv_transpose": "ConvTranspose",
-    "convolution": "Conv",
+    "convolution": "Col2Im Conv ConvTranspose",
     "deform_conv": "DeformConv",
     "detection": "MaxRoiPool NonMaxSuppression RoiAlign",
-    "determinant": "Det",
-    "generate": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
+    "generate": (
+        "Bernoulli Constant ConstantOfShape Dropout EyeLike Multinomial OneHot RandomNormal RandomNormalLike "
+        "RandomUniform RandomUniformLike Range Trilu"
+    ),
     "grid_sample": "AffineGrid GridSample",
     "images": "ImageDecoder",
     "index": "Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND TensorScatter",
-    "matmul": "Einsum Gemm MatMul",
-    "ngrams": "TfIdfVectorizer",
+    "matmul": "Det Einsum Gemm MatMul",
     "normalization": (
-        "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization "
-        "MeanVarianceNormalization RMSNormalization"
+        "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
+        "RMSNormalization"
     ),
     "pieces": "Concat Pad Slice Split Tile",
-    "pool": "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool",
+    "pool": "AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool",
     "quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
     "quantized": "ConvInteger MatMulInteger QLinearConv QLinearMatMul",
-    "random": "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
     "recurrent": "GRU LSTM RNN",
     "reduce": (
-        "ArgMax ArgMin CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax "
-        "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+        "ArgMax ArgMin CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
+        "ReduceMin ReduceProd ReduceSum ReduceSumSquare"
     ),
     "resize": "Resize Upsample",
     "select": "Compress NonZero TopK Unique",
     "sequence": (
-        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt "
-        "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
-        "SplitToSequence"
+        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct "
+        "SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence"
     ),
     "sequence_models": "CausalConvWithState RotaryEmbedding",
-    "shape": ("DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze"),
+    "shape": "DepthToSpace Expand Flatten Identity Reshape Shape Size SpaceToDepth Squeeze Transpose Unsqueeze",
     "signal": "DFT MelWeightMatrix STFT",
     "softmax": "Hardmax LogSoftmax Softmax",
-    "strings": "RegexFullMatch StringConcat StringNormalizer StringSplit",
-    "unpool": "MaxUnpool",
+    "strings": "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
 }
 """Module -> the operators of ONNX's own domain that it has kernels for. Of pointwise operators whose kernels are made
 from their records, module `elementwise` has them."""
 
 NAMESPACES = {
-    "ai.onnx.ml": ("ml", "ml_features", "ml_linear", "ml_svm", "ml_trees"),
+    "ai.onnx.ml": ("ml", "ml_svm", "ml_trees"),
     "ai.onnx.preview.training": ("optimizers",),
     "aten": ("aten",),
     "com.microsoft": ("recurrent",),

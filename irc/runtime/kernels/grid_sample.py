@@ -13,7 +13,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.resampling import add_pixels, mixing_dtype, narrow
+from irc.runtime.kernels.resize import add_pixels, mixing_dtype, narrow
 from irc.runtime.kernels.support import Array, blank, check_size, counting, ints
 
 if TYPE_CHECKING:

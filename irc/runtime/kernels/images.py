@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.extras import needed
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size
+from irc.runtime.kernels.support import Array, c_order, check_size, needed
 
 if TYPE_CHECKING:
     from irc.ir import Node

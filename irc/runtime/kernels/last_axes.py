@@ -1,4 +1,4 @@
-"""Sums and maxima along the last axes.
+"""Sums and maxima along the last axes, and running totals.
 
 NumPy's ``reduce`` begins each row anew, which takes 10 to 70 ns, and adds in an order that leaves half of the
 processor's lanes idle. What is here takes a third to a tenth of its time, and leaves to it what is small.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,25 @@ def _rows(x: Array, axes: Axes) -> Array | None:
 
 def _placed(found: Array, x: Array, axes: Axes, keepdims: bool) -> Array:
     return found.reshape(x.shape[: x.ndim - len(axes)] + (1,) * len(axes) * keepdims)
+
+
+# -- running totals ------------------------------------------------------------
+
+
+SIDE_BY_SIDE, LINES, SIZE = 16, 128, 1 << 13
+"""How many adjacent numbers, lines, and elements in all are worth a call of NumPy for each step."""
+
+
+def accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:
+    """``ufunc.accumulate(x, axis, out.dtype, out)``, to the last bit.
+
+    NumPy follows one line after the other. All go a step at once here, where they lie side by side.
+    """
+    lines = x.size // max(x.shape[axis], 1)
+    if x.size < SIZE or lines < LINES or math.prod(x.shape[axis + 1 :]) < SIDE_BY_SIDE:
+        ufunc.accumulate(x, axis, dtype=out.dtype, out=out)
+        return
+    steps = np.array(np.moveaxis(x, axis, 0), out.dtype, order="C")
+    for before, step in pairwise(steps.reshape(len(steps), lines)):
+        ufunc(before, step, step)
+    np.copyto(np.moveaxis(out, axis, 0), steps)

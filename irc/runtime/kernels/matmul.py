@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm, Einsum."""
+"""Matrix products: MatMul, Gemm, Einsum; and determinants."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
-from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.products import FEW_ROWS, LARGE, product
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""
@@ -294,3 +295,19 @@ def einsum_axes(
         shapes = ", ".join(str(list(x.shape)) for x in operands)
         raise Error("IRC421", f"equation {equation!r} does not fit operands of shapes {shapes}: {error}") from None
     return terms, result, sizes
+
+
+# -- Det -----------------------------------------------------------------------
+
+
+@kernel("onnx::Det")
+def det(node: Node) -> Kernel:
+    """Determinants of the matrices in the last two axes."""
+
+    def run(x: Array) -> Array:
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise Error("IRC421", f"the last two axes of the input, of shape {list(x.shape)}, must have one size")
+        wide = x.astype(np.float32) if is_half(x.dtype) else x
+        return np.asarray(np.linalg.det(wide), x.dtype)
+
+    return run

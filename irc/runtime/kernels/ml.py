@@ -1,21 +1,28 @@
-"""The operators of classical machine learning that onnx.reference lacks or has wrong: maps, encoders, Normalizer.
+"""Operators of ai.onnx.ml on features, and what linear models and others make of scores.
 
 The other operators of ``ai.onnx.ml`` are computed by the fallback.
+
+What the specification leaves open, the scores of a classifier with one row of
+coefficients for two classes, is as in ONNX Runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_ELEMENTS
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array
+from irc.runtime.kernels.softmax import softmax
+from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
 
 DOMAIN = "ai.onnx.ml"
 _DTYPES: dict[str, AnyDType] = {
@@ -196,3 +203,248 @@ def _length(x: Array) -> Array:
 
 
 _NORMS: dict[str, Callable[[Array], Array]] = {"MAX": _largest, "L1": _total, "L2": _length}
+
+
+# -- features ------------------------------------------------------------------
+
+
+def as_rows(x: Array) -> Array:
+    """``x`` as [n, features]: a vector is one row."""
+    if x.ndim not in (1, 2):
+        raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, features] or [features]")
+    return x.reshape(1, -1) if x.ndim == 1 else x
+
+
+def _per_feature(values: Array, name: str, x: Array) -> Array:
+    if values.size not in (1, x.shape[-1] if x.ndim else 1):
+        raise Error("IRC421", f"{name} has {values.size} values for an input of shape {list(x.shape)}")
+    return values
+
+
+@kernel(f"{DOMAIN}::ArrayFeatureExtractor")
+def array_feature_extractor(node: Node) -> Kernel:
+    """Columns by number, [..., n]; of a vector, as in ONNX Runtime, a matrix of one row."""
+
+    def run(x: Array, columns: Array) -> Array:
+        if not x.ndim:
+            raise Error("IRC421", "the input is a scalar; it must have at least one dimension")
+        at = columns.reshape(-1)
+        if at.size and not 0 <= at.min() <= at.max() < x.shape[-1]:
+            raise Error("IRC423", f"columns {at.min()} to {at.max()} are asked for; there are {x.shape[-1]}")
+        found = np.take(x, at, axis=-1)
+        return found[None] if x.ndim == 1 else found
+
+    return run
+
+
+@kernel(f"{DOMAIN}::Binarizer")
+def binarizer(node: Node) -> Kernel:
+    threshold = float(node.attributes.get("threshold", 0.0))
+
+    def run(x: Array) -> Array:
+        return c_order(np.greater(x, threshold)).astype(x.dtype)
+
+    return run
+
+
+@kernel(f"{DOMAIN}::FeatureVectorizer")
+def feature_vectorizer(node: Node) -> Kernel:
+    """Inputs [n, features] side by side, each cut or filled up with zeros to its number of columns, as float32."""
+    widths: list[int] | None = node.attributes.get("inputdimensions")
+
+    def run(*inputs: Array) -> Array:
+        parts = [x.reshape(-1, 1) if x.ndim < 2 else x for x in inputs]
+        wanted = [x.shape[1] for x in parts] if widths is None else widths
+        rows = {len(x) for x in parts}
+        if len(wanted) != len(parts) or len(rows) != 1 or any(x.ndim != 2 for x in parts):
+            shapes = ", ".join(str(list(x.shape)) for x in inputs)
+            raise Error("IRC421", f"inputs of shapes {shapes} do not make columns {wanted}")
+        (count,) = rows
+        check_size([count, *wanted], np.dtype(np.uint8))
+        found: Array = np.zeros(check_size((count, sum(wanted)), np.dtype(np.float32)), np.float32)
+        ends = np.cumsum(wanted).tolist()
+        for x, width, end in zip(parts, wanted, ends, strict=True):
+            used = min(width, x.shape[1])
+            found[:, end - width : end - width + used] = x[:, :used]
+        return found
+
+    return run
+
+
+@kernel(f"{DOMAIN}::Imputer")
+def imputer(node: Node) -> Kernel:
+    """Values that mean "missing" replaced, by one value or one for each feature."""
+    floats: list[float] = node.attributes.get("imputed_value_floats") or []
+    numbers: list[int] = node.attributes.get("imputed_value_int64s") or []
+    if bool(floats) == bool(numbers):
+        raise Error("IRC320", "exactly one of imputed_value_floats and imputed_value_int64s must be given")
+    missing: Any = node.attributes.get("replaced_value_float" if floats else "replaced_value_int64", 0)
+    values = np.array(floats or numbers)
+
+    def run(x: Array) -> Array:
+        as_rows(x)
+        is_missing = np.isnan(x) if missing != missing else x == missing
+        return c_order(np.where(is_missing, _per_feature(values, "imputed_value", x).astype(x.dtype), x))
+
+    return run
+
+
+@kernel(f"{DOMAIN}::OneHotEncoder")
+def one_hot_encoder(node: Node) -> Kernel:
+    """Of x [...] the vectors [..., categories]; of no category one of zeros, or an error."""
+    categories: list[Any] = node.attributes.get("cats_int64s") or node.attributes.get("cats_strings") or []
+    place = {category: i for i, category in enumerate(categories)}
+    allows_none = bool(node.attributes.get("zeros", 1))
+
+    def run(x: Array) -> Array:
+        keys: list[Any] = (x if x.dtype.kind in "OU" else x.astype(np.int64)).reshape(-1).tolist()
+        at = np.array([place.get(key, -1) for key in keys], np.int64)
+        if not allows_none and (at < 0).any():
+            raise Error("IRC424", f"{keys[int(np.argmin(at))]!r} is none of the categories")
+        shape = check_size((len(keys), len(categories)), np.dtype(np.float32))
+        found: Array = np.zeros(shape, np.float32)
+        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1
+        return found.reshape(*x.shape, len(categories))
+
+    return run
+
+
+@kernel(f"{DOMAIN}::Scaler")
+def scaler(node: Node) -> Kernel:
+    """``(x - offset) * scale``, with one value of each or one for each feature, as float32."""
+    offset, scale = (np.array(node.attributes.get(n, [d]), np.float32) for n, d in (("offset", 0.0), ("scale", 1.0)))
+
+    def run(x: Array) -> Array:
+        as_rows(x)
+        moved = x - _per_feature(offset, "offset", x).astype(np.float64)
+        return (moved * _per_feature(scale, "scale", x)).astype(np.float32, order="C")
+
+    return run
+
+
+# -- scores --------------------------------------------------------------------
+
+
+Transform = Callable[[Array], Array]
+
+
+def _none(x: Array) -> Array:
+    return x
+
+
+def _logistic(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _softmax(x: Array) -> Array:
+    return softmax(x, -1)
+
+
+def _softmax_zero(x: Array) -> Array:
+    """Softmax in which scores of 0 stay 0."""
+    top = x.max(axis=-1, keepdims=True, initial=-np.inf)
+    powers = np.exp(x - top)
+    np.multiply(x, np.exp(-top), out=powers, where=np.abs(x) <= 1e-7)
+    total = np.sum(powers, axis=-1, keepdims=True)
+    return np.divide(powers, total, out=powers, where=total != 0)
+
+
+def _probit(x: Array) -> Array:
+    """The quantile of the normal distribution: NaN outside [0, 1]."""
+    quantile = NormalDist().inv_cdf
+    ends = {0.0: -np.inf, 1.0: np.inf}
+    found = [quantile(p) if 0 < p < 1 else ends.get(p, np.nan) for p in x.reshape(-1).tolist()]
+    return np.array(found, np.float64).reshape(x.shape)
+
+
+TRANSFORMS: dict[str, Transform] = {
+    "NONE": _none,
+    "SOFTMAX": _softmax,
+    "LOGISTIC": _logistic,
+    "SOFTMAX_ZERO": _softmax_zero,
+    "PROBIT": _probit,
+}
+"""In the order of TreeEnsemble's numbers for them."""
+
+
+def post_transform(node: Node) -> str:
+    """The node's ``post_transform`` by name; Error for an unknown name."""
+    given: Any = node.attributes.get("post_transform", "NONE")
+    name = list(TRANSFORMS)[given] if isinstance(given, int) and 0 <= given < len(TRANSFORMS) else given
+    if name not in TRANSFORMS:
+        raise Error("IRC320", f"post_transform is {given!r}; it must be one of {', '.join(TRANSFORMS)}")
+    return name
+
+
+def class_labels(node: Node, ints: str) -> Array:
+    """The labels of classes, [classes]: the attribute ``ints``, or ``classlabels_strings``."""
+    numbers: list[int] = node.attributes.get(ints) or []
+    words: list[str] = node.attributes.get("classlabels_strings") or []
+    if bool(numbers) == bool(words):
+        raise Error("IRC320", f"exactly one of {ints} and classlabels_strings must be given")
+    return np.array(numbers, np.int64) if numbers else np.array(words, object)
+
+
+# -- linear models -------------------------------------------------------------
+
+
+def floats(node: Node, name: str) -> Array:
+    """An attribute's numbers; none if it is absent."""
+    return np.array(node.attributes.get(name) or [], np.float64)
+
+
+@kernel("ai.onnx.ml::LinearRegressor")
+def linear_regressor(node: Node) -> Kernel:
+    """Of x [n, features] the transformed ``x @ coefficients + intercepts``, [n, targets], as float32."""
+    targets: int = node.attributes.get("targets", 1)
+    coefficients = np.array(node.attributes.get("coefficients", []), np.float64)
+    intercepts = np.array(node.attributes.get("intercepts") or [0.0], np.float64)
+    if targets < 1 or coefficients.size % targets or intercepts.size not in (1, targets):
+        given = f"{coefficients.size} coefficients and {intercepts.size} intercepts"
+        raise Error("IRC320", f"{given} do not fit {targets} targets")
+    if targets > MAX_ELEMENTS:  # which go with no coefficients at all
+        raise Error("IRC324", f"a number is too large, that of targets: {targets}")
+    weights = coefficients.reshape(targets, -1).T
+    transform = TRANSFORMS[post_transform(node)]
+
+    def run(x: Array) -> Array:
+        rows = as_rows(x)
+        if rows.shape[1] != len(weights):
+            raise Error(
+                "IRC421", f"an input of shape {list(x.shape)} does not fit {len(weights)} coefficients a target"
+            )
+        return transform(rows.astype(np.float64) @ weights + intercepts).astype(np.float32, order="C")
+
+    return run
+
+
+@kernel("ai.onnx.ml::LinearClassifier")
+def linear_classifier(node: Node) -> Kernel:
+    """Of x [n, features] the best class of each row, [n], and the transformed scores, [n, classes]."""
+    labels = class_labels(node, "classlabels_ints")
+    coefficients, intercepts, name = floats(node, "coefficients"), floats(node, "intercepts"), post_transform(node)
+    classes = len(labels)
+    # One row of coefficients tells two classes apart; without intercepts the number of features decides.
+    transform, logistic = TRANSFORMS[name], TRANSFORMS["LOGISTIC"]
+
+    def run(x: Array) -> tuple[Array, Array]:
+        rows = as_rows(x)
+        features = rows.shape[1]
+        single = classes == 2 and coefficients.size == features
+        models = 1 if single else classes
+        if coefficients.size != models * features or intercepts.size not in (0, models):
+            given = f"{coefficients.size} coefficients and {intercepts.size} intercepts"
+            raise Error("IRC421", f"{given} do not fit {classes} classes and an input of shape {list(x.shape)}")
+        scores = rows.astype(np.float64) @ coefficients.reshape(models, -1).T
+        # A class is chosen by the scores as they are returned: of two that are equal then, the first.
+        scores = (scores + intercepts if intercepts.size else scores).astype(np.float32).astype(np.float64)
+        if not single:
+            return labels[np.argmax(scores, axis=1)], transform(scores).astype(np.float32, order="C")
+        if name == "PROBIT":
+            raise Error("IRC320", "the scores of two classes by one row of coefficients have no PROBIT")
+        score = scores[:, 0]
+        best = labels[(score > 0).astype(np.int64)]
+        pair = (logistic(-score), logistic(score)) if name == "LOGISTIC" else (1 - score, score)
+        return best, np.stack(pair, axis=1).astype(np.float32)
+
+    return run

@@ -15,9 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import power
-from irc.runtime.kernels.ml_features import as_rows
-from irc.runtime.kernels.ml_linear import floats
-from irc.runtime.kernels.ml_scores import TRANSFORMS, class_labels, post_transform
+from irc.runtime.kernels.ml import TRANSFORMS, as_rows, class_labels, floats, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.halves import narrowed, widened
+from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.last_axes import add_reduce, row_sums
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, kernel

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.runtime.kernels.half_ufuncs import MANY, of_halves
-from irc.runtime.kernels.halves import HALF
+from irc.runtime.kernels.float16 import HALF, MANY, of_halves
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, shapes_differ
 

@@ -13,8 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ops import algebra
 from irc.ops.algebra import PRIMITIVES, Primitive
-from irc.runtime.kernels.half_ufuncs import MANY, of_halves
-from irc.runtime.kernels.halves import HALF
+from irc.runtime.kernels.float16 import HALF, MANY, of_halves
 from irc.runtime.kernels.numerics import at_least, at_most, negative
 from irc.runtime.kernels.pointwise import of_one, of_two
 from irc.runtime.kernels.support import AnyDType, Array, c_order, chosen

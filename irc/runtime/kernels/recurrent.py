@@ -19,7 +19,7 @@ from irc.ops.algebra import Expression, tanh
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import kernel_of
 from irc.runtime.kernels.expressions import of_expression
-from irc.runtime.kernels.halves import widened
+from irc.runtime.kernels.float16 import widened
 from irc.runtime.kernels.products import product
 from irc.runtime.kernels.quantize import dynamically_quantized
 from irc.runtime.kernels.quantized import columns, matmul_sums

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.halves import narrowed, widened
-from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
+from irc.runtime.kernels.float16 import narrowed, widened
+from irc.runtime.kernels.last_axes import accumulate, add_reduce, extreme_reduce
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.running import accumulate
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
 
 if TYPE_CHECKING:

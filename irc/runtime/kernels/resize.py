@@ -1,21 +1,372 @@
-"""Resize and Upsample, in all their versions."""
+"""Resize and Upsample, in all their versions: resampling of every axis of a tensor, one after the other.
+
+Every mode is separable. Along one axis, each output is a weighted sum of a few
+inputs, its *taps*: one for nearest, two for linear, four for cubic, more with
+antialiasing. Where sizes are given, coordinates are exact fractions, so that no
+rounding decides which element is the nearest. Where scales are given, these are
+rounded already: coordinates are computed in float32 as ONNX Runtime does, for
+which ``3 / 0.6`` reaches 5.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.resampling import COORDINATES, FILTERS, NEAREST, ONE, ZERO, F, Resampler, Side
-from irc.runtime.kernels.support import Array, axes_in, vector
+from irc.runtime.kernels.support import Array, axes_in, check_size, is_half, scratch, vector
 
 if TYPE_CHECKING:
     from irc.ir import Node
+
+
+F = np.float32
+ZERO, ONE = F(0), F(1)
+
+Taps = tuple[Array, Array]
+"""For each tap and output, which input, and its weight: both (taps, out)."""
+
+T = TypeVar("T")
+
+
+class Side(NamedTuple):
+    """One axis: its sizes before and after, the factor between them, and the region of interest."""
+
+    size: int
+    out: int
+    scale: np.float32 | Fraction
+    """exact (`Fraction`) where sizes are given"""
+    length: np.float32 | int
+    """the size after resizing that `align_corners` counts with, which may be fractional"""
+    start: np.float32 = ZERO
+    end: np.float32 = ONE
+
+    @property
+    def half(self) -> Any:
+        """1/2, of the type of the scale."""
+        return Fraction(1, 2) if isinstance(self.scale, Fraction) else F(0.5)
+
+
+def _half_pixel(x: Any, s: Side) -> Any:
+    return (x + s.half) / s.scale - s.half
+
+
+def _pytorch_half_pixel(x: Any, s: Side) -> Any:
+    return _half_pixel(x, s) if s.out > 1 else x * 0
+
+
+def _half_pixel_symmetric(x: Any, s: Side) -> Any:
+    # `out` is rounded to whole elements: what it differs by is shared by both ends
+    adjustment = s.out / (s.scale * s.size)
+    # In this order, as by ONNX Runtime: what should be whole is rounded to what is, for nearest_mode floor and ceil.
+    return s.size * s.half * (1 - adjustment) + (x + s.half) / s.scale - s.half
+
+
+def _asymmetric(x: Any, s: Side) -> Any:
+    return x / s.scale
+
+
+def _tf_half_pixel_for_nn(x: Any, s: Side) -> Any:
+    return (x + s.half) / s.scale
+
+
+def _align_corners(x: Any, s: Side) -> Any:
+    return x * (s.size - 1) / (s.length - 1) if s.out > 1 else x * 0
+
+
+def _tf_crop_and_resize(x: Any, s: Side) -> Any:
+    last = F(s.size - 1)
+    if s.out > 1:
+        return s.start * last + x * (s.end - s.start) * last / F(s.out - 1)
+    return x * 0 + s.half * (s.start + s.end) * last
+
+
+COORDINATES: dict[str, Callable[[Any, Side], Any]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _pytorch_half_pixel,
+    "asymmetric": _asymmetric,
+    "tf_half_pixel_for_nn": _tf_half_pixel_for_nn,
+    "align_corners": _align_corners,
+    "tf_crop_and_resize": _tf_crop_and_resize,
+}
+"""For each mode, the coordinate in the input of output ``x``, of the type of the scale: linear in ``x``."""
+
+
+class Places(NamedTuple):
+    """The coordinate in the input of each output: ``numerators / denominator``.
+
+    Integers divided by an integer are exact. Other coordinates are float32, divided by 1.
+    """
+
+    numerators: Array
+    denominator: int = 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no rounding took part."""
+        return self.numerators.dtype.kind != "f"
+
+    def moved_by_half(self, sign: int) -> Places:
+        """The coordinates plus or minus 1/2; what is rounded is moved by a little more (`TIE`)."""
+        if self.is_exact:
+            return Places(2 * self.numerators + sign * self.denominator, 2 * self.denominator)
+        return Places(self.numerators.astype(np.float64) + sign * (0.5 + TIE))
+
+
+TIE = 1e-6
+"""Rounded coordinates so near to halfway count as halfway: 7 / 2 must be, however 1 / (2 / 7) is rounded.
+
+Found by comparing with ONNX Runtime over all pairs of sizes up to 44.
+"""
+
+
+def _round_half_down(at: Places, s: Side) -> Array:
+    return _ceil(at.moved_by_half(-1), s)
+
+
+def _round_half_up(at: Places, s: Side) -> Array:
+    return _floor(at.moved_by_half(1), s)
+
+
+def _floor(at: Places, s: Side) -> Array:
+    return at.numerators // at.denominator
+
+
+def _ceil(at: Places, s: Side) -> Array:
+    return -(-at.numerators // at.denominator)
+
+
+def _simple(at: Places, s: Side) -> Array:
+    """What Upsample and Resize before opset 11 leave open; as ONNX Runtime does it."""
+    return _ceil(at, s) if s.scale < 1 else _floor(at, s)
+
+
+NEAREST: dict[str, Callable[[Places, Side], Array]] = {
+    "round_prefer_floor": _round_half_down,
+    "round_prefer_ceil": _round_half_up,
+    "floor": _floor,
+    "ceil": _ceil,
+    "simple": _simple,
+}
+
+
+def _linear_filter(x: Array, a: float) -> Array:
+    return np.maximum(0, 1 - np.abs(x))
+
+
+def cubic_filter(x: Array, a: float) -> Array:
+    """Keys, "Cubic convolution interpolation for digital image processing" (1981), equation (4)."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+FILTERS: dict[str, tuple[Callable[[Array, float], Array], int]] = {
+    "linear": (_linear_filter, 1),
+    "cubic": (cubic_filter, 2),
+}
+"""For each mode with weights: the filter and how far it reaches."""
+
+
+class Resampler(NamedTuple):
+    """How to resample: the attributes of Resize."""
+
+    mode: str = "nearest"
+    coordinates: str = "asymmetric"
+    nearest: str = "simple"
+    cubic_a: float = -0.75
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+    antialias: bool = False
+
+    @property
+    def crops(self) -> bool:
+        """Whether the region of interest counts, and what lies outside the input gets the extrapolation value."""
+        return self.coordinates == "tf_crop_and_resize"
+
+    def resize(self, x: Array, sides: Sequence[Side]) -> Array:
+        """``x`` with its axes resampled; a new array."""
+        shape = check_size([s.out for s in sides], x.dtype)
+        if 0 in shape:
+            return np.empty(shape, x.dtype)
+        if 0 in x.shape:
+            raise Error("IRC421", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
+        # An axis that keeps its size stays, by tf_half_pixel_for_nn too, which would move channels by half a position.
+        changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
+        if self.mode == "nearest":
+            result = gather_along(x, {i: _nearest(self, sides[i]) for i in changed})
+        else:
+            result = weigh(x, {i: _taps(self, sides[i]) for i in changed}, mixing_dtype(x.dtype))
+        if self.crops:
+            beyond = narrow(np.array(self.extrapolation), x.dtype)
+            for i in changed:
+                at = _places(self, sides[i]).numerators
+                outside = (at < 0) | (at > sides[i].size - 1)
+                result[(*(slice(None),) * i, outside)] = beyond
+        return result
+
+
+Finder = Callable[[Resampler, Side], T]
+
+
+def _remembered(find: Finder[T]) -> Finder[T]:
+    """``find`` with its results for short sides kept: a model needs few, and finding them takes longer than use."""
+    kept = lru_cache(maxsize=64)(find)
+
+    def found(how: Resampler, side: Side) -> T:
+        return (kept if max(side.size, side.out) <= _SHORT else find)(how, side)
+
+    return found
+
+
+_SHORT = 1 << 12
+"""The longest side for which it is."""
+
+
+def _places(how: Resampler, side: Side) -> Places:
+    """For each output, its coordinate in the input."""
+    coordinate = COORDINATES[how.coordinates]
+    if not isinstance(side.scale, Fraction):
+        return Places(coordinate(np.arange(side.out, dtype=F), side))
+    first: Fraction = coordinate(Fraction(0), side)
+    step: Fraction = coordinate(Fraction(1), side) - first
+    denominator = math.lcm(first.denominator, step.denominator)
+    start, stride = int(first * denominator), int(step * denominator)
+    fits = 4 * (abs(start) + side.out * abs(stride) + denominator) < 1 << 63
+    return Places(start + stride * np.arange(side.out, dtype=np.int64 if fits else object), denominator)
+
+
+@_remembered
+def _nearest(how: Resampler, side: Side) -> Array:
+    """For each output, the index of the nearest input."""
+    return np.clip(NEAREST[how.nearest](_places(how, side), side), 0, side.size - 1).astype(np.intp)
+
+
+@_remembered
+def _taps(how: Resampler, side: Side) -> Taps:
+    """Indices and weights of the inputs of each output: both (taps, out)."""
+    function, reach = FILTERS[how.mode]
+    # Antialiasing stretches the filter, so that it covers all that becomes one output.
+    shrink = min(1.0, float(side.scale)) if how.antialias else 1.0
+    first = math.floor(-reach / shrink) + 1
+    check_size((2 - 2 * first, side.out), np.dtype(np.float64))
+    at = _places(how, side)
+    low = _floor(at, side)
+    beyond: Array = (at.numerators - low * at.denominator).astype(np.float64) / at.denominator
+    steps = np.arange(first, 2 - first)[:, None]
+    weights = function((steps - beyond) * shrink, how.cubic_a)
+    indices = steps + low.astype(np.int64)
+    if how.exclude_outside:
+        weights = np.where((indices >= 0) & (indices < side.size), weights, 0)
+    total = weights.sum(axis=0)
+    return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
+
+
+def gather_along(x: Array, indices: dict[int, Array]) -> Array:
+    """``x`` with only the given indices along each axis."""
+    factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
+    if x.ndim and 2 * x.ndim <= MAX_RANK and all(factors):  # every element so many times in a row: broadcasting copies
+        *outer, last = factors
+        result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype)
+        pairs = [size for pair in zip(x.shape, outer, strict=False) for size in pair]
+        target = result.reshape(*pairs, x.shape[-1], last)
+        source = x.reshape(*(size for n in x.shape[:-1] for size in (n, 1)), x.shape[-1])
+        for i in range(last):  # one at a time: NumPy is slow where the innermost axis is short
+            target[..., i] = source
+        return result
+    if not indices:
+        return x.copy()
+    for i, index in sorted(indices.items(), key=lambda item: len(item[1]) / x.shape[item[0]]):
+        x = np.take(x, index, axis=i)
+    return np.asarray(x, order="C")
+
+
+def _repeats(indices: Array, size: int) -> int:
+    """How often ``indices`` repeats each of the ``size`` elements in turn; 0 if that is not what it does."""
+    factor, rest = divmod(len(indices), size)
+    same = not rest and bool(np.array_equal(indices, np.arange(len(indices), dtype=np.intp) // max(1, factor)))
+    return factor if same else 0
+
+
+def weigh(x: Array, taps: Mapping[int, Taps], wide: np.dtype[Any]) -> Array:
+    """For each output, the sum of weights times inputs along all axes in ``taps``, computed as ``wide``."""
+    # What shrinks most comes first; of others the last one, where NumPy reads each number by itself.
+    order = sorted(taps, key=lambda i: (taps[i][0].shape[1] / x.shape[i], -i))
+    shape = [taps[i][0].shape[1] if i in taps else n for i, n in enumerate(x.shape)]
+    result = np.empty(shape, x.dtype)
+    lead = min(taps, default=0)
+    source = x.reshape(-1, *x.shape[lead:])
+    target = result.reshape(-1, *shape[lead:])
+    # A few images at a time: memory that the cache holds, and that need not be fetched from the system each time.
+    step = max(1, _BLOCK // max(1, math.prod(shape[lead:])))
+    for start in range(0, len(source), step):
+        part = source[start : start + step].astype(wide, order="C")
+        for i in order:
+            part = weigh_along(part, i - lead + 1, *taps[i])
+        target[start : start + step] = narrow(part, x.dtype)
+    return result
+
+
+_BLOCK = 1 << 17
+"""Elements that are made at once; measured."""
+
+
+def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:
+    """For each output along axis ``i``, the sum of ``weights`` times the inputs at ``indices``."""
+    column = (-1, *(1,) * (x.ndim - 1 - i))
+    result: Array | None = None
+    factors: Array = weights.astype(x.dtype)
+    for index, weight in zip(indices, factors, strict=True):
+        if not weight.any():
+            continue
+        term = np.take(x, index, axis=i)
+        term *= weight.reshape(column)
+        result = term if result is None else np.add(result, term, out=result)
+    return np.zeros([*x.shape[:i], indices.shape[1], *x.shape[i + 1 :]], x.dtype) if result is None else result
+
+
+def add_pixels(sums: Array, pixels: Array, index: Array, weight: Array) -> None:
+    """Add, to ``sums`` [images, channels, points], the ``pixels`` [images, channels, n] at ``index`` times ``weight``.
+
+    These are [images, points] each; every index is that of a pixel.
+    """
+    # An image at a time, with one index for all channels: a fifth of the time of one for each element.
+    read = scratch("pixels", sums.shape[1:], sums.dtype)
+    weight = weight.astype(sums.dtype, copy=False)
+    for image, at, factor, target in zip(pixels, index, weight, sums, strict=True):
+        image.take(at, 1, read, "clip")
+        target += np.multiply(read, factor, out=read)
+
+
+def mixing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In what elements of ``dtype`` are weighed and added up."""
+    if dtype.hasobject:
+        raise Error("IRC421", "strings cannot be interpolated: only the mode 'nearest' takes them")
+    if is_half(dtype) or dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 4):
+        return np.dtype(F)
+    return np.dtype(np.float64) if dtype.kind in "iu" else dtype
+
+
+def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
+    """``x`` as ``dtype``; integers are truncated, and held in range where cubic weights overshoot."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        whole = np.clip(x, limits.min, limits.max).astype(dtype)
+        # the largest integer of 64 bits is no float, and the next float is beyond it
+        return whole if dtype.itemsize < 8 else np.where(x >= limits.max, dtype.type(limits.max), whole)
+    return x.astype(dtype, copy=False)
+
+
+# -- Resize and Upsample -------------------------------------------------------
 
 
 def _choice(node: Node, name: str, default: str, choices: Sequence[str]) -> str:

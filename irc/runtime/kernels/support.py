@@ -1,9 +1,16 @@
-"""What kernels of all families need: axes, sizes, element types, fresh arrays."""
+"""What kernels of all families need: axes, sizes, element types, fresh arrays, work memory, optional packages.
+
+Work memory is kept from run to run. Fresh memory costs page faults and cold caches; columns and padded images need
+it at every convolution. Each thread has its own, so kernels may run in several
+threads at once. A run that begins in the middle of another one on the same
+thread gets others (`irc.runtime.bounds.in_own_scope`).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -196,3 +203,43 @@ _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 def is_half(dtype: AnyDType) -> bool:
     """Whether arithmetic on ``dtype`` is to be done in float32: float16, bfloat16 and smaller floats."""
     return (dtype.kind == "f" and dtype.itemsize < 4) or dtype.kind == "V"
+
+
+# -- work memory for kernels, kept from run to run -----------------------------
+
+
+KEEP_BYTES = 32 << 20
+"""Larger buffers are not kept."""
+
+
+def scratch(purpose: str, shape: Sequence[int], dtype: AnyDType) -> Array:
+    """An uninitialised C-order array, valid until this thread asks for the same ``purpose`` again.
+
+    Must not become part of a result.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    scope = CURRENT.scope
+    buffer = scope.scratch.get(purpose)
+    if buffer is None or buffer.size < size or scope.guard is not None:
+        check_size(shape, dtype)
+    if buffer is None or buffer.size < size:
+        buffer = np.empty(size, np.uint8)
+        if size <= KEEP_BYTES:
+            scope.scratch[purpose] = buffer
+    return np.ndarray(shape, dtype, buffer)
+
+
+# -- packages that only a few operators need -----------------------------------
+
+
+EXTRAS = {"PIL.Image": "images", "re2": "regex"}
+"""Module -> the extra of irc that installs it."""
+
+
+def needed(module: str, kind: str) -> Any:
+    """``module``, which nodes of ``kind`` are computed by; Error IRC321 if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        install = f"pip install 'irc[{EXTRAS[module]}]'"
+        raise Error("IRC321", f"irc computes {kind} by the package {module}: {install} ({error})") from None

@@ -14,8 +14,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.conv_transpose import transpose_convolve, transposed_axes
-from irc.runtime.kernels.convolution import check_operands, convolve
+from irc.runtime.kernels.convolution import check_operands, convolve, transpose_convolve, transposed_axes
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.kernels.windows import Axes, Sizes, Window, pairing
 from irc.runtime.values import is_sequence

@@ -8,8 +8,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import FLOAT32, wide
-from irc.runtime.kernels.aten.operand_kinds import check_kind
+from irc.runtime.kernels.aten.element_types import FLOAT32, check_kind, wide
 from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.support import AnyDType, Array
 from irc.runtime.values import is_array

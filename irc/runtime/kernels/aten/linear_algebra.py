@@ -1,8 +1,9 @@
-"""Products of vectors, Kronecker's, diagonals, and what NumPy's linear algebra computes of square matrices."""
+"""Linear algebra: what NumPy computes of matrices, solving, functions of matrices, factors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,22 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.element_types import (
     FLOAT32,
+    INT64,
     dtype_of,
     is_integral,
     promote,
     real_type,
     result_type,
     tensor,
+    wide,
 )
 from irc.runtime.kernels.aten.matmul import product
 from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table, two
 from irc.runtime.kernels.aten.views import diagonal
-from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, in_rows, is_half
+from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, in_rows, is_half
+from irc.runtime.values import is_array
 
 _times = of_two(np.multiply)
 
@@ -308,3 +312,320 @@ def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
 
 
 table({"linalg_qr": _orthogonal})
+
+
+# -- equations, eigenvalues, pseudoinverses ------------------------------------
+
+
+def _eigenvalues(x: Array) -> Array:
+    found = solved(lambda: np.linalg.eigvals(square(x, "an eigenvalue")))
+    return found.astype(np.result_type(x.dtype, np.complex64))
+
+
+def of_many(factors: Sequence[Array]) -> Array:
+    """The product of several matrices in the cheapest order; the first may be a row, the last a column."""
+    if len(factors) < 2:
+        raise Error("IRC421", f"multi_dot takes two tensors or more, not {len(factors)}")
+    shapes = ", ".join(str(list(x.shape)) for x in factors[:8])
+    if any(x.dtype != factors[0].dtype for x in factors):
+        raise Error("IRC423", "multi_dot takes tensors of one element type; convert them")
+    if any(x.ndim != 2 for x in factors[1:-1]) or not {factors[0].ndim, factors[-1].ndim} <= {1, 2}:
+        raise Error("IRC421", f"multi_dot takes matrices, and vectors at its ends; the shapes are {shapes}")
+    if any(a.shape[-1] != b.shape[0] for a, b in pairwise(factors)):
+        raise Error("IRC421", f"tensors of shapes {shapes} cannot be multiplied")
+    dtype = factors[0].dtype
+    check_size((*factors[0].shape[:-1], *factors[-1].shape[1:]), dtype)
+    found = np.linalg.multi_dot([x.astype(wide(dtype), copy=False) for x in factors])
+    return np.asarray(found, order="C").astype(dtype, copy=False)
+
+
+# -- triangular matrices -------------------------------------------------------
+
+
+def _solve_triangular(a: Array, b: Array, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """``x`` in ``a x = b``, or in ``x a = b``, of the element type of ``a``.
+
+    Only one triangle of ``a`` is read, perhaps without its diagonal. Singular matrices give infinities and NaNs.
+    """
+    square(a, "a system of equations")
+    if b.ndim < 2 or b.shape[-2 if left else -1] != a.shape[-1]:
+        raise Error("IRC421", f"no system of equations has the shapes {list(a.shape)} and {list(b.shape)}")
+    if left:
+        return column_major(_substituted(a, b, upper, unitriangular))
+    turned = _substituted(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper, unitriangular)
+    return column_major(np.swapaxes(turned, -1, -2))
+
+
+def _substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
+    try:
+        batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    except ValueError as error:
+        raise Error("IRC421", f"{error}") from None
+    x = np.empty(check_size((*batch, *b.shape[-2:]), a.dtype), a.dtype)
+    np.copyto(x, b.real if b.dtype.kind == "c" != a.dtype.kind else b, casting="unsafe")
+    n = a.shape[-1]
+    for i in reversed(range(n)) if upper else range(n):
+        known = slice(i + 1, None) if upper else slice(None, i)
+        x[..., i : i + 1, :] -= a[..., i : i + 1, known] @ x[..., known, :]
+        if not unitriangular:
+            x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+def _triangular_solve(
+    b: Array, a: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Array, Array]:
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
+    square(a, "a system of equations")
+    turned = np.swapaxes(a, -1, -2) if transpose else a
+    solution = _solve_triangular(turned, b, upper != transpose, True, unitriangular)
+    return solution, column_major(np.broadcast_to(a, (*solution.shape[:-2], *a.shape[-2:])).copy())
+
+
+# -- pseudoinverses ------------------------------------------------------------
+
+
+def _pseudo_inverse(x: Array, *given: Any) -> Array:
+    """``linalg_pinv(x, rcond, hermitian)`` or ``linalg_pinv(x, atol, rtol, hermitian)``."""
+    tolerances = [v for v in given if not isinstance(v, bool)]
+    atol, rtol = tolerances if len(tolerances) == 2 else (0.0, *tolerances) if tolerances else (None, None)
+    is_hermitian = len(given) > len(tolerances) and bool(given[-1])
+    matrices(x, "a pseudoinverse")
+    rows, columns = x.shape[-2:]
+    if is_hermitian:
+        square(x, "a pseudoinverse of a Hermitian matrix")
+    if not x.size:
+        return np.empty((*x.shape[:-2], columns, rows), x.dtype)
+    if rtol is None:
+        least = np.finfo(x.dtype).eps * max(rows, columns)
+        rtol = least if atol is None else np.where(np.greater(atol, 0), 0, least)
+    if is_hermitian:
+        values, right = np.linalg.eigh(x)
+        left = np.conjugate(np.swapaxes(right, -1, -2))
+    else:
+        u, values, vh = _decomposed(x)
+        left, right = np.conjugate(np.swapaxes(u, -1, -2)), np.conjugate(np.swapaxes(vh, -1, -2))
+    sizes = np.abs(values)
+    limit = np.maximum(_column(0.0 if atol is None else atol), _column(rtol) * sizes.max(-1, keepdims=True))
+    inverted = np.where(sizes > limit, 1 / values, 0).astype(values.dtype)
+    return np.asarray((right * inverted[..., None, :]) @ left, order="C")
+
+
+def _decomposed(x: Array) -> tuple[Array, Array, Array]:
+    try:
+        u, s, vh = np.linalg.svd(x, False)
+    except np.linalg.LinAlgError as error:
+        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+    return u, s, vh
+
+
+def _column(tolerance: Any) -> Any:
+    """A tolerance for each matrix, as it goes with a row of values for each."""
+    return tolerance[..., None] if is_array(tolerance) else tolerance
+
+
+def _pseudo_inverse_by_ratio(x: Array, rcond: float = 1e-15) -> Array:
+    return _pseudo_inverse(x, rcond, False)
+
+
+table(
+    {
+        "linalg_eigvals": _eigenvalues,
+        "linalg_multi_dot": of_many,
+        "linalg_solve_triangular": _solve_triangular,
+        "triangular_solve": _triangular_solve,
+        "linalg_pinv": _pseudo_inverse,
+        "pinverse": _pseudo_inverse_by_ratio,
+    }
+)
+
+
+# -- exponentials of matrices --------------------------------------------------
+
+
+# -- exponentials --------------------------------------------------------------
+
+_PADE = (
+    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+    670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+)  # fmt: skip
+_REACH = 5.371920351148152
+"""Up to this norm the quotient of polynomials with these coefficients is exact to the last digit (Higham, 2005)."""
+
+
+def _exponential(x: Array) -> Array:
+    """Scaled down until the quotient is exact, then squared as often as it was halved."""
+    if x.dtype.kind == "V":
+        return _exponential(x.astype(FLOAT32)).astype(x.dtype)
+    square(x, "an exponential of a matrix")
+    if not x.size:
+        return x.copy()
+    a = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    norms = np.abs(a).sum(-2).max(-1)
+    is_finite = np.isfinite(norms)
+    a[~is_finite] = 0
+    halvings = np.ceil(np.log2(np.maximum(np.where(is_finite, norms, 0) / _REACH, 1))).astype(np.int64)
+    a = a / 2.0 ** halvings[..., None, None]
+    even, odd, power = np.zeros_like(a), np.zeros_like(a), np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    for i, coefficient in enumerate(_PADE):
+        if i % 2:
+            odd = odd + coefficient * power
+            power = power @ (a @ a)
+        else:
+            even = even + coefficient * power
+    odd = a @ odd
+    found = solved(lambda: np.linalg.solve(even - odd, even + odd))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(int(halvings.max(initial=0))):
+            found = np.where((i < halvings)[..., None, None], found @ found, found)
+        found[~is_finite] = np.nan
+        return found.astype(x.dtype)
+
+
+# -- least squares -------------------------------------------------------------
+
+_DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
+
+
+def _least_squares(
+    a: Array, b: Array, rcond: float | None = None, driver: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """``x`` that makes ``a x - b`` least, what is left of it, the rank of ``a``, and its singular values."""
+    driver = driver or "gelsy"
+    if driver not in _DRIVERS:
+        raise Error("IRC424", f"lstsq's driver is {driver!r}; it must be one of {', '.join(_DRIVERS)}")
+    matrices(a, "a least squares problem")
+    is_vector = b.ndim == a.ndim - 1
+    columns = b[..., None] if is_vector else b
+    rows, n = a.shape[-2:]
+    if a.dtype != b.dtype or columns.ndim < 2 or columns.shape[-2] != rows:
+        shapes = f"{a.dtype.name}{list(a.shape)} and {b.dtype.name}{list(b.shape)}"
+        raise Error("IRC421", f"no least squares problem has operands {shapes}")
+    try:
+        batch = broadcast_shape(a.shape[:-2], columns.shape[:-2])
+    except ValueError as error:
+        raise Error("IRC421", f"{error}") from None
+    check_size((*batch, max(rows, n), columns.shape[-1]), a.dtype)
+    left = np.broadcast_to(a, (*batch, rows, n))
+    u, s, vh = np.linalg.svd(left, False)
+    limit = (np.finfo(a.dtype).eps * max(rows, n) if rcond is None else rcond) * s.max(-1, keepdims=True, initial=0)
+    kept = s > (np.zeros_like(limit) if driver == "gels" else limit)
+    turned = np.conjugate(np.swapaxes(u, -1, -2)) @ columns
+    x = np.conjugate(np.swapaxes(vh, -1, -2)) @ np.where(kept[..., None], turned / np.where(kept, s, 1)[..., None], 0)
+    rank = kept.sum(-1)
+    residuals = np.empty(0, real_type(a.dtype))
+    if rows > n and driver != "gelsy" and (rank == n).all():
+        residuals = np.square(np.abs(left @ x - columns)).sum(-2)
+    nothing = np.empty(0, INT64)
+    values = s if driver in ("gelsd", "gelss") else np.empty(0, s.dtype)
+    solution = np.ascontiguousarray(x[..., 0]) if is_vector else column_major(x)
+    return solution.astype(a.dtype, copy=False), residuals, nothing if driver == "gels" else np.asarray(rank), values
+
+
+# -- chains --------------------------------------------------------------------
+
+
+def _chain(factors: Sequence[Array]) -> Any:
+    """The product of one matrix or more."""
+    if not factors or any(x.ndim != 2 for x in factors):
+        raise Error("IRC421", f"chain_matmul takes matrices, at least one; there are {len(factors)} tensors")
+    return factors[0].copy() if len(factors) == 1 else of_many(factors)
+
+
+table(
+    {
+        "linalg_matrix_exp": _exponential,
+        "linalg_lstsq": _least_squares,
+        "chain_matmul": _chain,
+    }
+)
+
+
+# -- factors that tell whether they succeeded ----------------------------------
+
+
+# -- with a number that is 0 where all went well ---------------------------------
+
+
+def _telling(compute: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+    """``compute`` without its last argument, whether to check for errors: that is always done."""
+
+    def run(a: Array, *arguments: Any) -> tuple[Array, Array]:
+        return compute(a, *arguments[:-1]), np.zeros(a.shape[:-2], np.int32)
+
+    return run
+
+
+def _cholesky_telling(x: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+    """The factor, and 1 plus the place of the first pivot that is not a number, 0 without one."""
+    factor = cholesky(x, upper)
+    is_nan = np.isnan(np.diagonal(factor, axis1=-2, axis2=-1))
+    place = np.argmax(is_nan, -1) + 1 if is_nan.shape[-1] else np.zeros(is_nan.shape[:-1])
+    return factor, np.where(is_nan.any(-1), place, 0).astype(np.int32)
+
+
+# -- by Cholesky's factors -------------------------------------------------------
+
+
+def _product_of(factor: Array, upper: bool) -> Array:
+    """The matrix whose triangular factor is given."""
+    square(factor, "a factor of Cholesky")
+    lower = np.conjugate(np.swapaxes(np.triu(factor), -1, -2)) if upper else np.tril(factor)
+    return np.asarray(lower @ np.conjugate(np.swapaxes(lower, -1, -2)))
+
+
+def _solve_by_factor(b: Array, factor: Array, upper: bool = False) -> Array:
+    if b.ndim < 2 or b.dtype != factor.dtype or b.shape[-2] != factor.shape[-1]:
+        shapes = f"{b.dtype.name}{list(b.shape)} and {factor.dtype.name}{list(factor.shape)}"
+        raise Error("IRC421", f"no system of equations has operands {shapes}")
+    return column_major(solved(lambda: np.linalg.solve(_product_of(factor, upper), b)))
+
+
+def _inverse_by_factor(factor: Array, upper: bool = False) -> Array:
+    if (np.diagonal(factor, axis1=-2, axis2=-1) == 0).any():
+        raise Error("IRC424", "there is no inverse: a factor has a 0 on its diagonal")
+    return column_major(solved(lambda: np.linalg.inv(_product_of(factor, upper))))
+
+
+# -- products --------------------------------------------------------------------
+
+
+def _together(x: Array, y: Array) -> tuple[Array, Array]:
+    if x.dtype != y.dtype:
+        raise Error("IRC423", f"a product of {x.dtype.name} and {y.dtype.name}: convert one")
+    try:
+        shape = broadcast_shape(x.shape, y.shape)
+    except ValueError as error:
+        raise Error("IRC421", f"{error}") from None
+    return np.broadcast_to(x, shape), np.broadcast_to(y, shape)
+
+
+def _cross(x: Array, y: Array, dim: int = -1) -> Array:
+    a, b = _together(x, y)
+    axis = axis_in(dim, a.ndim)
+    if x.ndim != y.ndim or x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise Error("IRC421", f"a cross product is of 3 elements; the shapes are {list(x.shape)} and {list(y.shape)}")
+    return np.ascontiguousarray(np.cross(a, b, axis=axis))
+
+
+def _along(x: Array, y: Array, dim: int = -1) -> Array:
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"linalg_vecdot is of floats, not of {x.dtype.name}; convert them first")
+    a, b = _together(x, y)
+    axis = axis_in(dim, max(a.ndim, 1))
+    products = np.asarray(np.conjugate(a) * b)
+    return np.asarray(products.sum(axis) if a.ndim else products).astype(a.dtype)
+
+
+table(
+    {
+        "linalg_cholesky_ex": _cholesky_telling,
+        "linalg_inv_ex": _telling(inverse),
+        "linalg_solve_ex": _telling(solve),
+        "cholesky_solve": _solve_by_factor,
+        "cholesky_inverse": _inverse_by_factor,
+        "linalg_cross": _cross,
+        "linalg_vecdot": _along,
+    }
+)

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten.element_types import dtype_of, result_type, tensor, wide
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.halves import widened
+from irc.runtime.kernels.float16 import widened
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, in_rows, is_half
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.element_types import check_writable, dtype_of, result_type, wide
-from irc.runtime.kernels.aten.operand_kinds import check_kind
+from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.last_axes import add_reduce

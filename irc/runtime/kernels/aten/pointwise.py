@@ -30,7 +30,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.aten.shortcuts import shortened
 from irc.runtime.kernels.expressions import of_expression
-from irc.runtime.kernels.halves import narrowed
+from irc.runtime.kernels.float16 import narrowed
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, scalar, shapes_differ

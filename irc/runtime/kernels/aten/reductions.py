@@ -1,31 +1,53 @@
-"""Sums, means, extremes, norms; running totals."""
+"""Sums, means, extremes, norms, running totals, Einstein's summation, statistics.
+
+Every operand is brought into one order of axes: those of the result, then those that are summed over. Operands are
+contracted from left to right, by a batch of matrix products where both have an axis that no later one has, else
+elementwise. Source: ``einsum`` and ``sumproduct_pair``, aten/src/ATen/native/Linear.cpp.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations, combinations_with_replacement
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ops.einsum import Axis, is_equation
+from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import complex_log_of_sum, wrapped
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
+    FLOAT64,
     INT64,
     as_float,
+    check_kind,
     dtype_of,
     is_integral,
     overwrite,
     real_type,
+    result_type,
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
-from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
-from irc.runtime.kernels.running import accumulate
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, counting
+from irc.runtime.kernels.aten.views import part, sizes_of
+from irc.runtime.kernels.last_axes import accumulate, add_reduce, extreme_reduce
+from irc.runtime.kernels.matmul import einsum_axes, matrix_product
+from irc.runtime.kernels.support import (
+    AnyDType,
+    Array,
+    axes_in,
+    axis_in,
+    broadcast_shape,
+    check_size,
+    counting,
+    is_half,
+    shapes_differ,
+)
 from irc.runtime.values import is_array, is_sequence
 
 Axes = tuple[int, ...]
@@ -422,5 +444,199 @@ table(
         "dist": _distance,
         "renorm": _renorm,
         "trace": _trace,
+    }
+)
+
+
+# -- Einstein's summation convention -------------------------------------------
+
+
+@aten("einsum")
+def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
+    """Of one tensor it may be a view. A result is the same by any path."""
+    formula = equation.replace(" ", "")
+    if not is_equation(formula):
+        raise Error("IRC423", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
+    steps = max(2 * (len(tensors) - 1), 1)
+    if path is not None and len(path) != steps:
+        raise Error("IRC421", f"a path of {len(path)} numbers, but there must be {steps}: two for each product")
+    terms, result, sizes = einsum_axes(formula, tensors, sums_ellipsis=True)
+    summed = sorted(sizes.keys() - set(result), key=str)
+    operands = [_in_order(x, term, [*result, *summed]) for x, term in zip(tensors, terms, strict=True)]
+    dtype = result_type(*tensors)
+    rank = len(result)
+    if len(operands) > 1:
+        if summed:
+            check_kind("einsum", dtype, "bmm")
+        found = _contracted([x.astype(wide(dtype), copy=False) for x in operands], rank)
+        return found.reshape(found.shape[:rank]).astype(dtype, copy=False)
+    (only,) = operands
+    if not summed:
+        return only
+    dtype = INT64 if is_integral(dtype) else dtype
+    found = _sum(only.astype(wide(dtype), copy=False), range(rank, only.ndim))
+    return found.reshape(only.shape[:rank]).astype(dtype, copy=False)
+
+
+def _in_order(x: Array, axes: Sequence[Axis], order: Sequence[Axis]) -> Array:
+    """A view of ``x`` with axes in ``order``, of size 1 where it has none; of one that it has twice, the diagonal."""
+    once = list(dict.fromkeys(axes))
+    if len(once) < len(axes):
+        number = {axis: i for i, axis in enumerate(once)}
+        x = np.asarray(np.einsum(x, [number[axis] for axis in axes], list(range(len(once)))))
+    view = x.transpose([once.index(axis) for axis in order if axis in once])
+    return np.asarray(view[(*[slice(None) if axis in once else None for axis in order], ...)])
+
+
+def _contracted(operands: Sequence[Array], rank: int) -> Array:
+    """The product of ``operands``, summed over all axes from ``rank`` on, which are then 1."""
+    left, *others = operands
+    summed = range(rank, left.ndim)
+    left_to_go = {axis: sum(x.shape[axis] != 1 for x in operands) for axis in summed}
+    for right in others:
+        shared, of_left, of_right = list[int](), list[int](), list[int]()
+        for axis in summed:
+            has = left.shape[axis] != 1, right.shape[axis] != 1
+            if all(has):
+                left_to_go[axis] -= 1
+            if left_to_go[axis] == 1 and any(has):
+                (shared if all(has) else of_left if has[0] else of_right).append(axis)
+                left_to_go[axis] = 0
+        left = _contraction(_sum(left, of_left), _sum(right, of_right), shared)
+    return left
+
+
+def _sum(x: Array, axes: Sequence[int]) -> Array:
+    return np.asarray(np.add.reduce(x, tuple(axes), keepdims=True), order="C") if axes else x
+
+
+def _contraction(a: Array, b: Array, summed: list[int]) -> Array:
+    """``a * b``, summed over axes that both have."""
+    if not summed:
+        out = layout.empty(broadcast_shape(a.shape, b.shape), a.dtype, (a, b))
+        return np.multiply(a, b, out=out)
+    free = [axis for axis in range(a.ndim) if axis not in summed]
+    both = [axis for axis in free if a.shape[axis] != 1 and b.shape[axis] != 1]
+    of_a = [axis for axis in free if axis not in both and a.shape[axis] != 1]
+    of_b = [axis for axis in free if axis not in both and a.shape[axis] == 1]
+    if of_a and of_b and of_b[-1] < of_a[0]:
+        a, b, of_a, of_b = b, a, of_b, of_a
+    batch, rows, inner = (math.prod(a.shape[axis] for axis in axes) for axes in (both, of_a, summed))
+    columns = math.prod(b.shape[axis] for axis in of_b)
+    found = matrix_product(
+        a.transpose([*both, *of_a, *summed, *of_b]).reshape(batch, rows, inner),
+        b.transpose([*both, *summed, *of_b, *of_a]).reshape(batch, inner, columns),
+    )
+    order = [*both, *of_a, *summed, *of_b]
+    shape = [1 if axis in summed else max(a.shape[axis], b.shape[axis], key=lambda n: n != 1) for axis in order]
+    return found.reshape(shape).transpose(np.argsort(order))
+
+
+# -- covariance, integrals, products of elements -------------------------------
+
+
+def _products(vectors: Sequence[Array]) -> Array:
+    """Each choice of one element from every vector, a row each; of one vector, itself."""
+    if not vectors or any(v.ndim != 1 for v in vectors) or len({v.dtype for v in vectors}) > 1:
+        raise Error("IRC421", "cartesian_prod takes vectors of one element type")
+    if len(vectors) == 1:
+        return vectors[0]
+    check_size([*(v.size for v in vectors), len(vectors)], vectors[0].dtype)
+    columns = np.meshgrid(*vectors, indexing="ij")
+    return np.stack([c.reshape(-1) for c in columns], 1)
+
+
+def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
+    """Each choice of ``r`` elements, in their order, a row each."""
+    if x.ndim != 1 or r < 0:
+        raise Error("IRC421", f"no choices of {r} from a tensor of shape {list(x.shape)}")
+    if r == 0:
+        return np.empty(0, x.dtype)
+    n = x.size + r - 1 if with_replacement and x.size else x.size
+    rows, _ = check_size((comb(n, r), r), INT64)
+    choose = combinations_with_replacement if with_replacement else combinations
+    places = np.fromiter(chain.from_iterable(choose(range(x.size), r)), np.int64, rows * r).reshape(rows, r)
+    return x[places]
+
+
+def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
+    """``x`` are the places of the values, or the one distance between neighbours."""
+    axis = axis_in(dim, y.ndim)
+    if y.dtype.kind == "b" or (is_array(x) and x.dtype.kind == "b"):
+        raise Error("IRC423", "there is no integral of bools; convert them first")
+    pairs = part(y, axis, 1, None) + part(y, axis, 0, -1)
+    if not is_array(x):
+        dtype = as_float(result_type(y, x))
+        if is_integral(y.dtype) and y.shape[axis]:  # whose sum is of int64; only the two ends may wrap around
+            ends = part(y, axis, 0, 1) + part(y, axis, -1, None)
+            return np.asarray((y.sum(axis) - ends.squeeze(axis) * 0.5) * x).astype(dtype, "C")
+        return np.asarray(pairs.sum(axis) * dtype.type(x) / dtype.type(2)).astype(dtype, "C")
+    if x.ndim == 1 and x.size != y.shape[axis]:
+        raise Error("IRC421", f"{x.size} places are given for {y.shape[axis]} values")
+    places = x.reshape(-1, *(1,) * (y.ndim - axis - 1)) if x.ndim == 1 else x
+    if places.ndim < y.ndim - axis:
+        places = places.reshape((1,) * (y.ndim - places.ndim) + places.shape)
+    steps = np.diff(places, axis=axis if places.ndim > y.ndim else axis - y.ndim)
+    try:
+        broadcast_shape(pairs.shape, steps.shape)
+    except ValueError as error:
+        raise shapes_differ(error, pairs, steps) from None
+    dtype = as_float(result_type(y, x))
+    return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
+
+
+def _powers(x: Array, n: int | None = None, increasing: bool = False) -> Array:
+    """Vandermonde's matrix: a row of powers of each element."""
+    if x.ndim != 1 or (n is not None and n < 0):
+        raise Error("IRC421", f"vander needs a vector and a number of powers; the shape is {list(x.shape)}")
+    dtype = INT64 if is_integral(x.dtype) else x.dtype
+    size = x.size if n is None else n
+    check_size((x.size, size), dtype)
+    within = FLOAT64 if is_half(dtype) else dtype
+    return np.vander(x.astype(within), size, increasing).astype(dtype, "C")
+
+
+def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
+    """Of variables in rows, whose observations may count several times or have weights."""
+    if x.ndim > 2 or x.dtype.kind == "b":
+        raise Error("IRC421", f"no covariance of {x.dtype.name} elements of shape {list(x.shape)}")
+    for w in (counts, weights):
+        if w is not None and (w.ndim != 1 or w.size != (x.shape[-1] if x.ndim else 1) or (w < 0).any()):
+            raise Error("IRC421", "an observation counts once or several times: one number for each, none negative")
+    dtype = as_float(x.dtype)
+    wide = np.atleast_2d(x).astype(np.complex128 if dtype.kind == "c" else np.float64)
+    check_size((len(wide), len(wide)), wide.dtype)
+    share = np.ones(wide.shape[1]) if weights is None else weights.astype(np.float64)
+    share = share if counts is None else share * counts
+    total = share.sum()
+    centred = wide - (wide * share).sum(1, keepdims=True) / total
+    lost = correction if weights is None else correction * (share * weights).sum() / total
+    found = (centred * share) @ np.conjugate(centred.T) / np.maximum(total - lost, 0)
+    return np.asarray(np.squeeze(found)).astype(dtype)
+
+
+def _correlation(x: Array) -> Array:
+    """Of variables in rows, between -1 and 1."""
+    found = _covariance(x)
+    if not found.ndim:
+        return np.asarray(found / found)
+    within: Array = found.astype(FLOAT64, copy=False) if is_half(found.dtype) else found
+    deviations = np.sqrt(np.real(np.diagonal(within)))
+    quotient: Array = np.asarray(within / deviations[:, None] / deviations)
+    if found.dtype.kind != "c":
+        return np.asarray(np.clip(quotient, -1, 1)).astype(found.dtype, copy=False)
+    parts = np.clip(np.real(quotient), -1, 1) + 1j * np.clip(np.imag(quotient), -1, 1)
+    return np.asarray(parts).astype(found.dtype)
+
+
+table(
+    {
+        "cartesian_prod": _products,
+        "combinations": _choices,
+        "trapezoid": _trapezoids,
+        "trapz": _trapezoids,
+        "vander": _powers,
+        "cov": _covariance,
+        "corrcoef": _correlation,
     }
 )

@@ -13,7 +13,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.operand_kinds import refusing
+from irc.runtime.kernels.aten.element_types import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
 

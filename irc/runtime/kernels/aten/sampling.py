@@ -20,7 +20,7 @@ from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.pieces import padded
-from irc.runtime.kernels.resampling import Taps, cubic_filter, gather_along, weigh, weigh_along
+from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
 from irc.runtime.kernels.support import Array, c_order, check_size, counting
 from irc.runtime.values import is_sequence
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64
-from irc.runtime.kernels.aten.operand_kinds import takes_floats
+from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, takes_floats
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array
 
