@@ -21,9 +21,10 @@ from irc.native.calls import Expected, call_of
 from irc.native.groups import GroupBody, Program, read
 from irc.native.inner_loops import straightened
 from irc.native.jit import Code, process_jit
-from irc.native.loops import Access, Space, Step, c_strides, emit, space_of
+from irc.native.loops import Access, Space, Step, emit, space_of
 from irc.native.memory import LEAST, new_array
 from irc.native.target import current
+from irc.runtime.array_memory import c_strides
 from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.execution import fail
@@ -348,7 +349,10 @@ class _Part(Part):
         expected = [*operands, *self._made]
         space = space_of(
             self._made[0].shape,
-            [(shape, c_strides(shape, dtype) if strides is None else strides) for dtype, shape, strides in expected],
+            [
+                (shape, c_strides(shape, dtype.itemsize) if strides is None else strides)
+                for dtype, shape, strides in expected
+            ],
         )
         code = self._owner.code(self._body, [dtype for dtype, *_ in expected], space)
         work = math.prod(space.sizes) * self._body.cost

@@ -17,8 +17,6 @@ from enum import Enum
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from irc.native.elements import load, load_one, memory_type, store
 from irc.native.jit import PACE
 from irc.native.lanes import Emitter, Lanes
@@ -389,13 +387,3 @@ class _Loops:
     def _copy(self, name: str, access: Access, buffer: Any, place: Any, stride: Any, count: Any) -> None:
         dense = number(access.dtype.itemsize)
         copy_elements(self._emitter, name, access.dtype, buffer, place, stride or dense, count)
-
-
-def c_strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """The strides of an array of ``shape`` in C order."""
-    found: list[int] = []
-    step = dtype.itemsize
-    for size in reversed(shape):
-        found.append(step)
-        step *= size
-    return tuple(reversed(found))

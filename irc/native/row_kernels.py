@@ -13,11 +13,12 @@ from irc.ir.tensor import Array
 from irc.native.calls import Expected
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import LONG, Call, Part, kernel_of
-from irc.native.loops import Access, Space, Step, c_strides, space_of
+from irc.native.loops import Access, Space, Step, space_of
 from irc.native.row_loops import BLOCK, Shape, emit
 from irc.native.row_passes import described, is_light, is_plain_sum, is_scalar, overwritable, schedule
 from irc.native.rows import Domain, Leaf, Result, RowProgram, read
 from irc.native.target import current
+from irc.runtime.array_memory import c_strides
 from irc.runtime.backends import ArrayType, Unsupported
 
 if TYPE_CHECKING:
@@ -131,11 +132,11 @@ class _Part(Part):
         """The call for arrays in C order."""
         program, domain = self.program, self.program.domain
         arrays = [
-            _leaf_strides(domain, leaf, c_strides(shape, leaf.dtype))
+            _leaf_strides(domain, leaf, c_strides(shape, leaf.dtype.itemsize))
             for leaf, shape in zip(program.leaves, self._leaf_shapes)
         ]
         for result, (dtype, shape) in zip(program.results, self.results):
-            arrays.append(_result_strides(domain, result, shape, c_strides(shape, dtype)))
+            arrays.append(_result_strides(domain, result, shape, c_strides(shape, dtype.itemsize)))
         sizes, arrays, reduced = _refined(domain, self._sizes, arrays)
         outer, inner = (
             space_of([sizes[a] for a in axes], [([sizes[a] for a in axes], [each[a] for a in axes]) for each in arrays])

@@ -17,10 +17,11 @@ from irc.native.calls import Expected, call_of
 from irc.native.groups import call, converted
 from irc.native.jit import process_jit
 from irc.native.lanes import INT32, INT64, Emitter, Lanes, select
-from irc.native.loops import Body, c_strides, emit, space_of
+from irc.native.loops import Body, emit, space_of
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import current
 from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
+from irc.runtime.array_memory import c_strides
 
 Compute = Callable[[Emitter, Sequence[Lanes]], list[Lanes]]
 
@@ -65,7 +66,7 @@ def _computed(what: str, compute: Compute, operands: Sequence[Array], dtypes: Se
     """The results of ``compute``, of the shape of the first operand, in two ranges if it has two axes."""
     shape = operands[0].shape
     made = [np.empty(shape, dtype) for dtype in dtypes]
-    layouts = [(x.shape, x.strides) for x in operands] + [(shape, c_strides(shape, dtype)) for dtype in dtypes]
+    layouts = [(x.shape, x.strides) for x in operands] + [(shape, c_strides(shape, dtype.itemsize)) for dtype in dtypes]
     space = space_of(shape, layouts)
     accesses = space.accesses([x.dtype for x in (*operands, *made)])
     depth, name = len(space.sizes), "irc.selftest"

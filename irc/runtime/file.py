@@ -36,6 +36,7 @@ from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.types import ClassType, DType
+from irc.runtime.array_memory import aligned
 from irc.runtime.kernels.support import MAX_BYTES
 from irc.runtime.report import Report
 from irc.support.files import open_regular, replacing, spare_sources
@@ -49,7 +50,6 @@ MAGIC = b"\x89IRC\r\n\x1a\n"
 """Like PNG's: shows transfers that strip the eighth bit or change line ends."""
 
 VERSION = 1
-ALIGNMENT = 64
 
 _NOT_KEPT: dict[str, Any] = {"backend": "", "declined": {}}
 """What files do not say of a report: what loads a model chooses the backend."""
@@ -86,7 +86,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     entries: list[dict[str, Any]] = []
     end = 0
     for tensor in table:
-        entry = entry_of(tensor, _aligned(end))
+        entry = entry_of(tensor, aligned(end))
         end = entry["offset"] + entry["bytes"]
         entries.append(entry)
     header = json.dumps(
@@ -102,7 +102,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
         },
         separators=(",", ":"),
     ).encode("ascii")
-    start = _aligned(_PREFIX.size + len(header))
+    start = aligned(_PREFIX.size + len(header))
     with replacing(where) as file:
         file.write(_PREFIX.pack(MAGIC, VERSION, zlib.crc32(header), len(header), start + end))
         file.write(header)
@@ -158,10 +158,6 @@ def _named_tensors(module: Module) -> dict[str, Tensor]:
     return {tensor.name: tensor for node in nodes for tensor in tensors_of(node) if tensor.name}
 
 
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT
-
-
 # -- reading -------------------------------------------------------------------
 
 
@@ -196,7 +192,7 @@ def _open(file: BinaryIO, where: str) -> tuple[dict[str, Any], int, mmap.mmap]:
     fields = cast("dict[str, Any]", header)
     if fields.get("byteorder") != sys.byteorder:
         raise Error("IRC513", f"the file was written on a {fields.get('byteorder')}-endian machine", where)
-    return fields, _aligned(_PREFIX.size + header_size), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return fields, aligned(_PREFIX.size + header_size), mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:

@@ -16,7 +16,7 @@ before.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias import Kind, analyze
@@ -193,7 +193,8 @@ class Storage:
         blocks: set[Block] = set()
         for user in value.iter_users():
             blocks.update(block for owner, block in _between(user, value) if owner.kind in LOOPS)
-            if user.kind == SCAN and value in _scanned(user):  # it reads slices of them, trip by trip
+            # A Scan reads slices of the inputs after the states; before version 9, with a batch axis, of these too.
+            if user.kind == SCAN and value in (user.inputs if is_batched(user) else user.inputs[carried(user).many :]):
                 blocks.update(user.blocks)
         for storage in self.shown(value) if blocks else ():
             self._captors[storage] |= blocks
@@ -203,11 +204,6 @@ def _written(db: AliasDb) -> list[Value]:
     if not db.any_writes():
         return []
     return [v for v in db.values_in_order() if isinstance(db.reach_set(v), BigSet) or db.has_writers(v)]
-
-
-def _scanned(scan: Node) -> Sequence[Value]:
-    """The inputs of which each trip sees a slice; before version 9, with a batch axis, also the states."""
-    return scan.inputs if is_batched(scan) else scan.inputs[carried(scan).many :]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
