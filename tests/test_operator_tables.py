@@ -9,22 +9,13 @@ import pytest
 from irc import ops
 from irc.alias import must, rules
 from irc.errors import Error
-from irc.frontend.onnx.opsets import EXPANDED
-from irc.fuser.policy import ANCHORS
 from irc.ir import Builder, Graph, Tensor
 from irc.ir.kinds import DOMAINS, SUBGRAPHS
 from irc.ops import Family, shape_rules
-from irc.ops.heavy import CONTRACTING
-from irc.ops.movers import MOVERS, ORDERED, SELECTING
-from irc.ops.pointwise import SCATTERING, SHAPED_LIKE_FIRST
-from irc.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, SHAPE_OPERANDS
+from irc.ops.record import MOVING, Movement
 from irc.ops.tags import statements
-from irc.ops.twins import COMMUTATIVE
-from irc.passes import folding, whole
 from irc.passes.canonicalize import match
-from irc.passes.dce import OPTIONAL_OUTPUTS
 from irc.passes.remove_mutation.views import VIEWS
-from irc.passes.shapes.contents import CONTENTS_RULES
 from irc.runtime import limits, prepack
 from irc.runtime.kernels.aten import element_types
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
@@ -100,27 +91,15 @@ SWITCHED = [each.kind for each in ops.records() if each.random_switch is not Non
 
 TABLES = {
     "pointwise": POINTWISE | TORCH_POINTWISE,
-    "scattering": SCATTERING,
-    "shapes of the first": SHAPED_LIKE_FIRST,
-    "movers": MOVERS,
-    "commutative": COMMUTATIVE,
-    "shape operands": SHAPE_OPERANDS.keys() | ONLY_SHAPES | NOT_DETERMINED,
+    "records": {each.kind for each in ops.records()},
+    "kept types": {each.kind + "_" for each in ops.records() if each.keeps_type},
     "subgraphs": SUBGRAPHS,
     "alias rules": rules._BY_KIND,
     "shape rules": shape_rules._RULES,
-    "contents": CONTENTS_RULES,
     "rewrites": match.RULES,
-    "whole": whole._RESHAPES,
-    "records": {each.kind for each in ops.records("aten", "prim")},
-    "outputs": OPTIONAL_OUTPUTS,
-    "folding": folding._TAKING | folding._CONTRACTING.keys() | folding._BOUNDS.keys(),
     "views": VIEWS,
-    "anchors": ANCHORS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
-    "contracting": CONTRACTING,
     "widened": prepack._WIDENED | prepack._COMPUTED_WIDE,
-    "effects": {each.kind for each in ops.records() if each.effects},
-    "expanded": EXPANDED,
     "handing on": must._SAME,
     "estimates": limits._ESTIMATES,
 }
@@ -141,20 +120,27 @@ def test_what_turns_random_numbers_off_is_an_argument(kind):
 
 
 def test_tables_of_some_operators_are_parts_of_those_of_more():
-    assert SHAPED_LIKE_FIRST | COMMUTATIVE <= POINTWISE
+    of_pointwise = [each for each in ops.records() if each.commutative or each.reads_first]
+    assert {each.kind for each in of_pointwise} <= POINTWISE | TORCH_POINTWISE
     assert {each.kind for each in TORCH_RECORDS.values() if each.keeps_type} <= TORCH_POINTWISE
 
 
 IN_PLACE = {each.kind for each in TORCH_RECORDS.values() if each.shape is not None and each.name.endswith("_")}
 """Of torch's operators, those that write the first operand, and change no shape."""
 
+MOVERS = {each.kind: each.movement for each in ops.records("onnx") if each.movement in MOVING}
+CHANGED_IN_PART = {each.kind for each in ops.records() if each.scatters}
 
-@pytest.mark.parametrize("kind", sorted(IN_PLACE | SCATTERING | MOVERS))
+
+@pytest.mark.parametrize("kind", sorted(IN_PLACE | CHANGED_IN_PART | MOVERS.keys()))
 def test_these_have_a_kernel(kind):
     assert find_binder(kind, None) is not None
 
 
-@pytest.mark.parametrize("kind", sorted(IN_PLACE | SCATTERING | MOVERS | CONTENTS_RULES.keys()))
+WITH_CONTENTS = {each.kind for each in ops.records() if each.contents is not None}
+
+
+@pytest.mark.parametrize("kind", sorted(IN_PLACE | CHANGED_IN_PART | MOVERS.keys() | WITH_CONTENTS))
 def test_these_have_a_shape_rule(kind):
     assert shape_rules.find_rule(kind) is not None
 
@@ -183,6 +169,6 @@ def test_movers_give_elements_of_the_first_operand(kind):
     graph.set_outputs([b.op(kind, *inputs, attributes=attributes)])
     (found,) = lower(graph).run([])
     assert set(found.flat) <= set(x.flat)
-    if kind not in SELECTING:
+    if MOVERS[kind] is not Movement.SELECTED:
         assert sorted(found.flat) == list(x.flat)
-        assert (list(found.flat) == list(x.flat)) == (kind in ORDERED)
+        assert (list(found.flat) == list(x.flat)) == (MOVERS[kind] is Movement.IN_ORDER)

@@ -20,7 +20,7 @@ from benchmarks import peers
 from benchmarks.race import IRC, race
 from benchmarks.zoo.models import Entry, feeds
 from benchmarks.zoo.packages import model_path
-from irc.ops.shape_operands import shape_operands
+from irc.ops import record
 from irc.tools.check.peers import exact_onnxruntime, onnxruntime_session, run_session
 from irc.tools.check.tolerance import Tolerance, difference
 
@@ -135,7 +135,7 @@ def _nudged(source: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     sizes = {
         node.input[i]
         for node in source.graph.node
-        for i in shape_operands(f"onnx::{node.op_type}") or ()
+        for i in record(f"onnx::{node.op_type}").value_operands or ()
         if i < len(node.input)
     }  # the scales of a Resize, say: another size is no rounding
     for tensor in copy.graph.initializer:

@@ -16,7 +16,7 @@ from irc.alias import analyze
 from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
-from irc.fuser.policy import ANCHORS, Policy, fault
+from irc.fuser.policy import Policy, fault, is_anchor
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
@@ -118,7 +118,7 @@ class Fuser:
 
     def is_candidate(self, node: Node) -> bool:
         """Whether ``node`` may join some group. For other nodes, no refusal is reported."""
-        return self.fuses(node) or (node.kind in ANCHORS and self.may_be_grouped(node))
+        return self.fuses(node) or (is_anchor(node) and self.may_be_grouped(node))
 
     def may_be_grouped(self, node: Node) -> bool:
         """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""

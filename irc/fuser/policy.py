@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
-from irc.ir.kinds import CONSTANT, MATMUL
+from irc.ir.kinds import CONSTANT
 from irc.ir.types import Shape, TensorType
-from irc.ops.row_axes import ROW_KINDS, Rows, row_axes
+from irc.ops import record
+from irc.ops.row_axes import Rows, reduces, row_axes
 from irc.ops.torch_pointwise import is_elementwise
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from irc.fuser.cluster import Cluster
     from irc.ir import Graph, Node, Value
 
-ANCHORS = frozenset({"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm", MATMUL})
-"""Operators that carry the time; pointwise epilogues join them."""
+
+def is_anchor(node: Node) -> bool:
+    """Whether ``node`` carries the time, and pointwise epilogues join it."""
+    return record(node.kind).epilogues
 
 
 class Policy:
@@ -41,7 +44,7 @@ class Policy:
     def fuses(self, node: Node) -> bool:
         """Whether ``node``, which is no group, is of a kind that groups grow from and take in.
 
-        Operators that dominate the run time (`ANCHORS`) are taken in too. If the answer is False, no reason is
+        Operators that dominate the run time (`is_anchor`) are taken in too. If the answer is False, no reason is
         reported.
         """
         return is_elementwise(node) or rows_of(node) is not None
@@ -122,8 +125,8 @@ def operator_count(node: Node) -> int:
 def anchor_of(node: Node) -> Node | None:
     """The anchor among the operators of ``node``, if there is one."""
     if is_group(node):
-        return next((op for op in operators(node) if op.kind in ANCHORS), None)
-    return node if node.kind in ANCHORS else None
+        return next((op for op in operators(node) if is_anchor(op)), None)
+    return node if is_anchor(node) else None
 
 
 class Domain(NamedTuple):
@@ -149,7 +152,7 @@ def rows_of(node: Node) -> Domain | None:
     """What ``node``, or the first such operator of the group, reduces; None if it reduces nothing, or unknown axes."""
     if is_group(node):
         return next((found for op in operators(node) if (found := rows_of(op)) is not None), None)
-    if node.kind not in ROW_KINDS:
+    if not reduces(node):
         return None
     shape = _shape(node.inputs[0])
     rows = None if shape is None else row_axes(node, len(shape))
@@ -160,7 +163,7 @@ def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
     """Why ``members`` cannot be computed row by row: not all are of the rows of ``domain``."""
     shapes = (domain.shape, *domain.row_shapes)
     for op in members:
-        if op.kind in ROW_KINDS:
+        if reduces(op):
             if rows_of(op) != domain:
                 return f"{_label(op)} reduces other rows than the group"
         elif any(_shape(value) not in shapes for value in op.outputs):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from irc import ops
-from irc.fuser.policy import ANCHORS
+from irc.fuser.policy import is_anchor
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
@@ -20,7 +20,7 @@ from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.pointwise import result_like
-from irc.ops.row_axes import ROW_KINDS
+from irc.ops.row_axes import reduces
 from irc.ops.scalar import trace
 from irc.runtime.backends import ArrayType, Backend, Declined, KernelsByType, Kind, Unsupported, suits_nothing
 from irc.runtime.binding import fits, functional
@@ -59,7 +59,7 @@ COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
 
 KEEPING_LAYOUT = frozenset(["aten::batch_norm", "aten::group_norm"])
-"""Kinds in `ROW_KINDS` whose results lie as the first operand does."""
+"""Kinds of operators that reduce rows, whose results lie as the first operand does."""
 
 
 class Compiler(Protocol):
@@ -101,11 +101,11 @@ class Native(Backend):
         if any(value.node is None or value.node.kind == CONSTANT for value in group.outputs):
             return Declined("a result is an operand or a constant")
         for node in group.nodes:
-            if node.kind == CONSTANT or node.kind in ANCHORS or node.kind in ROW_KINDS:
+            if node.kind == CONSTANT or is_anchor(node) or reduces(node):
                 continue
             if ops.semantics(node.kind, node.version) is None:
                 return Declined(f"there is no code for {node.kind}")
-        epilogue = [node for node in group.nodes if node.kind != CONSTANT and node.kind not in ANCHORS]
+        epilogue = [node for node in group.nodes if node.kind != CONSTANT and not is_anchor(node)]
         if len(epilogue) == 1 and len(group.nodes) > 1:  # natively in place as well, where NumPy is slow
             return Declined("one operator behind a product is as fast by itself")
         return None
@@ -119,8 +119,8 @@ class Native(Backend):
             if found is None:
                 found = self._groups[group] = self._of_group(group)
             kernel = found.kernel(operands)
-            kinds = {node.kind for node in group.nodes}
-            is_laid_out = not ROW_KINDS.isdisjoint(kinds) and any(kind.startswith("aten::") for kind in kinds)
+            has_torch_s = any(node.kind.startswith("aten::") for node in group.nodes)
+            is_laid_out = has_torch_s and any(map(reduces, group.nodes))
             return _of_ordered(kernel) if is_laid_out else kernel
         except Unsupported as error:
             return Declined(str(error))
@@ -133,9 +133,9 @@ class Native(Backend):
         from irc.native.row_kernels import Rows
 
         run = list(group.nodes), list(group.inputs), list(group.outputs)
-        if any(node.kind in ROW_KINDS for node in group.nodes):
+        if any(reduces(node) for node in group.nodes):
             return Rows(*run)
-        return Anchored(*run, self._bound) if any(node.kind in ANCHORS for node in group.nodes) else Pointwise(*run)
+        return Anchored(*run, self._bound) if any(is_anchor(node) for node in group.nodes) else Pointwise(*run)
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         if unavailable():
@@ -144,7 +144,7 @@ class Native(Backend):
             return with_loops(kernel)
         if node.kind in COPYING:
             return _choosing(kernel)
-        if node.kind in ROW_KINDS:
+        if reduces(node):
             places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
             native = _bound(node, kernel, lambda: _rows(node, places), places)
             return _in_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
@@ -346,7 +346,7 @@ def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler], places: Seq
     def run_without(*operands: Any) -> Any:
         return run(*operands)
 
-    return run if takes or (node.kind in ROW_KINDS and len(node.outputs) == 1) else run_without
+    return run if takes or (reduces(node) and len(node.outputs) == 1) else run_without
 
 
 def _put(found: Any, out: Array | None) -> Any:

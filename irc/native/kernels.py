@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.fuser.policy import ANCHORS
+from irc.fuser.policy import is_anchor
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array
 from irc.native.calls import Expected, call_of
@@ -164,7 +164,7 @@ class Anchored:
     """
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], bound: Bound) -> None:
-        anchors = [node for node in nodes if node.kind in ANCHORS]
+        anchors = [node for node in nodes if is_anchor(node)]
         self._anchor = anchors[0]
         if len(anchors) > 1:
             raise Unsupported(f"there are {len(anchors)} products or convolutions in the group")

@@ -6,7 +6,7 @@ analysis, passes and kernels; those ask it.
 
 from __future__ import annotations
 
-from irc.ops.record import Effects, Family, Operator
+from irc.ops.record import Effects, Family, Movement, Operator
 from irc.ops.registry import functional_by_default, record, records, register, semantics
 from irc.ops.resolution import effects_of, resolve, schema_of
 from irc.ops.scalar import Choice, ScalarSemantics
@@ -16,6 +16,7 @@ __all__ = [
     "Choice",
     "Effects",
     "Family",
+    "Movement",
     "Operator",
     "ScalarSemantics",
     "effects",

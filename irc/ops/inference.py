@@ -36,7 +36,7 @@ _MAX_SPLAT = 1 << 16
 _LARGEST_FACTOR = 1 << 31
 """With larger factors, and larger numbers beside them, sums of sizes may wrap around."""
 
-_MAX_CONTENTS = 64
+MAX_CONTENTS = 64
 """Tensors with more elements are not tracked: shapes are shorter."""
 
 
@@ -281,7 +281,7 @@ def trackable(type: Type) -> bool:
     if not (type.dtype.is_integer or type.dtype is DType.BOOL) or type.dtype.bits < 8:
         return False
     sizes = type.static_shape
-    return sizes is not None and len(sizes) <= 1 and (not sizes or sizes[0] <= _MAX_CONTENTS)
+    return sizes is not None and len(sizes) <= 1 and (not sizes or sizes[0] <= MAX_CONTENTS)
 
 
 def fit(contents: Contents, type: Type) -> bool:
@@ -308,3 +308,23 @@ def as_contents(values: Any) -> Contents:
     out = np.empty(array.shape, object)
     out.reshape(-1)[:] = array.reshape(-1).tolist()
     return out
+
+
+def dims_array(values: Any) -> Contents:
+    """An array of a list of sizes, or of a single one."""
+    if isinstance(values, list):
+        out = np.empty(len(values), object)  # type: ignore[reportUnknownArgumentType]
+        out[:] = values
+        return out
+    out = np.empty((), object)
+    out[()] = values
+    return out
+
+
+def elementwise(apply: Callable[..., Any], *arrays: Contents) -> Contents:
+    """What ``apply`` makes of the elements of ``arrays``, which broadcast."""
+    spread = np.broadcast_arrays(*arrays)
+    flat = [apply(*items) for items in zip(*(a.reshape(-1) for a in spread), strict=True)]
+    out = np.empty(len(flat), object)
+    out[:] = flat
+    return out.reshape(spread[0].shape)

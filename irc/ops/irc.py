@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from irc.ir.types import TensorType, Type
 from irc.ops import tags
-from irc.ops.record import Family, Operator
+from irc.ops.inference import NodeTypes
+from irc.ops.onnx.normalization import along_axis, last_axis
+from irc.ops.onnx.products import largest_operand
+from irc.ops.onnx.shaping import concat
+from irc.ops.pointwise import same_as_first
+from irc.ops.record import AllowedValues, Family, Operator
 
 FAMILY = Family(
     "irc",
@@ -37,24 +43,48 @@ FAMILY = Family(
     ),
 )
 
-ATTRIBUTES: dict[str, dict[str, bool]] = {
-    "irc::append_": {"axis": False},
-    "irc::slice_scatter": {"starts": True, "steps": True},
-    "irc::slice_scatter_": {"starts": True, "steps": True},
-}
-"""The attributes that they need: whether each is a list of whole numbers, or one."""
+_BOX: dict[str, AllowedValues] = {"starts": "integers", "steps": "integers"}
 
-OPTIONAL_ATTRIBUTES: dict[str, dict[str, tuple[object, ...] | None]] = {
-    "irc::attention": {
-        "scale": None,
-        "softcap": None,
-        "fill": None,
+FAMILY.each("append_", shape=concat, value_operands=(), attributes={"axis": "integer"})
+FAMILY.each("slice_scatter slice_scatter_", shape=same_as_first, attributes=_BOX, kernel="index")
+FAMILY.each("overwrite overwrite_", shape=same_as_first, kernel="aten")
+FAMILY.each("overwrite slice_scatter", shaped_like_first=True, keeps_type="buifc", value_operands=())
+FAMILY.each("slice_scatter", scatters=True)
+FAMILY.each("rotate_half", shape=same_as_first, value_operands=(), kernel="sequence_models")
+FAMILY.each("masked_softmax", shape=along_axis, reduces=last_axis, value_operands=(), kernel="softmax")
+FAMILY.each(
+    "attention",
+    contracts=largest_operand,
+    value_operands=(),
+    attributes={
+        "scale": "number",
+        "softcap": "number",
+        "fill": "number",
         "causal": ("first", "last"),
         "zero_rows": ("nan", "masked"),
         "grouped": (0, 1),
     },
-}
-"""The attributes that they may have: what each may be; None: any number."""
+    kernel="attention",
+)
+
+
+@FAMILY.shape("attention")
+def attention(c: NodeTypes) -> Type:
+    query, key, value = (c.shape(i) for i in range(3))
+    dtype = c.dtype(0) or c.dtype(1) or c.dtype(2)
+    if query is None or key is None or value is None:
+        return TensorType(dtype)
+    if min(map(len, (query, key, value))) < 2:
+        c.fail("attention takes matrices, or batches of them")
+    c.same_dim([query[-1], key[-1]], "the widths of queries and keys")
+    lead = [shape[:-2] for shape in (query, key, value)]
+    if c.attr("grouped", 0) and all(lead) and key[-3] != query[-3]:
+        lead = [lead[0], *((*others[:-1], 1) for others in lead[1:])]  # whether they can be shared, the run tells
+    scores = (*(c.broadcast(lead) or ()), query[-2], key[-2])
+    whole = c.broadcast([scores, *(c.shape(i) for i in (3, 4) if c.has(i))])
+    if whole is None:
+        return TensorType(dtype)
+    return TensorType(dtype, (*whole[:-1], value[-1]))
 
 
 def records() -> dict[str, Operator]:

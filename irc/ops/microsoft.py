@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irc.ops.onnx.recurrent import recurrent
 from irc.ops.record import Operator
 
 _DYNAMIC_QUANTIZE_LSTM = Operator(
@@ -10,6 +11,9 @@ _DYNAMIC_QUANTIZE_LSTM = Operator(
     "(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
     "Tensor? initial_h, Tensor? initial_c, Tensor? P, Tensor W_scale, Tensor W_zero_point, Tensor R_scale, "
     "Tensor R_zero_point) -> (Tensor Y, Tensor Y_h, Tensor Y_c)",
+    shape=recurrent,
+    needed_outputs=1,
+    kernel="recurrent",
 )
 
 

@@ -74,6 +74,7 @@ FAMILY.add(
     Operator("prim::tolist", object_size=object_size.nested_list),
 )
 FAMILY.add(each("prim::Print prim::RaiseException prim::TimePoint", effects=Effects.SIDE_EFFECT))
+FAMILY.each("unchecked_cast", whole=True)
 
 
 @FAMILY.shape("ListUnpack")

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, Flag, IntEnum, auto
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from irc.ops.scalar import Function, ScalarSemantics
 
 if TYPE_CHECKING:
+    from irc.ir.node import Node
     from irc.ir.types import Type
     from irc.ops.inference import Contents, NodeTypes
 
@@ -27,6 +28,16 @@ ContentsRule = Callable[["NodeTypes"], "Contents | None"]
 
 Check = Callable[["NodeTypes"], None]
 """Raises IRC310 if the node does not have what its operator requires."""
+
+ReducedAxes = Callable[["Node", int], "Sequence[int] | None"]
+"""The axes, of a first operand of this rank, along which a node reduces; None if they are not known."""
+
+Count = Callable[[Sequence[Sequence[int]]], int]
+"""A number of elements or products, from the shapes of the operands that are tensors."""
+
+
+AllowedValues = tuple[object, ...] | Literal["number", "integer", "integers"]
+"""What an attribute may be."""
 
 
 class Effects(Flag):
@@ -40,11 +51,22 @@ class Effects(Flag):
 
 
 class Movement(Enum):
-    """How an operator moves elements: each element of the result is one of the first operand's."""
+    """How an operator moves elements: each element of the result is one of the first operand's.
+
+    `GATHERED` is looser: elements may come from other operands, too.
+    """
 
     IN_ORDER = "all elements, each once, in their order: only the shape is another"
     PERMUTED = "all elements, each once, in another order"
     SELECTED = "some elements, or some of them several times"
+    GATHERED = "elements of several operands, or those that the contents of other operands name"
+
+
+REARRANGING = (Movement.IN_ORDER, Movement.PERMUTED)
+"""The result has all elements of the first operand, each once."""
+
+MOVING = (*REARRANGING, Movement.SELECTED)
+"""Shapes and attributes tell which element of the first operand each element of the result is."""
 
 
 class Change(IntEnum):
@@ -84,14 +106,26 @@ class Operator:
         contents: tells the elements of the result, in the arithmetic on shapes that exporters write.
         requires: what the specification asks of attributes, and of operands' ranks, sizes and constants, beyond types.
         movement: how it moves elements, if it does nothing else.
+        whole: whether the first result is all of the first operand's memory, in its order; so it is, too, where
+            `movement` is `IN_ORDER`.
         scatters: whether the result is the first operand but for some elements.
-        commutative: whether two operands may change places, to the bit, and the result has their type.
-        keeps_type: the kinds of element types that the result has if the first operand has them, so that the in-place
-            form may be put in its place; "" if none.
-        contracts: whether it sums products: each element of a result takes many multiplications.
+        shaped_like_first: whether the result has the shape of the first operand, although others may have more axes.
+        commutative: whether two operands may change places, to the bit.
+        reads_first: of a pointwise operator of two tensors, whether its in-place form has read both at a place when it
+            writes there, so that both may be one tensor. True of commutative ones anyway.
+        keeps_type: of others than ONNX's, the kinds of element types that the result has if the first operand has
+            them, and no other operand widens it, so that the in-place form may be put in its place; "" if none.
+        contracts: if it sums products, how many make an element of the result.
+        reduces: the axes along which it reduces rows of the first operand, each by itself.
         epilogues: whether pointwise operators behind it may be fused with it.
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
             attributes. None: the results may have any shape.
+        contents_from: what decides the contents of results: "operands", "shapes" of these alone, or "chance", too.
+        most_elements: where contents decide the shape of the result, the most elements that it may have.
+        needed_outputs: how many outputs nodes must have; later ones may be left out. None: all.
+        attributes: what attributes must be beyond what the onnx package says: one of several values, or of irc's own
+            operators a "number", or, and then they must be given, an "integer" or "integers".
+        expanded: whether models import it as its function body.
         kernel: the module of `irc.runtime.kernels` that has its kernels; "" for that of its namespace.
         copied: the rows (names with overload) of a view for which ``X_copy`` gives the same in memory of its own.
         layout: words on memory layouts, that is the order and the strides in which the elements of tensors lie: whether
@@ -116,12 +150,21 @@ class Operator:
     contents: ContentsRule | None = None
     requires: tuple[Check, ...] = ()
     movement: Movement | None = None
+    whole: bool = False
     scatters: bool = False
+    shaped_like_first: bool = False
     commutative: bool = False
+    reads_first: bool = False
     keeps_type: str = ""
-    contracts: bool = False
+    contracts: Count | None = None
+    reduces: ReducedAxes | None = None
     epilogues: bool = False
     value_operands: tuple[int, ...] | None = None
+    contents_from: Literal["operands", "shapes", "chance"] = "operands"
+    most_elements: Count | None = None
+    needed_outputs: int | None = None
+    attributes: Mapping[str, AllowedValues] = field(default_factory=lambda: MappingProxyType({}))
+    expanded: bool = False
     kernel: str = ""
     copied: tuple[str, ...] = ()
     layout: frozenset[str] = frozenset()
@@ -153,23 +196,8 @@ _DEFAULTS: dict[str, Any] = {
     if each.name != "kind"
 }
 
-
-def merged(first: Operator, second: Operator) -> Operator:
-    """One record of two statements on an operator; ValueError if both set a field other than rows, out and scalar."""
-    told: dict[str, Any] = {}
-    for name, default in _DEFAULTS.items():
-        mine, its = getattr(first, name), getattr(second, name)
-        if its in (default, mine):
-            continue
-        if mine == default:
-            told[name] = its
-        elif name in ("rows", "scalar", "copied"):
-            told[name] = (*mine, *its)
-        elif name == "out":
-            told[name] = {**mine, **its}
-        else:
-            raise ValueError(f"{first.kind} has {name} twice: {mine!r} and {its!r}")
-    return replace(first, **told) if told else first
+_JOINED = ("rows", "scalar", "requires", "copied")
+"""Fields of which each statement may have a part."""
 
 
 def each(kinds: str, **facts: Any) -> Iterator[Operator]:
@@ -193,22 +221,30 @@ class Family:
 
     def __init__(self, namespace: str = "", statements: Iterable[Operator] = ()) -> None:
         self._prefix = f"{namespace}::"
-        self.records: dict[str, Operator] = {}
-        for statement in statements:
-            self._enter(statement)
+        self.stated: dict[str, dict[str, Any]] = {}
+        """Kind -> the fields that are stated of it; records are made of all families' at once."""
+        self.add(statements)
+
+    @property
+    def records(self) -> dict[str, Operator]:
+        """Kind -> record."""
+        return gathered([self])
 
     def add(self, *statements: Operator | ScalarSemantics | Iterable[Operator]) -> None:
         """Add statements; those of an operator that has a record complete it."""
         for statement in statements:
             if isinstance(statement, Operator):
-                self._enter(statement)
+                self._enter(statement.kind, _facts_of(statement))
             elif isinstance(statement, ScalarSemantics):
-                self._enter(
-                    Operator(statement.kind, scalar=(statement,), pointwise=not statement.kind.startswith("aten::"))
-                )
+                is_pointwise = not statement.kind.startswith("aten::")
+                self._enter(statement.kind, {"scalar": (statement,)} | ({"pointwise": True} if is_pointwise else {}))
             else:
-                for one in statement:
-                    self._enter(one)
+                self.add(*statement)
+
+    def each(self, names: str, **facts: Any) -> None:
+        """State the same facts of several operators, whose names are separated by spaces."""
+        for name in names.split():
+            self._enter(self._kind(name), facts)
 
     def add_broadcasting_since(self, version: int, *operators: ScalarSemantics) -> None:
         """Add ``operators`` from ``version`` on, and before it as operators that do not broadcast."""
@@ -224,33 +260,63 @@ class Family:
 
         return enter
 
-    def shape(self, *kinds: str) -> Callable[[ShapeRule], ShapeRule]:
-        """Make a function the shape rule of ``kinds``."""
-        return self._attach("shape", kinds)
+    def shape(self, *names: str) -> Callable[[ShapeRule], ShapeRule]:
+        """Make a function the shape rule of these operators."""
+        return self._attach("shape", names)
 
-    def contents(self, *kinds: str) -> Callable[[ContentsRule], ContentsRule]:
-        """Make a function the rule for the contents of the results of ``kinds``."""
-        return self._attach("contents", kinds)
+    def contents(self, *names: str) -> Callable[[ContentsRule], ContentsRule]:
+        """Make a function the rule for the contents of the results of these operators."""
+        return self._attach("contents", names)
 
-    def _attach(self, field: str, kinds: Iterable[str]) -> Callable[[Any], Any]:
-        def enter(function: Any) -> Any:
-            for kind in kinds:
-                self._enter(Operator(kind if "::" in kind else self._prefix + kind, **{field: function}))
+    def reduces(self, *names: str) -> Callable[[ReducedAxes], ReducedAxes]:
+        """Make a function tell the axes along which these operators reduce."""
+        return self._attach("reduces", names)
+
+    def requires(self, *names: str) -> Callable[[Check], Check]:
+        """Make a function a check of nodes of these operators, after those stated before."""
+
+        def enter(function: Check) -> Check:
+            self.each(" ".join(names), requires=(function,))
             return function
 
         return enter
 
-    def _enter(self, statement: Operator) -> None:
-        known = self.records.get(statement.kind)
-        record = statement if known is None else merged(known, statement)
-        if len(record.scalar) > 1:
-            record = replace(record, scalar=tuple(sorted(record.scalar, key=lambda each: each.since)))
-        self.records[statement.kind] = record
+    def _attach(self, field: str, names: Iterable[str]) -> Callable[[Any], Any]:
+        def enter(function: Any) -> Any:
+            self.each(" ".join(names), **{field: function})
+            return function
+
+        return enter
+
+    def _kind(self, name: str) -> str:
+        return name if "::" in name else self._prefix + name
+
+    def _enter(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Complete what is known of ``kind``; ValueError if another statement has set a field that has no parts."""
+        known = self.stated.setdefault(kind, {})
+        for name, value in facts.items():
+            before = known.setdefault(name, value)
+            if before is value or before == value:
+                continue
+            if name in _JOINED:
+                known[name] = (*before, *value)
+            elif isinstance(value, Mapping):
+                known[name] = {**before, **value}
+            else:
+                raise ValueError(f"{kind} has {name} twice: {before!r} and {value!r}")
+
+
+def _facts_of(statement: Operator) -> dict[str, Any]:
+    return {name: told for name, default in _DEFAULTS.items() if (told := getattr(statement, name)) != default}
 
 
 def gathered(families: Iterable[Family]) -> dict[str, Operator]:
     """The records of ``families``, which may complete each other's."""
     whole = Family()
     for family in families:
-        whole.add(family.records.values())
-    return whole.records
+        for kind, facts in family.stated.items():
+            whole._enter(kind, facts)  # type: ignore[reportPrivateUsage]
+    for facts in whole.stated.values():
+        if len(facts.get("scalar", ())) > 1:
+            facts["scalar"] = tuple(sorted(facts["scalar"], key=lambda each: each.since))
+    return {kind: Operator(kind, **facts) for kind, facts in whole.stated.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
 from threading import RLock
 
@@ -29,26 +28,45 @@ _own: dict[str, Operator] = {}
 _records: dict[str, Operator] = {}
 """Those of `_own`, with what other packages have added."""
 
+_derived: dict[str, Operator] = {}
+"""Records of kinds that are not stated, as `_derive` makes them."""
+
+_MOST_DERIVED = 4096
+"""Models may have any number of kinds that irc does not know."""
+
 _read: set[str] = set()
 _lock = RLock()
 
-on_change: list[Callable[[str], None]] = []
+on_change: list[Callable[[str], object]] = [lambda kind: _derived.clear()]
 """Functions called with a kind whose record has changed, for caches of what follows from records."""
 
 
 def record(kind: str) -> Operator:
     """The record of ``kind``; one that says nothing if irc does not know the operator."""
-    found = _records.get(kind)
+    found = _records.get(kind) or _derived.get(kind)
     if found is None:
         _read_namespace(kind.rpartition("::")[0])
         load_for(kind)
         found = _records.get(kind)
-    return _unknown(kind) if found is None else found
+        if found is None:
+            if len(_derived) >= _MOST_DERIVED:
+                _derived.clear()
+            found = _derived[kind] = _derive(kind)
+    return found
 
 
-@lru_cache(maxsize=1 << 12)
-def _unknown(kind: str) -> Operator:
-    return Operator(kind)
+def _derive(kind: str) -> Operator:
+    """The record of a kind that has none: that of an operator of ONNX written in place, or one that says nothing.
+
+    ``onnx::X_`` computes what ``onnx::X`` does, and writes it into its first input.
+    """
+    if not kind.endswith("_") or not functional_by_default(kind):
+        return Operator(kind)
+    row = "(Tensor(a!) self, t others, ...) -> Tensor(a!)"
+    base = record(kind.removesuffix("_"))
+    if not base.pointwise:
+        return Operator(kind, row, shape=base.shape)
+    return Operator(kind, row, shape=base.shape, value_operands=base.value_operands, kernel=base.kernel)
 
 
 def records(*namespaces: str) -> Iterator[Operator]:
@@ -133,6 +151,7 @@ def _checked(given: object) -> Operator:
         rows=tuple(rows.values()),
         effects=known.effects | given.effects,
         pointwise=known.pointwise or given.pointwise,
+        value_operands=() if given.pointwise else known.value_operands,
     )
     if found.pointwise:
         for row in found.rows:

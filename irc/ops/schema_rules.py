@@ -8,7 +8,7 @@ from irc.ir.node import Node
 from irc.ir.schema import Schema
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import Bindings, accepts
-from irc.ops.irc import ATTRIBUTES, OPTIONAL_ATTRIBUTES
+from irc.ops.registry import record
 from irc.ops.resolution import resolve
 from irc.ops.signatures import schemas
 from irc.support.formatting import count
@@ -64,16 +64,22 @@ def _check_own(node: Node, schema: Schema | None) -> None:
     rows = schemas(node.kind)
     if rows and schema is None:
         raise node_error("IRC213", f"the inputs do not fit {' or '.join(map(str, rows))}", node)
-    for key, is_list in ATTRIBUTES.get(node.kind, {}).items():
-        value: Any = node.attributes.get(key)
-        numbers = cast("list[Any]", value) if is_list and isinstance(value, list) else [None] if is_list else [value]
-        if not all(type(number) is int for number in numbers):
-            what = "a list of whole numbers" if is_list else "a whole number"
-            raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)
-    for key, allowed in OPTIONAL_ATTRIBUTES.get(node.kind, {}).items():
+    for key, allowed in record(node.kind).attributes.items():
         value = node.attributes.get(key)
-        is_number = type(value) in (int, float)
-        if value is None or (is_number if allowed is None else type(value) is type(allowed[0]) and value in allowed):
+        if isinstance(allowed, tuple):
+            is_right = value is None or (type(value) is type(allowed[0]) and value in allowed)
+            what = f"one of {', '.join(map(repr, allowed))}"
+        elif allowed == "number":
+            is_right, what = value is None or type(value) in (int, float), "a number"
+        else:
+            _check_integers(node, key, value, is_list=allowed == "integers")
             continue
-        what = "a number" if allowed is None else f"one of {', '.join(map(repr, allowed))}"
-        raise node_error("IRC215", f"the attribute {key} of {node.kind} is {value!r}, but must be {what}", node)
+        if not is_right:
+            raise node_error("IRC215", f"the attribute {key} of {node.kind} is {value!r}, but must be {what}", node)
+
+
+def _check_integers(node: Node, key: str, value: Any, *, is_list: bool) -> None:
+    numbers = cast("list[Any]", value) if is_list and isinstance(value, list) else [None] if is_list else [value]
+    if not all(type(number) is int for number in numbers):
+        what = "a list of whole numbers" if is_list else "a whole number"
+        raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)

@@ -12,7 +12,7 @@ from irc.ir.limits import MAX_SIZE
 from irc.ir.node import describe
 from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.attribute_rules import type_fault
-from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, load_for, name_of
+from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, name_of
 from irc.ops.record import ShapeRule as Rule
 from irc.ops.registry import record, records
 from irc.support.formatting import count
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from irc.ops.inference import NodeTypes
 
 _RULES: dict[str, Rule] = {}
-
-_TWINS = ("onnx::", "irc::")
-"""Namespaces where an underscore at the end means nothing but that the result is written over the first input."""
 
 
 def shape_rule(*names: str) -> Callable[[Rule], Rule]:
@@ -58,14 +55,9 @@ def kinds() -> set[str]:
 
 
 def find_rule(kind: str) -> Rule | None:
-    """The rule for ``kind``, or None. An in-place twin has the rule of the operator without the underscore."""
-    load_for(kind)
-    of_its_own = _RULES.get(kind) or record(kind).shape
-    return (
-        find_rule(kind.removesuffix("_"))
-        if of_its_own is None and kind.startswith(_TWINS) and kind[-1] == "_"
-        else of_its_own
-    )
+    """The rule for ``kind``, or None."""
+    stated = record(kind).shape  # asking for which loads the plug-ins of the namespace
+    return _RULES.get(kind) or stated
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:

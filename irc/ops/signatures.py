@@ -8,7 +8,7 @@ from irc.ir.schema import Schema, parse_schema
 from irc.ir.types import OptionalType
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Effects
-from irc.ops.registry import functional_by_default, is_own, on_change, record, records
+from irc.ops.registry import is_own, on_change, record, records
 
 _PARSED: dict[str, tuple[Schema, ...]] = {}
 
@@ -21,10 +21,7 @@ def schemas(kind: str) -> tuple[Schema, ...]:
     """
     found = _PARSED.get(kind)
     if found is None:
-        texts = record(kind).rows
-        if not texts and kind.endswith("_") and functional_by_default(kind):
-            texts = (f"{kind}(Tensor(a!) self, t others, ...) -> Tensor(a!)",)
-        rows = tuple(map(parse_schema, texts))
+        rows = tuple(map(parse_schema, record(kind).rows))
         found = _PARSED[kind] = rows if is_own(kind) else tuple(map(_with_defaults, rows))
     return found
 

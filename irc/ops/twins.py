@@ -18,15 +18,17 @@ from irc.ops.registry import record, semantics
 if TYPE_CHECKING:
     from irc.ir.node import Node
 
-COMMUTATIVE = frozenset(f"onnx::{name}" for name in "Add Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor".split())
-"""Operators of two inputs that give the same bits if these change places, and a result of the inputs' type."""
-
-READS_FIRST = COMMUTATIVE | {"onnx::Sub", "onnx::Div", "aten::add", "aten::sub", "aten::mul", "aten::div"}
-"""Operators of two tensors whose in-place forms have read both at a place when they write there: both may be one."""
-
-_OWN = frozenset({"irc::overwrite", "irc::slice_scatter"})
-
+_ALL_KINDS = "buifc"
 _NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
+
+
+def reads_first(kind: str) -> bool:
+    """Whether in-place forms of ``kind``, of two tensors, have read both at a place when they write there.
+
+    Both operands may be one tensor then.
+    """
+    found = record(kind)
+    return found.commutative or found.reads_first
 
 
 def twin_of(node: Node) -> str | None:
@@ -37,8 +39,9 @@ def twin_of(node: Node) -> str | None:
 
 def twin(kind: str) -> str | None:
     """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
-    in_onnx = kind.startswith("onnx::") and record(kind).pointwise and result_like(kind) == 0
-    return f"{kind}_" if in_onnx or record(kind).keeps_type or kind in _OWN else None
+    found = record(kind)
+    in_onnx = found.pointwise and kind.startswith("onnx::") and result_like(kind) == 0
+    return f"{kind}_" if in_onnx or found.keeps_type else None
 
 
 def may_take(node: Node, index: int) -> bool:
@@ -47,15 +50,17 @@ def may_take(node: Node, index: int) -> bool:
     For ONNX operators with one operand this is always so; for others the
     types of the inputs decide.
     """
-    if index > 0 and not (index == 1 and node.kind in COMMUTATIVE and len(node.inputs) == 2):
+    operator = record(node.kind)
+    if index > 0 and not (index == 1 and operator.commutative and len(node.inputs) == 2):
         return False
     target = node.inputs[index].type
     if not isinstance(target, TensorType):
         return False
     others = [v.type for v in node.inputs if v is not node.inputs[index]]
-    kept = record(node.kind).keeps_type
-    if kept:
-        return (kept == "buifc" and not others) or keeps_type(target, others)
+    if operator.keeps_type:
+        if operator.keeps_type == _ALL_KINDS and (operator.shaped_like_first or not others):
+            return True
+        return keeps_type(target, others)
     scalar = semantics(node.kind)
     is_broadcasting = scalar is not None and (scalar.variadic or scalar.arity == 2)
     return not is_broadcasting or all(broadcasts_into(other, target) for other in others)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.ir import Block, Graph, Node
 from irc.ir.types import TensorType
-from irc.ops.twins import COMMUTATIVE
+from irc.ops import record
 from irc.passes.keys import attributes_key
 from irc.passes.merging import Merges
 from irc.passes.quantised import QUANTISING
@@ -17,8 +17,6 @@ from irc.passes.registry import register
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
-
-_COMMUTATIVE = COMMUTATIVE | {"onnx::Equal"}
 
 
 @register
@@ -94,7 +92,7 @@ class _Scopes:
 
 
 def _key(node: Node) -> tuple[Any, ...]:
-    inputs = sorted(node.inputs, key=id) if node.kind in _COMMUTATIVE else node.inputs
+    inputs = sorted(node.inputs, key=id) if record(node.kind).commutative else node.inputs
     # Casts of a union differ in nothing but the type; of tensors, shapes and element types are what inference found.
     types = tuple([TensorType if v.type.__class__ is TensorType else v.type for v in node.outputs])
     return node.kind, node.version, attributes_key(node), tuple(inputs), types

@@ -9,6 +9,7 @@ from irc.ir import Graph, Node
 from irc.ir.kinds import CONSTANT
 from irc.ir.objects import tensors_of
 from irc.ir.region_flow import Slot, bodies, cut_slots, with_subgraphs
+from irc.ops import record
 from irc.passes.liveness import Liveness
 from irc.passes.quantised import annotation_names
 from irc.passes.registry import register
@@ -16,13 +17,6 @@ from irc.passes.registry import register
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
-
-OPTIONAL_OUTPUTS = {
-    **{f"onnx::{name}": 1 for name in ("Dropout", "GRU", "LayerNormalization", "LSTM", "MaxPool", "RNN", "Unique")},
-    "com.microsoft::DynamicQuantizeLSTM": 1,
-}
-"""Operators whose later outputs may be left out -> how many must stay. (BatchNormalization is not one of them:
-before version 14 the number of its outputs says whether it trains.)"""
 
 
 @register
@@ -98,9 +92,9 @@ def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
     rewriter = ctx.rewriter(graph)
     trimmed = 0
     for node in with_subgraphs(graph):
-        least = OPTIONAL_OUTPUTS.get(node.kind, len(node.outputs))
         kept = len(node.outputs)
-        while kept > least and not node.outputs[kept - 1].has_uses and ctx.allow(node):
+        least = record(node.kind).needed_outputs
+        while least is not None and kept > least and not node.outputs[kept - 1].has_uses and ctx.allow(node):
             kept -= 1
         unused = range(kept, len(node.outputs))
         if unused:

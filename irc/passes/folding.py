@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from irc.ir import Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.types import BOOL, COMPLEX, FLOAT, INT, NONE, SCALAR, DType, TensorType, Type, refined, with_plain_sizes
-from irc.ops.heavy import CONTRACTING
+from irc.ops import record
 from irc.ops.inference import Known, NodeTypes
-from irc.ops.movers import MOVERS
 from irc.ops.object_size import content_bytes, made_bytes, object_bytes
 from irc.ops.pointwise import is_pointwise
+from irc.ops.record import MOVING
 from irc.ops.shape_rules import find_rule, types_told
 from irc.passes.refused import Refused
 
@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
 _NODE_BYTES = 512  # what a node takes itself, about: strings and lists that are smaller make no model larger
 _NUMBERS = frozenset({INT, FLOAT, BOOL, COMPLEX, SCALAR, NONE})
-
-_BOUNDS: dict[str, Callable[[Tensor], int]] = {
-    "onnx::Compress": lambda x: x.numel,
-    "onnx::NonZero": lambda x: x.numel * max(1, len(x.shape)),
-    "onnx::Unique": lambda x: x.numel,
-}
-"""The most elements a result can have, where its shape depends on the contents of the first input."""
-
-
-_TAKING = MOVERS | {
-    "aten::__getitem__",
-    *(f"onnx::{name}" for name in "Compress Concat Gather GatherElements GatherND Where".split()),
-}
-"""Operators that make no strings, but give some of those that there are."""
 
 
 def output_types(node: Node) -> list[Type]:
@@ -66,21 +52,30 @@ def _bytes(type: Type, node: Node) -> int:
     if not isinstance(type, TensorType):
         return _object_bytes(type, node)
     item = _UNKNOWN_ITEM if type.dtype is None else type.dtype.numpy.itemsize
-    if type.dtype in (None, DType.STRING) and node.kind not in _TAKING:
+    if type.dtype in (None, DType.STRING) and not _takes_strings(node.kind):
         item += 2 * max(map(_longest, node.inputs), default=0)
     if type.static_shape is not None:
         return math.prod(type.static_shape) * item
-    bound = _BOUNDS.get(node.kind)
-    first = constant_tensor(node.inputs[0]) if node.inputs else None
-    if bound is None or first is None:
+    bound, shapes = record(node.kind).most_elements, _shapes(node)
+    if bound is None or not shapes:
         raise Refused("the size of its result is not known")
-    return bound(first) * item
+    return bound(shapes) * item
+
+
+def _takes_strings(kind: str) -> bool:
+    """Whether operators of ``kind`` make no strings, but give some of those that there are."""
+    return record(kind).movement is not None
+
+
+def _shapes(node: Node) -> list[Sequence[int]]:
+    """The shapes of the operands that are constant tensors."""
+    return [tensor.shape for value in node.inputs if (tensor := constant_tensor(value)) is not None]
 
 
 def _object_bytes(type: Type, node: Node) -> int:
     if type in _NUMBERS:
         return 0
-    if node.kind in _TAKING:
+    if _takes_strings(node.kind):
         return 0
     operands = [constant_value(v) for v in node.inputs]
     made = made_bytes(node.kind, operands)
@@ -105,34 +100,12 @@ def _strings(tensor: Tensor | None) -> list[str]:
 
 def multiplications(node: Node, size: int) -> int:
     """About how many multiplications ``size`` bytes of results take, if the operator sums products; else 0."""
-    if node.kind not in _CONTRACTING:
+    products = record(node.kind).contracts
+    if products is None:
         return 0
     tensors = [t for v in node.inputs if (t := constant_tensor(v)) is not None]
     item = max((t.dtype.numpy.itemsize for t in tensors), default=1)
-    terms = _CONTRACTING[node.kind]
-    return size // item * (max((t.numel for t in tensors), default=0) if terms is None else terms(tensors))
-
-
-def _window(tensors: list[Tensor]) -> int:
-    return math.prod(tensors[1].shape[1:])
-
-
-def _transposed_window(tensors: list[Tensor]) -> int:
-    return math.prod((*tensors[1].shape[:1], *tensors[1].shape[2:]))
-
-
-def _columns(tensors: list[Tensor]) -> int:
-    return max(tensors[0].shape[-2:], default=1)
-
-
-_CONTRACTING: dict[str, Callable[[list[Tensor]], int] | None] = {
-    **dict.fromkeys(CONTRACTING),
-    "onnx::Conv": _window,
-    "onnx::ConvTranspose": _transposed_window,
-    "onnx::Gemm": _columns,
-    "onnx::MatMul": _columns,
-}
-"""How many products make one element of the result; None: at most as many as the largest input has elements."""
+    return size // item * products([t.shape for t in tensors])
 
 
 def stored_bytes(content: Any) -> int:
@@ -202,7 +175,7 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
             return None
         results = computed(evaluate, node, arguments)
         return None if results is None else np.asarray(results[0]).reshape(())
-    if node.kind in MOVERS or node.kind == "onnx::Concat":
+    if record(node.kind).movement in MOVING or node.kind == "onnx::Concat":
         tensors = [constant_tensor(v) for v in (node.inputs if node.kind == "onnx::Concat" else node.inputs[:1])]
         splats = [t.scalar for t in tensors if t is not None and _is_uniform(t)]
         if len(splats) == len(tensors) and len({(s.dtype.name, s.tobytes()) for s in splats}) == 1:

@@ -11,7 +11,7 @@ from irc.alias.facts import OWN
 from irc.alias.location_sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
-from irc.ops.twins import READS_FIRST, may_take, twin_of
+from irc.ops.twins import may_take, reads_first, twin_of
 from irc.passes.holders import Holders
 from irc.passes.last_uses import LastUses
 from irc.passes.registry import register
@@ -127,7 +127,7 @@ class _Overwriter:
         if not self._whole.is_whole(value):
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
         others = [v for i, v in enumerate(node.inputs) if i != index and intersects(db.reach_set(v), memory)]
-        if others and not (node.kind in READS_FIRST and all(db.same_tensor(v, value) for v in others)):
+        if others and not (reads_first(node.kind) and all(db.same_tensor(v, value) for v in others)):
             return f"%{value.name} is read through another operand too"
         if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"

@@ -15,7 +15,8 @@ from irc.ir.constants import constant_tensor
 from irc.ir.kinds import GROUP
 from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.types import DType, Type
-from irc.ops.movers import ORDERED, PERMUTING
+from irc.ops import record
+from irc.ops.record import REARRANGING
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -49,8 +50,8 @@ def _count(type: Type) -> int:
 def is_dequantised(value: Value) -> bool:
     """Whether ``value`` is what DequantizeLinear gives, perhaps with its elements moved."""
     for _ in range(_LONGEST_CHAIN):
-        moving = value.made_by(*ORDERED, *PERMUTING)
-        if moving is None:
+        moving = value.node
+        if moving is None or record(moving.kind).movement not in REARRANGING:
             break
         value = moving.inputs[0]
     return value.made_by("onnx::DequantizeLinear") is not None

@@ -11,7 +11,7 @@ from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.types import TensorType, may_be_equal
 from irc.ops.pointwise import overwritable
-from irc.ops.twins import READS_FIRST, twin_of
+from irc.ops.twins import reads_first, twin_of
 from irc.passes.block_memory import BlockMemory, GraphMemory, Moment, Peak
 from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.registry import register
@@ -128,7 +128,7 @@ class _Sorter:
         found: list[int] = []
         storages = [self._memory.storage(v) for v in node.inputs]
         times = Counter(storages)
-        repeated = Counter(node.inputs) if node.kind in READS_FIRST else Counter[Value]()
+        repeated = Counter(node.inputs) if reads_first(node.kind) else Counter[Value]()
         for value, storage in dict(zip(node.inputs, storages)).items():
             once = times[storage] == max(1, repeated[value])  # or it is one tensor that is read before it is written
             if once and self._memory.may_be_taken(storage) and _can_take(node, value):

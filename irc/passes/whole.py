@@ -8,26 +8,13 @@ from irc.alias import Kind
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
 from irc.ir.region_flow import Slot, bodies, slots
 from irc.ops import record, schemas
-from irc.ops.movers import ORDERED
+from irc.ops.record import Movement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from irc.alias import AliasDb
     from irc.ir import Node, Value
-
-_RESHAPES = frozenset(
-    [
-        *ORDERED,
-        "onnx::Dropout",
-        *(
-            f"aten::{name}"
-            for name in "alias contiguous detach flatten reshape squeeze unflatten unsqueeze view".split()
-        ),
-        "prim::unchecked_cast",
-    ]
-)
-"""Operators whose first result has all elements of the first input, in their order, each once."""
 
 _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
 """Namespaces of operators whose kernels give fresh results of which each element has a place of its own."""
@@ -91,7 +78,7 @@ class Whole:
             return [] if owner is None else self._carried(owner, value)
         if node.blocks:
             return self._carried(node, value)
-        if value.index == 0 and node.inputs and (node.kind in _RESHAPES or _writes_first(node)):
+        if value.index == 0 and node.inputs and (_reshapes(node.kind) or _writes_first(node)):
             return [node.inputs[0]]
         return []
 
@@ -105,6 +92,12 @@ class Whole:
             return []
         given = [] if slot.input is None else [node.inputs[slot.input]]
         return [*given, *(body.returns[slot.returned] for body in bodies(node))]
+
+
+def _reshapes(kind: str) -> bool:
+    """Whether the first result has all elements of the first input, in their order, each once."""
+    found = record(kind)
+    return found.whole or found.movement is Movement.IN_ORDER
 
 
 def _makes_dense(kind: str) -> bool:

@@ -25,7 +25,7 @@ from irc.ir.verify.operator_rules import check_form
 from irc.ops.layouts import sees_layouts
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
-from irc.ops.twins import READS_FIRST
+from irc.ops.twins import reads_first
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Instruction, Slots, Step, label
@@ -315,7 +315,7 @@ class Lowering:
         kernel = self.bound.kernel(node)
         if len(outs) == 1 and takes_out(kernel):
             self.may_be_placed(node.output, outs[0])
-        may_repeat = node.kind in READS_FIRST
+        may_repeat = reads_first(node.kind)
         step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat))
         return step or kernel_step(kernel, ins, outs, dead)
 

@@ -28,8 +28,8 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.region_flow import inner_graph
 from irc.ir.types import TensorType
+from irc.ops import record
 from irc.ops.pointwise import overwritable
-from irc.ops.shape_operands import NOT_DETERMINED, ONLY_SHAPES, shape_operands
 from irc.runtime.array_memory import ArrayType, aligned
 from irc.runtime.execution import Watch
 from irc.runtime.values import is_array
@@ -64,7 +64,8 @@ def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container
 
     def follow(inner: Graph) -> None:
         for node in inner.block.nodes:
-            deciding = shape_operands(node.kind)
+            operator = record(node.kind)
+            deciding = operator.value_operands
             if node in groups:
                 group = groups[node]
                 for known in (shapes, contents):
@@ -79,7 +80,9 @@ def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container
                 if not are_decided(value for i, value in enumerate(node.inputs) if i in deciding):
                     continue
                 shapes.update(node.outputs)
-                if node.kind in ONLY_SHAPES or (node.kind not in NOT_DETERMINED and are_decided(node.inputs)):
+                if operator.contents_from == "shapes" or (
+                    operator.contents_from == "operands" and are_decided(node.inputs)
+                ):
                     contents.update(node.outputs)
 
     follow(graph)

@@ -17,7 +17,7 @@ from irc.ir.clone import verify_given
 from irc.ir.declarations import completed, declared_type, fixed_sizes, sizes_text
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT, GROUP
-from irc.ops.movers import MOVERS
+from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.arena import Kind, PlannedRuns
 from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
@@ -89,13 +89,16 @@ DEFAULTS = Options()
 MAX_SIGNATURES = 16
 """Signatures of calls that are kept; a decoder has one for all its steps."""
 
-_NEVER_MULTIPLYING = MOVERS | {CONSTANT, GROUP}
-"""Operators, besides pointwise ones, whose kernels never call the BLAS: graphs of these need not set its threads."""
-
 Feeds = Mapping[str, Any]
 
 Answer = tuple[dict[str, Any], list[Array], Counters]
 """What one run gave: the results that were wanted, by name, and those to keep; what it did."""
+
+
+def _may_multiply(kind: str) -> bool:
+    """Whether kernels of ``kind`` may call the BLAS: graphs of others need not set its threads."""
+    found = record(kind)
+    return not (found.pointwise or found.movement in MOVING or kind in (CONSTANT, GROUP))
 
 
 class CompiledModel:
@@ -161,9 +164,7 @@ class CompiledModel:
         self._results = results_of(self.outputs)
         self._defaults = defaults
         self._share = sharing(options.threads)
-        self._may_multiply = any(
-            not (node.kind in _NEVER_MULTIPLYING or record(node.kind).pointwise) for node in reachable_nodes(self.graph)
-        )
+        self._may_multiply = any(_may_multiply(node.kind) for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
         # By the outputs that are wanted: a run that is likely to come again, what is passed to it, and its kind.
         self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.types import TensorType
-from irc.ops.pointwise import SCATTERING, overwritable, result_like
+from irc.ops.pointwise import overwritable, result_like
+from irc.ops.registry import record
 from irc.ops.torch_pointwise import keeps_float_type
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.binding import fits
@@ -155,7 +156,7 @@ def reusing_step(
     if not candidates:
         return None
     like = result_like(node.kind)
-    shaping = 1 if node.kind in SCATTERING else len(ins)
+    shaping = 1 if record(node.kind).scatters else len(ins)
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
         return x.flags.carray and fits(x, inputs[:shaping], like)

@@ -28,7 +28,7 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
 from irc.ops.joins import APPEND, joined
-from irc.ops.pointwise import SCATTERING
+from irc.ops.registry import record
 from irc.runtime.arguments import values_at
 from irc.runtime.binding import reachable_nodes
 from irc.runtime.prepack import lasting_nodes
@@ -245,7 +245,7 @@ class Writes:
         self.inputs: frozenset[str] = frozenset()
         if db.any_writes() and any(k != APPEND and may_write(k) for k in {n.kind for n in reachable_nodes(graph)}):
             self.inputs = frozenset(v.name for v in graph.inputs if any(n.kind != APPEND for n in db.writers(v)))
-        changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or n.kind in SCATTERING]
+        changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or record(n.kind).scatters]
         self._memory: dict[Value, LocationSet] = {}
         self._changes: list[_Change] = []
         if self.inputs or any(join is None for _, join in changing):

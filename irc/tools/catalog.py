@@ -19,7 +19,6 @@ from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.control import SPECIAL as IMPORTED
 from irc.frontend.onnx_export import operators as onnx_operators
 from irc.frontend.onnx_export.prepare import has_form
-from irc.fuser.policy import ANCHORS
 from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule
@@ -115,7 +114,7 @@ class Operator:
     @cached_property
     def fuses(self) -> str:
         """How it fuses; "" if it does not."""
-        if self.kind in ANCHORS:
+        if ops.record(self.kind).epilogues:
             return "pointwise operators join it"
         if is_torch_pointwise(self.kind):
             return "pointwise, where the result is a tensor"

@@ -10,7 +10,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.ops.shape_operands import SHAPE_OPERANDS, shape_operands
+from irc.ops import record, records
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.values import is_array
 from tests.kernels import torch_operands
@@ -19,7 +19,7 @@ from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, 
 from tests.kernels.torch_operands import copies, operands_of
 from tests.operators import POINTWISE, TORCH_POINTWISE
 
-KINDS = sorted(kind for kind in SHAPE_OPERANDS.keys() | POINTWISE if kind.startswith("onnx::") and kind[-1] != "_")
+KINDS = sorted(each.kind for each in records("onnx") if each.value_operands is not None)
 WRITING = {kind for kind in KINDS if kind in POINTWISE} | {
     f"onnx::{name}"
     for name in """
@@ -68,7 +68,7 @@ def writes_out(node: Node, kernel: Kernel, inputs: list[Any]) -> bool:
 
 def decides_as_it_should(node: Node, kernel: Kernel, inputs: list[Any], rng: np.random.Generator) -> bool:
     """Fail if shapes change with operands that do not decide them; False if those cannot be changed."""
-    deciding = shape_operands(node.kind)
+    deciding = record(node.kind).value_operands
     assert deciding is not None
     changed = [x if i in deciding else other_contents(x, rng) for i, x in enumerate(inputs)]
     try:

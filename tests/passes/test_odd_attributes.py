@@ -18,6 +18,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
 from irc.ir.verify.attribute_rules import type_fault
+from irc.ops import records
 from irc.ops import shape_rules as rules
 from irc.passes import PassManager
 
@@ -33,7 +34,7 @@ PLAIN: dict[str, Any] = {"INT": 1, "FLOAT": 1.0, "STRING": "a", "INTS": [1, 1], 
 SHAPES = [(), (1, 4, 2, 2)]
 PREFERRED = ["tensor(float)", "tensor(int64)", "tensor(uint8)", "tensor(bool)", "tensor(string)"]
 
-NAMES = sorted(kind.removeprefix("onnx::") for kind in rules._RULES if kind.startswith("onnx::"))
+NAMES = sorted(each.name for each in records("onnx") if each.shape and defs.has(each.name))
 
 
 def takes_tensors(schema: defs.OpSchema) -> bool:

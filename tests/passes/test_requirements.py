@@ -9,7 +9,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_module
-from irc.passes.shapes.requirements import REQUIREMENTS
+from irc.ops import records
 
 INPUTS = (
     "%x : Float(2, 6, 4, 4), %m : Float(4, 6), %v : Float(6), %f : Float(), %l : Float(*, *)[], %q : Float(2, 4, 6), "
@@ -140,7 +140,7 @@ def test_what_breaks_a_requirement_is_refused(call: str, constant: str, message:
 
 def test_every_operator_with_requirements_is_tested() -> None:
     tested = {re.match(r"\w+", call).group() for call, *_ in WRONG}
-    assert {kind.rpartition("::")[2] for kind in REQUIREMENTS} == tested
+    assert {each.name for each in records() if each.requires} == tested
 
 
 def test_what_is_not_known_is_left_to_the_run() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.fuser.policy import ANCHORS, operators
+from irc.fuser.policy import is_anchor, operators
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node
-from irc.ops.row_axes import ROW_KINDS
+from irc.ops.row_axes import reduces
 from irc.ops.torch_pointwise import is_elementwise
 from irc.passes import PassManager
 from tests.counting import analyses
@@ -52,8 +52,8 @@ def test_groups(program: Program, size: int) -> None:
     for group in groups:
         inside = list(operators(group))
         assert 2 <= len(inside) <= size
-        assert all(is_elementwise(op) or op.kind in ANCHORS or op.kind in ROW_KINDS for op in inside)
-        assert sum(op.kind in ANCHORS for op in inside) <= 1
+        assert all(is_elementwise(op) or is_anchor(op) or reduces(op) for op in inside)
+        assert sum(is_anchor(op) for op in inside) <= 1
         assert len(set(group.inputs)) == len(group.inputs), "what goes in goes in once"
         assert all(param.has_uses for param in subgraph_of(group).inputs)
     wanted.check(run(program, graph))

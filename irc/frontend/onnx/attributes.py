@@ -1,7 +1,7 @@
 """``AttributeProto`` to attributes of the IR, checked against the operator's schema.
 
 A schema allows checks of names and types, and of which attributes are required.
-Tables add what the specification states in prose: which values are possible.
+Records and tables add what the specification states in prose: which values are possible.
 Ranges that depend on the inputs are left to shape inference and kernels.
 """
 
@@ -16,6 +16,7 @@ from irc.errors import Error
 from irc.frontend.onnx.types import Place, from_proto, text
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
+from irc.ops import record
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, SparseTensorProto, TensorProto
@@ -74,37 +75,6 @@ _KINDS: dict[int, _Kind] = {
 """``AttributeProto.AttributeType`` -> what it is."""
 
 _CONTENTS = frozenset([kind.field for kind in _KINDS.values()])
-
-_AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
-_DIRECTION = ("forward", "reverse", "bidirectional")
-_ROUND = ("up", "down", "nearest")
-_LOSS = ("none", "sum", "mean")
-_SCATTER = ("none", "add", "mul", "max", "min")
-_CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
-    **dict.fromkeys([(op, "direction") for op in ("RNN", "GRU", "LSTM")], _DIRECTION),
-    **dict.fromkeys([(op, "round_mode") for op in ("Cast", "CastLike")], _ROUND),
-    **dict.fromkeys([(op, "reduction") for op in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")], _LOSS),
-    **dict.fromkeys([(op, "reduction") for op in ("ScatterElements", "ScatterND")], _SCATTER),
-    **dict.fromkeys([(op, "mode") for op in ("DepthToSpace", "SpaceToDepth")], ("DCR", "CRD")),
-    ("BitShift", "direction"): ("LEFT", "RIGHT"),
-    ("CausalConvWithState", "activation"): ("silu", "swish", "none"),
-    ("Gelu", "approximate"): ("none", "tanh"),
-    ("GridSample", "mode"): ("linear", "nearest", "cubic", "bilinear", "bicubic"),
-    ("GridSample", "padding_mode"): ("zeros", "border", "reflection"),
-    ("ImageDecoder", "pixel_format"): ("RGB", "BGR", "Grayscale"),
-    ("LinearAttention", "update_rule"): ("linear", "gated", "delta", "gated_delta"),
-    ("Pad", "mode"): ("constant", "reflect", "edge", "wrap"),
-    ("Resize", "keep_aspect_ratio_policy"): ("stretch", "not_larger", "not_smaller"),
-    ("Resize", "mode"): ("nearest", "linear", "cubic"),
-    ("Resize", "nearest_mode"): ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
-    ("RoiAlign", "coordinate_transformation_mode"): ("half_pixel", "output_half_pixel"),
-    ("RoiAlign", "mode"): ("avg", "max"),
-    ("StringNormalizer", "case_change_action"): ("LOWER", "UPPER", "NONE"),
-    ("TensorScatter", "mode"): ("linear", "circular"),
-    ("TfIdfVectorizer", "mode"): ("TF", "IDF", "TFIDF"),
-    ("Upsample", "mode"): ("nearest", "linear", "bilinear", "cubic"),
-}
-"""(standard operator, attribute) -> its possible values."""
 
 _ELEMENT_TYPES = frozenset(d.onnx for d in DType)
 _AXES = frozenset(range(-MAX_RANK, MAX_RANK))
@@ -233,11 +203,11 @@ def renamed(proto: AttributeProto, name: str) -> AttributeProto:
 
 
 def _check_value(operator: str, key: str, type: int, value: Any, where: Place) -> None:
-    """Check the value of an attribute of a standard operator against the tables."""
+    """Check the value of an attribute of a standard operator."""
     if type == STRING:
-        choices = _AUTO_PAD if key == "auto_pad" else _CHOICES.get((operator, key))
-        if choices is not None and value not in choices:
-            _fail(f"attribute {key!r} of {operator} is one of {', '.join(choices)}, not {value!r}", where)
+        choices = record(f"onnx::{operator}").attributes.get(key)
+        if isinstance(choices, tuple) and value not in choices:
+            _fail(f"attribute {key!r} of {operator} is one of {', '.join(map(str, choices))}, not {value!r}", where)
     elif type in (INT, INTS) and key in _INTEGERS:
         allowed, words = _INTEGERS[key]
         for number in [value] if type == INT else value:

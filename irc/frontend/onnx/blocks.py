@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.attributes import GRAPH, Environment, content_field, substitute
-from irc.frontend.onnx.opsets import EXPANDED, UNBOUNDED, Operator, as_written
+from irc.frontend.onnx.opsets import UNBOUNDED, Operator, as_written
 from irc.frontend.onnx.scan import (
     MAX_DEPTH,
     RawFunction,
@@ -21,6 +21,7 @@ from irc.frontend.onnx.scan import (
 from irc.frontend.onnx.types import from_proto, output_types, settle, text
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import ANY, FUNCTION, NONE, ListType, TensorType, Type, without_shapes
+from irc.ops import record
 from irc.ops.onnx_rules import misfit, onnx_name
 from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, RESERVED, TYPES, graph_key, is_opaque
 from irc.support.formatting import count as counted
@@ -431,7 +432,7 @@ class GraphBuilder:
         if is_opaque(target.kind):
             return import_opaque(self, raw, target, block, scope)
         special = self.importer.special.get(target.kind)
-        if special is not None and not (self.opaque_depth and target.kind in EXPANDED):
+        if special is not None and not (self.opaque_depth and record(target.kind).expanded):
             return special(self, raw, target, block, scope)
         return self.operator(raw, target, block, scope)
 

@@ -19,10 +19,12 @@ from irc.frontend.onnx.attributes import renamed
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
 from irc.frontend.onnx.bodies import expand, expand_row, normalize
 from irc.frontend.onnx.contrib import ROWS
-from irc.frontend.onnx.opsets import EXPANDED, Operator, bind
+from irc.frontend.onnx.opsets import Operator, bind
 from irc.frontend.onnx.types import keep_inputs, keep_rows
+from irc.ir.kinds import DOMAINS
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, Type, join, without_shapes
+from irc.ops import records
 
 if TYPE_CHECKING:
     from onnx import TypeProto
@@ -199,7 +201,7 @@ SPECIAL: dict[str, Special] = {
     "onnx::Loop": _loop,
     "onnx::Scan": _scan,
     "onnx::SequenceMap": _sequence_map,
-    **dict.fromkeys(EXPANDED, expand),
+    **{each.kind: expand for each in records(*DOMAINS) if each.expanded},
     **dict.fromkeys([row.kind for row in ROWS.values()], expand_row),
 }
 """Operators that do not import as one node with their inputs and outputs."""

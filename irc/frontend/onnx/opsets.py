@@ -120,19 +120,6 @@ def _canonical(domain: str) -> str:
     return "" if domain in STANDARD else domain
 
 
-EXPANDED = (
-    "ai.onnx.preview::FlexAttention",
-    "onnx::Attention",
-    "onnx::BlackmanWindow",
-    "onnx::CenterCropPad",
-    "onnx::HammingWindow",
-    "onnx::HannWindow",
-    "onnx::LinearAttention",
-    "onnx::NegativeLogLikelihoodLoss",
-    "onnx::SoftmaxCrossEntropyLoss",
-)
-"""Operators with function bodies that irc has no kernels for."""
-
 _EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
 """Standard operators that ONNX Runtime also has in earlier opsets, and writes into models of these -> their first."""
 

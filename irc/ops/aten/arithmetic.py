@@ -143,6 +143,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("add div mul sub", reads_first=True)
 FAMILY.add(
     each("aten::add aten::add_", object_size=object_size.concatenated),
     each("aten::mul aten::mul_", object_size=object_size.repeated),

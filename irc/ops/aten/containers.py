@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from irc.ops import object_size
 from irc.ops.aten.call import TorchFamily
-from irc.ops.record import Operator
+from irc.ops.record import Movement, Operator
 
 _LISTS = """
     aten::append.t(t(b)[](a!) self, t(c -> b) el) -> t(b)[](a!)
@@ -81,6 +81,7 @@ ROWS = (
 )
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("__getitem__", movement=Movement.GATHERED)
 FAMILY.add(
     Operator("aten::extend", object_size=object_size.concatenated),
     Operator("aten::items", object_size=object_size.pairs),

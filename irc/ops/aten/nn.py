@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
 from irc.ops.record import Effects, each
+from irc.ops.row_axes import static
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
 
 ROWS = """
     aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] dilation=[1], int groups=1) -> Tensor | takes=uifc out=none
@@ -358,3 +363,43 @@ def cell(c: Call) -> tuple[Type, ...]:
 def loss(c: Call) -> Type:
     """A mean or sum has no dimensions."""
     return TensorType(None, () if c.arg("reduction") in (1, 2) else None)
+
+
+@FAMILY.reduces("softmax", "_softmax", "log_softmax", "_log_softmax")
+def softmax_axes(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        axis, dtype = static(node, 1), static(node, 2)
+    except LookupError:
+        return None
+    return (axis,) if isinstance(axis, int) and not dtype else None
+
+
+@FAMILY.reduces("layer_norm", "native_layer_norm")
+def normalized_axes(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        shape = static(node, 1)
+    except LookupError:
+        return None
+    if not isinstance(shape, list | tuple):
+        return None
+    size = len(cast("Sequence[int]", shape))
+    return range(rank - size, rank) if 0 < size <= rank else None
+
+
+@FAMILY.reduces("group_norm")
+def group_axes(node: Node, rank: int) -> Sequence[int] | None:
+    try:
+        count = static(node, 1)
+    except LookupError:
+        return None
+    return range(1, rank) if rank > 1 and isinstance(count, int) and count > 0 else None
+
+
+@FAMILY.reduces("batch_norm")
+def batch_axes(node: Node, rank: int) -> Sequence[int] | None:
+    """At inference, when nothing is reduced: the axes along which a channel has one factor and one shift."""
+    try:
+        is_training = static(node, 5)
+    except LookupError:
+        return None
+    return range(2, rank) if rank > 1 and is_training is False else None

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops.aten.call import UNKNOWN, Call, TorchFamily, resized
 from irc.ops.aten.promotion import (
@@ -14,6 +17,10 @@ from irc.ops.aten.promotion import (
     like_first_if_float,
     result_type,
 )
+from irc.ops.row_axes import torch_reduction
+
+if TYPE_CHECKING:
+    from irc.ir.node import Node
 
 ROWS = """
     aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
@@ -254,3 +261,12 @@ def argsort(c: Call) -> Type:
 @FAMILY.shape("isclose")
 def is_close(c: Call) -> Type:
     return TensorType(DType.BOOL, c.broadcast([c.tensor("self").shape, c.tensor("other").shape]))
+
+
+@FAMILY.reduces("sum", "mean", "amax", "amin")
+def reduced_axes(node: Node, rank: int) -> Sequence[int] | None:
+    found = torch_reduction(node)
+    if found is None or not rank:
+        return None
+    dim, _ = found
+    return [dim] if isinstance(dim, int) else dim or range(rank)

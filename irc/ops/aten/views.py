@@ -118,6 +118,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze view", whole=True)
 FAMILY.add(
     each("aten::squeeze_ aten::t_ aten::transpose_ aten::unsqueeze_", changes=Change.SHAPE),
     each("aten::as_strided_ aten::set_", changes=Change.MEMORY),

@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
-from irc.ops.onnx import activations, arithmetic, logic, random, shaping, unary
+from dataclasses import replace
+
+from irc.ops.onnx import (
+    activations,
+    arithmetic,
+    convolution,
+    creation,
+    images,
+    indexing,
+    logic,
+    ml,
+    normalization,
+    products,
+    quantization,
+    recurrent,
+    reductions,
+    sequences,
+    shaping,
+    signal,
+    training,
+    unary,
+)
+from irc.ops.pointwise import rule_of
 from irc.ops.record import Operator, gathered
+
+_FAMILIES = (
+    *(activations, arithmetic, convolution, creation, images, indexing, logic, ml, normalization, products),
+    *(quantization, recurrent, reductions, sequences, shaping, signal, training, unary),
+)
 
 
 def records() -> dict[str, Operator]:
     """All records, by kind."""
-    return gathered(module.FAMILY for module in (activations, arithmetic, logic, random, shaping, unary))
+    return {kind: _completed(found) for kind, found in gathered(module.FAMILY for module in _FAMILIES).items()}
+
+
+def _completed(operator: Operator) -> Operator:
+    """``operator`` with what follows from its scalar semantics."""
+    if not operator.scalar:
+        return operator
+    return replace(
+        operator,
+        shape=operator.shape or rule_of(operator),
+        value_operands=(),
+        kernel=operator.kernel or "elementwise",
+    )

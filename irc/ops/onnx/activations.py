@@ -30,6 +30,7 @@ FAMILY.add(
     ScalarSemantics("onnx::Sigmoid", functions.sigmoid, floats=True, ulp=4.0),
     ScalarSemantics("onnx::Softplus", functions.softplus, floats=True, ulp=4.0),
 )
+FAMILY.each("Gelu", attributes={"approximate": ("none", "tanh")})
 
 
 @FAMILY.semantics("onnx::Relu")

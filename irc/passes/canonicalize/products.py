@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
+from irc.ops import record
 from irc.ops.joins import APPEND, CONCAT
-from irc.ops.movers import MOVERS, ORDERED, PERMUTING
-from irc.ops.pointwise import SCATTERING
+from irc.ops.record import MOVING, REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import is_dequantised
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
-
-_MOVING = ORDERED | PERMUTING
-"""They may come before a scale as well as after it, which is no more work."""
-
-_EXTENDING = SCATTERING | {APPEND, CONCAT}
-"""Operators by which a step puts what is new into a cache that grows, or into one of fixed size."""
-
-_FOLLOWED = MOVERS | _EXTENDING
-"""Operators whose result is a cache if their first operand is one: repeated for heads that share it, a window of it."""
 
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""
@@ -80,8 +71,8 @@ def scaled(m: Match, value: Value) -> Scaled | None:
         node = value.node
         if node is None or not is_needed_once(value) or node.block is not m.node.block or not m.still_holds(node):
             return None
-        if node.kind not in _MOVING:
-            break
+        if record(node.kind).movement not in REARRANGING:
+            break  # others would come before a scale at another cost than after it
         moved.append(node)
         value = node.inputs[0]
     else:
@@ -101,8 +92,8 @@ def scaled(m: Match, value: Value) -> Scaled | None:
 def _is_weight(value: Value) -> bool:
     """Whether ``value`` is a constant, possibly with its elements moved."""
     for _ in range(_LONGEST_CHAIN):
-        moving = value.made_by(*_MOVING)
-        if moving is None:
+        moving = value.node
+        if moving is None or record(moving.kind).movement not in REARRANGING:
             break
         value = moving.inputs[0]
     return is_constant(value)
@@ -123,8 +114,14 @@ def _lasting(value: Value) -> int:
         node = value.node
         if node is None:
             return 2 if extended else 1
-        extended |= node.kind in _EXTENDING
-        if node.kind not in _FOLLOWED:
-            break
+        extends = _extends(node.kind)
+        extended |= extends
+        if not extends and record(node.kind).movement not in MOVING:
+            break  # a cache repeated for heads that share it, or a window of it, is one still
         value = node.inputs[0]
     return 0
+
+
+def _extends(kind: str) -> bool:
+    """Whether a step puts what is new into a cache, which grows or is of fixed size, by an operator of ``kind``."""
+    return record(kind).scatters or kind in (APPEND, CONCAT)

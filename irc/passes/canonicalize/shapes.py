@@ -13,20 +13,19 @@ from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
-from irc.ops.movers import ORDERED
+from irc.ops import Movement, records
 from irc.passes.canonicalize.match import Match, rewrite
-from irc.passes.shapes.contents import CONTENTS_RULES
 
 if TYPE_CHECKING:
     from irc.ir import Value
 
-_RESHAPING = sorted(ORDERED)
+_RESHAPING = [each.kind for each in records("onnx") if each.movement is Movement.IN_ORDER]
 
 _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""
 
 
-_COUNTING = [kind.removeprefix("onnx::") for kind in CONTENTS_RULES]
+_COUNTING = [each.kind for each in records("onnx") if each.contents is not None]
 
 
 @rewrite(*_COUNTING)

@@ -1,4 +1,4 @@
-"""Shape and type inference; the rules of ``aten::`` and ``prim::`` operators are in their records."""
+"""Shape and type inference; rules are in the records of operators."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.passes.registry import register
-from irc.passes.shapes import (
-    index,
-    nn,
-    pointwise,
-    shaping,
-    signal,
-)
 from irc.passes.shapes.infer import Inference
 
 if TYPE_CHECKING:
     from irc.ir import Graph
     from irc.passes.base import PassContext
 
-__all__ = ["FAMILIES", "Inference", "ShapeInference"]
-
-FAMILIES = (index, nn, pointwise, shaping, signal)
-"""Modules whose import has filled the table of rules."""
+__all__ = ["Inference", "ShapeInference"]
 
 
 @register

@@ -15,11 +15,10 @@ from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
 from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
 from irc.ir.verify.type_relation import accepts
+from irc.ops import record
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
 from irc.ops.shape_rules import apply, find_rule, types_told
-from irc.passes.shapes.contents import CONTENTS_RULES
-from irc.passes.shapes.requirements import REQUIREMENTS, check_requirements
 from irc.passes.shapes.stability import types_hold
 from irc.passes.worklist import Worklist
 
@@ -124,18 +123,17 @@ class Inference:
         if control is not None:
             control(self, node)
             return
-        rule, context = find_rule(node.kind), NodeTypes(node, self.known)
-        if node.kind in REQUIREMENTS:
-            apply(check_requirements, context)
+        rule, context, operator = find_rule(node.kind), NodeTypes(node, self.known), record(node.kind)
+        for check in operator.requires:
+            apply(check, context)
         if rule is None:
             return
         for value, type in zip(node.outputs, types_told(rule, context), strict=False):
             declared = self._declared.get(value, value.type)
             is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
             self.set_type(value, declared if is_copied else type)  # of an operand that may be something else as well
-        contents_rule = CONTENTS_RULES.get(node.kind)
-        if contents_rule is not None and trackable(node.outputs[0].type):
-            contents = apply(contents_rule, context)
+        if operator.contents is not None and trackable(node.outputs[0].type):
+            contents = apply(operator.contents, context)
             if contents is not None and fit(contents, node.outputs[0].type) and self.is_fixed(node.outputs[0]):
                 self.contents[node.outputs[0]] = contents
 

@@ -1,7 +1,7 @@
 """Kernels: what an operator computes, in NumPy.
 
 There is one module for each family, imported when its first operator is bound
-(`families`). `bind` turns a node into the function that computes it, `means`
+(`registry.module_of`). `bind` turns a node into the function that computes it, `means`
 tells what computes it.
 
 Kernels are called with NumPy's floating-point warnings switched off: infinities

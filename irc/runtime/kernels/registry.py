@@ -8,7 +8,7 @@ at each run. So running never looks at attributes, names or versions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from inspect import currentframe
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
-from irc.runtime.kernels.families import all_modules, modules_of
+from irc.ops.registry import record, records
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -56,7 +56,7 @@ def kernel(kind: str, *, since: int = 1, place: tuple[str, int] | None = None) -
     def register(binder: Binder) -> Binder:
         check_callable("a kernel's binder", kind, binder)
         if is_foreign(binder):
-            _load(modules_of(kind))
+            _load(module_of(kind))
             _PLACES.pop((kind, since), None)
         else:
             _PLACES[kind, since] = place or _module_line()
@@ -72,7 +72,7 @@ def kernel(kind: str, *, since: int = 1, place: tuple[str, int] | None = None) -
 def find_binder(kind: str, version: int | None) -> Binder | None:
     """The binder for ``kind`` at ``version`` (None: the newest), or None if irc has no own kernel."""
     load_for(kind)
-    _load(modules_of(kind))
+    _load(module_of(kind))
     entry = _BINDERS.get(kind)
     if entry is None:
         return None
@@ -94,7 +94,8 @@ def place_of(kind: str, since: int) -> tuple[str, int] | None:
 
 def registered() -> dict[str, tuple[int, ...]]:
     """Every kind with a kernel of irc's own, and the versions its binders start at."""
-    _load(all_modules())
+    for module in all_modules():
+        _load(module)
     return {kind: tuple(sinces) for kind, (sinces, _) in sorted(_BINDERS.items())}
 
 
@@ -117,8 +118,26 @@ def _module_line() -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_globals["__name__"], frame.f_lineno)
 
 
-def _load(modules: Iterable[str]) -> None:
-    for module in modules:
-        if module not in _LOADED:
-            import_module(f"{__package__}.{module}")
-            _LOADED.add(module)
+def module_of(kind: str) -> str:
+    """The module of this package that registers the kernels of ``kind``; "" if irc has none.
+
+    It is imported when the first node of the kind is bound: a model uses few of the modules, and importing all of them
+    takes longer than compiling a small model.
+    """
+    namespace = kind.partition("::")[0]
+    return record(kind).kernel or (namespace if namespace in _WHOLE else "")
+
+
+_WHOLE = ("aten", "prim")
+"""Namespaces with one module for all operators whose records name none."""
+
+
+def all_modules() -> list[str]:
+    """All modules that register kernels."""
+    return sorted({*_WHOLE, *(each.kernel for each in records() if each.kernel)})
+
+
+def _load(module: str) -> None:
+    if module and module not in _LOADED:
+        import_module(f"{__package__}.{module}")
+        _LOADED.add(module)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType, Type
-from irc.ops.heavy import CONTRACTING
+from irc.ops import record
 from irc.passes.shapes.infer import Inference
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
@@ -356,7 +356,7 @@ def _work(node: Node) -> int:
     if node.kind == CONSTANT:
         return 0
     made = sum(_elements(value.type, {}) for value in node.outputs)
-    if node.kind not in CONTRACTING or len(node.inputs) < 2:
+    if record(node.kind).contracts is None or len(node.inputs) < 2:
         return made
     operand = node.inputs[1].type.shape or ()
     known = [d for d in operand if isinstance(d, int)]

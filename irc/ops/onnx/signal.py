@@ -1,13 +1,31 @@
-"""Shape rules of Fourier transforms: the last axis holds the components of numbers, one of real and two of others."""
+"""Fourier transforms and windows: the last axis holds the components of numbers, one of real and two of others."""
 
 from __future__ import annotations
 
 from irc.ir.types import Dim, TensorType, Type
+from irc.ops import checks
 from irc.ops.inference import NodeTypes
-from irc.ops.shape_rules import shape_rule
+from irc.ops.onnx.products import largest_operand
+from irc.ops.record import Family
+
+FAMILY = Family("onnx")
+FAMILY.each(
+    "DFT",
+    contracts=largest_operand,
+    value_operands=(1, 2),
+    requires=(checks.flags("inverse", "onesided"), checks.rank("the axis", 2, 0)),
+    kernel="signal",
+)
+FAMILY.each("STFT", contracts=largest_operand, value_operands=(1, 3), kernel="signal")
+FAMILY.each("MelWeightMatrix", kernel="signal")
+FAMILY.each(
+    "BlackmanWindow HammingWindow HannWindow",
+    expanded=True,
+    requires=(checks.rank("size", 0, 0), checks.at_least("size", 0, 1)),
+)
 
 
-@shape_rule("DFT")
+@FAMILY.shape("DFT")
 def dft(c: NodeTypes) -> Type:
     x, half, to_real = c.shape(0), bool(c.attr("onesided", 0)), bool(c.attr("inverse", 0) and c.attr("onesided", 0))
     if not x:
@@ -26,7 +44,17 @@ def dft(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), tuple(out))
 
 
-@shape_rule("STFT")
+@FAMILY.requires("DFT")
+def check_dft(c: NodeTypes) -> None:
+    x = c.shape(0)
+    given = [c.attr("axis")] if c.version < 20 else c.ints(2) if c.has(2) else None
+    if x is None or not given or given[0] is None:
+        return
+    if c.axis(given[0], len(x)) == len(x) - 1:
+        c.fail(f"axis {given[0]} is that of real and imaginary parts")
+
+
+@FAMILY.shape("STFT")
 def stft(c: NodeTypes) -> Type:
     x, window, step = c.shape(0), c.shape(2), _number(c, 1)
     length = None if x is None or len(x) not in (2, 3) else x[1]

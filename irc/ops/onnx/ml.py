@@ -1,0 +1,34 @@
+"""Text, and classic machine learning: features, linear models, support vectors, trees."""
+
+from __future__ import annotations
+
+from irc.ir.types import DType, TensorType, Type
+from irc.ops.inference import NodeTypes
+from irc.ops.record import Family
+
+FAMILY = Family("ai.onnx.ml")
+FAMILY.each("CastMap CategoryMapper DictVectorizer LabelEncoder Normalizer ZipMap", kernel="ml")
+FAMILY.each(
+    "ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler",
+    kernel="ml",
+)
+FAMILY.each("LinearClassifier LinearRegressor", kernel="ml")
+FAMILY.each("SVMClassifier SVMRegressor", kernel="ml_svm")
+FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel="ml_trees")
+FAMILY.each("onnx::TfIdfVectorizer", attributes={"mode": ("TF", "IDF", "TFIDF")}, kernel="strings")
+FAMILY.each("onnx::RegexFullMatch onnx::StringConcat onnx::StringNormalizer onnx::StringSplit", kernel="strings")
+FAMILY.each("onnx::StringNormalizer", attributes={"case_change_action": ("LOWER", "UPPER", "NONE")})
+
+
+@FAMILY.shape("onnx::StringNormalizer")
+def string_normalizer(c: NodeTypes) -> Type:
+    return TensorType(DType.STRING)
+
+
+@FAMILY.requires("LabelEncoder")
+def check_label_encoder(c: NodeTypes) -> None:
+    for what in ("keys", "values") if c.version > 1 else ():
+        names = [f"{what}_{kind}" for kind in ("tensor", "strings", "int64s", "floats")]
+        given = [name for name in names if c.attr(name) is not None]
+        if len(given) != 1:
+            c.fail(f"exactly one of {', '.join(names)} must be given, not {' and '.join(given) or 'none'}")

@@ -1,0 +1,118 @@
+"""Products of matrices, attention, and determinants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from irc.ir.types import DType, TensorType, Type
+from irc.ops import checks
+from irc.ops.einsum import einsum_shape
+from irc.ops.inference import NodeTypes
+from irc.ops.pointwise import same_as_first
+from irc.ops.record import Family
+
+FAMILY = Family("onnx")
+
+
+def largest_operand(shapes: Sequence[Sequence[int]]) -> int:
+    """An upper bound of the products in an element: no operand gives more."""
+    return max(map(math.prod, shapes), default=0)
+
+
+def _columns(shapes: Sequence[Sequence[int]]) -> int:
+    return max(shapes[0][-2:], default=1)
+
+
+FAMILY.each("MatMul Gemm", contracts=_columns, epilogues=True, value_operands=(), kernel="matmul")
+FAMILY.each("Einsum", contracts=largest_operand, value_operands=(), kernel="matmul")
+FAMILY.each("MatMulInteger QLinearMatMul", contracts=largest_operand, value_operands=(), kernel="quantized")
+FAMILY.each("Det", value_operands=(), kernel="matmul")
+
+
+@FAMILY.shape("MatMul", "MatMulInteger", "QLinearMatMul")
+def matmul(c: NodeTypes) -> Type:
+    quantized = c.node.kind == "onnx::QLinearMatMul"
+    dtype = {"onnx::MatMul": c.dtype(0) or c.dtype(1), "onnx::MatMulInteger": DType.INT32}.get(c.node.kind, c.dtype(7))
+    a, b = c.shape(0), c.shape(3 if quantized else 1)
+    if a is None or b is None:
+        return TensorType(dtype)
+    if not a or not b:
+        c.fail("MatMul takes no scalars")
+    left, right = (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
+    c.same_dim([left[-1], right[-2]], "the inner dimensions of a matrix product")
+    batch = c.broadcast([left[:-2], right[:-2]]) or ()
+    rows = () if len(a) == 1 else (left[-2],)
+    columns = () if len(b) == 1 else (right[-1],)
+    return TensorType(dtype, (*batch, *rows, *columns))
+
+
+@FAMILY.shape("Gemm")
+def gemm(c: NodeTypes) -> Type:
+    a, b = c.shape(0), c.shape(1)
+    if a is None or b is None:
+        return TensorType(c.dtype(0) or c.dtype(1), (None, None))
+    if len(a) != 2 or len(b) != 2:
+        c.fail("Gemm takes matrices")
+    inner, rows = (a[0], a[1]) if c.attr("transA", 0) else (a[1], a[0])
+    columns, inner_b = (b[0], b[1]) if c.attr("transB", 0) else (b[1], b[0])
+    c.same_dim([inner, inner_b], "the inner dimensions of Gemm")
+    return TensorType(c.dtype(0) or c.dtype(1), (rows, columns))
+
+
+@FAMILY.shape("Einsum")
+def einsum(c: NodeTypes) -> Type:
+    equation = c.attr("equation", "").replace(" ", "")
+    return TensorType(c.dtype(0), einsum_shape(c, equation, [c.shape(i) for i in range(len(c.node.inputs))]))
+
+
+@FAMILY.shape("Det")
+def det(c: NodeTypes) -> Type:
+    x = c.shape(0)
+    return TensorType(c.dtype(0), None if x is None else x[:-2])
+
+
+# -- attention -------------------------------------------------------------------
+
+
+def _shared_heads(c: NodeTypes) -> None:
+    queries, keys = c.attr("q_num_heads"), c.attr("kv_num_heads")
+    if queries is not None and keys and queries % keys:
+        c.fail(f"q_num_heads {queries} must be a multiple of kv_num_heads {keys}")
+
+
+_HEADS = (checks.positive("q_num_heads", "kv_num_heads"), _shared_heads)
+
+
+def check_attention(c: NodeTypes) -> None:
+    x, heads = c.shape(0), [name for name in ("q_num_heads", "kv_num_heads") if c.attr(name) is not None]
+    if x is not None and len(x) == 4 and heads:
+        c.fail(f"{heads[0]} is for operands of 3 dimensions: where these have 4, the second is the heads")
+
+
+FAMILY.each(
+    "Attention",
+    contracts=largest_operand,
+    value_operands=(),
+    expanded=True,
+    requires=(
+        *_HEADS,
+        check_attention,
+        checks.attributes((0, 1, 2, 3).__contains__, "0 to 3", "qk_matmul_output_mode"),
+        checks.attributes(lambda n: n >= -1, "-1 or more", "left_window_size", "right_window_size"),
+    ),
+)
+FAMILY.each(
+    "LinearAttention",
+    expanded=True,
+    attributes={"update_rule": ("linear", "gated", "delta", "gated_delta")},
+    requires=_HEADS,
+)
+FAMILY.each("ai.onnx.preview::FlexAttention", expanded=True)
+FAMILY.each(
+    "RotaryEmbedding",
+    shape=same_as_first,
+    value_operands=(),
+    requires=(checks.not_negative("num_heads", "rotary_embedding_dim"),),
+    kernel="sequence_models",
+)
