@@ -30,7 +30,7 @@ from irc.tools.catalog import place
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
-DEFINITION, USE, OF_TORCH = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+DEFINITION, USE, OF_TORCH, OF_ONNX = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 (ENTRY_POINTS,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -56,6 +56,17 @@ def test_records_of_torchs_operators_are_as_the_page_shows() -> None:
         for kind in ("aten::as_strided", "aten::as_strided_")
     ]
     assert inspect.getsource(inspect.unwrap(record("aten::as_strided").shape)) in OF_TORCH
+
+
+def test_records_of_onnx_s_operators_are_as_the_page_shows() -> None:
+    made: dict[str, Any] = {}
+    exec(OF_ONNX, made)
+    (found,), own = made["FAMILY"].records.values(), record("onnx::Flatten")
+    assert (found.kind, found.movement, found.value_operands, found.kernel) == (
+        *(own.kind, own.movement, own.value_operands),
+        own.kernel,
+    )
+    assert inspect.getsource(own.shape) in OF_ONNX
 
 
 def install(folder: Path, module: str = "example_operators") -> None:
