@@ -20,13 +20,13 @@ import irc
 from irc.alias import analyze, register_rule
 from irc.errors import Error, misfit
 from irc.ir import parse_graph
-from irc.ops import Effects, Operator, record, register, schemas
-from irc.ops import shape_rules as rules
+from irc.ops import Effects, Movement, Operator, record, register, schemas
 from irc.ops.schema_rules import check_schema
 from irc.ops.shape_rules import shape_rule
 from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import kernel
 from irc.tools.catalog import place
+from tests.operators import records_for_a_while
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
@@ -185,7 +185,7 @@ def test_each_table_asks_for_the_package(folder: Path) -> None:
     tables = {
         "from irc.ops import schemas as find": "com.example::Scale",
         "from irc.alias.rules import find_rule as find": "com.example::EverySecond",
-        "from irc.ops.shape_rules import find_rule as find": "com.example::Scale",
+        "from irc.ops import record\nfind = lambda kind: record(kind).shape": "com.example::Scale",
         "find = lambda k: __import__('irc.runtime.kernels.registry', fromlist='x').find_binder(k, None)": (
             "com.example::Scale"
         ),
@@ -371,8 +371,7 @@ def test_rows_of_irc_stay() -> None:
     assert schemas("aten::relu_") == own
 
 
-def test_two_shape_rules_for_a_kind_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
+def test_two_shape_rules_for_a_kind_are_refused() -> None:
     with pytest.raises(Error, match=rf"IRC304.*irc\.ops\.pointwise and {__name__}"):
         shape_rule("Relu")(nothing)
 
@@ -444,3 +443,16 @@ def test_what_has_no_signature_to_be_read_is_taken_as_it_is() -> None:
             return []
 
     assert misfit("a rule", Rule(), "types") == ""
+
+
+def test_fields_of_records_are_registered() -> None:
+    with records_for_a_while():
+        register(Operator("com.example::Kept", "(Tensor x) -> Tensor", shape=nothing, movement=Movement.PERMUTED))
+        register(Operator("com.example::Kept", pointwise=True))
+        found = record("com.example::Kept")
+        assert (found.shape, found.movement, found.value_operands) == (nothing, Movement.PERMUTED, ())
+        with pytest.raises(Error, match=r"IRC304: onnx::Relu: irc's own record says kernel='elementwise'"):
+            register(Operator("onnx::Relu", kernel="cast"))
+        with pytest.raises(Error, match="IRC304"):
+            register(Operator("com.example::Kept", shape=lambda: None))
+        assert record("com.example::Kept") is found

@@ -11,7 +11,7 @@ from irc.alias import must, rules
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor
 from irc.ir.kinds import DOMAINS, SUBGRAPHS
-from irc.ops import Family, shape_rules
+from irc.ops import Family
 from irc.ops.record import MOVING, Movement
 from irc.ops.tags import statements
 from irc.passes.canonicalize import match
@@ -37,7 +37,7 @@ def is_known(kind: str) -> bool:
 @pytest.mark.parametrize("kind", sorted(POINTWISE | TORCH_POINTWISE))
 def test_pointwise_operators_are_known_have_a_shape_rule_and_a_kernel(kind):
     assert is_known(kind)
-    assert shape_rules.find_rule(kind) is not None
+    assert ops.record(kind).shape is not None
     assert find_binder(kind, None) is not None
 
 
@@ -95,7 +95,6 @@ TABLES = {
     "kept types": {each.kind + "_" for each in ops.records() if each.keeps_type},
     "subgraphs": SUBGRAPHS,
     "alias rules": rules._BY_KIND,
-    "shape rules": shape_rules._RULES,
     "rewrites": match.RULES,
     "views": VIEWS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
@@ -142,7 +141,7 @@ WITH_CONTENTS = {each.kind for each in ops.records() if each.contents is not Non
 
 @pytest.mark.parametrize("kind", sorted(IN_PLACE | CHANGED_IN_PART | MOVERS.keys() | WITH_CONTENTS))
 def test_these_have_a_shape_rule(kind):
-    assert shape_rules.find_rule(kind) is not None
+    assert ops.record(kind).shape is not None
 
 
 MOVED = {

@@ -68,6 +68,11 @@ def is_foreign(function: object) -> bool:
     return package_of(getattr(function, "__module__", "")) != package_of(__name__)
 
 
+def origin(function: object) -> tuple[str, str]:
+    """The module that defines ``function``, and its name there."""
+    return str(getattr(function, "__module__", function)), str(getattr(function, "__qualname__", ""))
+
+
 def name_of(function: object) -> str:
     """The module and name of a function, for messages."""
     return (

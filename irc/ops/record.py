@@ -234,7 +234,7 @@ class Family:
         """Add statements; those of an operator that has a record complete it."""
         for statement in statements:
             if isinstance(statement, Operator):
-                self._enter(statement.kind, _facts_of(statement))
+                self._enter(statement.kind, facts_of(statement))
             elif isinstance(statement, ScalarSemantics):
                 is_pointwise = not statement.kind.startswith("aten::")
                 self._enter(statement.kind, {"scalar": (statement,)} | ({"pointwise": True} if is_pointwise else {}))
@@ -306,7 +306,8 @@ class Family:
                 raise ValueError(f"{kind} has {name} twice: {before!r} and {value!r}")
 
 
-def _facts_of(statement: Operator) -> dict[str, Any]:
+def facts_of(statement: Operator) -> dict[str, Any]:
+    """The fields of ``statement`` that are not left out, but for the kind."""
     return {name: told for name, default in _DEFAULTS.items() if (told := getattr(statement, name)) != default}
 
 

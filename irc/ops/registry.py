@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from threading import RLock
+from typing import Any
 
 from irc.errors import Error
 from irc.ir.kinds import DOMAINS
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema, parse_schema
 from irc.ir.types import TENSOR, OptionalType
-from irc.ops.plugins import check_kind, load_for
-from irc.ops.record import Effects, Operator
+from irc.ops.plugins import check_callable, check_kind, load_for, origin
+from irc.ops.record import Effects, Operator, facts_of
 from irc.ops.scalar import ScalarSemantics
 
 _PACKAGES = {
@@ -107,14 +108,16 @@ def _read_namespace(namespace: str) -> None:
 def register(*operators: Operator) -> None:
     """Add what other packages know of operators.
 
-    Facts of a known operator complete its record: further rows, effects. A row replaces one with the same overload name
-    that was registered before.
+    Facts of a known operator complete its record: further rows, effects, other fields. A row replaces one with the same
+    overload name that was registered before; a shape rule, one of the same module and name.
 
     Raises:
-        Error: IRC304 if something is no record, or its kind no kind; IRC203 if a row is not well formed, or a result
-            shares with, or an argument is stored into, a set that is no argument's, which would have no effect; if rows
-            of a pointwise operator state anything but that it makes a tensor of tensors; if irc has another row for
-            that overload; or if ``effects`` are not effects. Nothing is added then.
+        Error: IRC304 if something is no record, its kind no kind, or its shape rule not such a function; if there is
+            a shape rule of another origin, or irc's own record says something else of another field; IRC203 if a row
+            is not well formed, or a result shares with, or an argument is stored into, a set that is no argument's,
+            which would have no effect; if rows of a pointwise operator state anything but that it makes a tensor of
+            tensors; if irc has another row for that overload; or if ``effects`` are not effects. Nothing is added
+            then.
     """
     changed = {each.kind: each for each in map(_checked, operators)}
     _records.update(changed)
@@ -146,17 +149,34 @@ def _checked(given: object) -> Operator:
         _check_own(own.get(overload_of(row)), schema)
         rows.pop(overload_of(row), None)
         rows[overload_of(row)] = own.get(overload_of(row), row)
+    facts = {name: fact for name, fact in facts_of(given).items() if name not in ("rows", "effects", "pointwise")}
+    _check_facts(given.kind, facts, known)
+    if given.pointwise:
+        facts["value_operands"] = ()
     found = replace(
         known,
+        **facts,
         rows=tuple(rows.values()),
         effects=known.effects | given.effects,
         pointwise=known.pointwise or given.pointwise,
-        value_operands=() if given.pointwise else known.value_operands,
     )
     if found.pointwise:
         for row in found.rows:
             _check_pointwise(parse_schema(row), found.effects)
     return found
+
+
+def _check_facts(kind: str, facts: Mapping[str, Any], known: Operator) -> None:
+    """Error IRC304 for other fields than rows and effects that contradict what is ``known``, or are no rules."""
+    if "shape" in facts:
+        check_callable("a shape rule", kind, facts["shape"])
+        if known.shape is not None and origin(known.shape) != origin(facts["shape"]):
+            both = " and ".join(origin(rule)[0] for rule in (known.shape, facts["shape"]))
+            raise Error("IRC304", f"two shape rules, of {both}", kind)
+    own = facts_of(_own[kind]) if kind in _own else {}
+    for name, fact in facts.items():
+        if name != "shape" and own.get(name, fact) != fact:
+            raise Error("IRC304", f"irc's own record says {name}={own[name]!r}", kind)
 
 
 def _check_pointwise(schema: Schema, effects: Effects) -> None:

@@ -1,4 +1,4 @@
-"""The table of shape rules, which other packages may extend: what their rules return is checked."""
+"""How shape rules are registered and applied: what those of other packages return is checked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from irc.ir.limits import MAX_SIZE
 from irc.ir.node import describe
 from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.attribute_rules import type_fault
-from irc.ops.plugins import check_callable, check_kind, fault_of, is_foreign, name_of
+from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
+from irc.ops.record import Operator
 from irc.ops.record import ShapeRule as Rule
-from irc.ops.registry import record, records
+from irc.ops.registry import register
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
     from irc.ops.inference import NodeTypes
-
-_RULES: dict[str, Rule] = {}
 
 
 def shape_rule(*names: str) -> Callable[[Rule], Rule]:
@@ -31,33 +30,11 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     """
     kinds = [check_kind("a shape rule", name, "onnx") for name in names]
 
-    def register(rule: Rule) -> Rule:
-        for kind in kinds:
-            check_callable("a shape rule", kind, rule)
-            known = _RULES.get(kind) or (record(kind).shape if is_foreign(rule) else None)
-            if known is not None and _origin(known) != _origin(rule):
-                both = " and ".join(_origin(r)[0] for r in (known, rule))
-                raise Error("IRC304", f"two shape rules, of {both}", kind)
-            _RULES[kind] = rule
+    def enter(rule: Rule) -> Rule:
+        register(*(Operator(kind, shape=rule) for kind in kinds))
         return rule
 
-    return register
-
-
-def _origin(rule: Rule) -> tuple[str, str]:
-    """The module that defines ``rule``, and its name there."""
-    return str(getattr(rule, "__module__", rule)), str(getattr(rule, "__qualname__", ""))
-
-
-def kinds() -> set[str]:
-    """All kinds with a rule."""
-    return {*_RULES, *(each.kind for each in records() if each.shape is not None)}
-
-
-def find_rule(kind: str) -> Rule | None:
-    """The rule for ``kind``, or None."""
-    stated = record(kind).shape  # asking for which loads the plug-ins of the namespace
-    return _RULES.get(kind) or stated
+    return enter
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:

@@ -18,7 +18,7 @@ from irc.ops.inference import Known, NodeTypes
 from irc.ops.object_size import content_bytes, made_bytes, object_bytes
 from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
-from irc.ops.shape_rules import find_rule, types_told
+from irc.ops.shape_rules import types_told
 from irc.passes.refused import Refused
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _NUMBERS = frozenset({INT, FLOAT, BOOL, COMPLEX, SCALAR, NONE})
 
 def output_types(node: Node) -> list[Type]:
     """The types of the outputs, as exact as the node's (constant) inputs tell."""
-    rule = find_rule(node.kind)
+    rule = record(node.kind).shape
     declared = [v.type for v in node.outputs]
     if rule is None:
         return declared

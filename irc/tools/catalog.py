@@ -23,7 +23,6 @@ from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
-from irc.ops import shape_rules as shapes
 from irc.ops.onnx_defs import signature
 from irc.ops.onnx_rules import check_onnx
 from irc.ops.plugins import is_foreign, load_all
@@ -199,7 +198,7 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
         onnx_operators.kinds(),
         kinds_with_rows(),
         rules.kinds(),
-        shapes.kinds(),
+        (each.kind for each in ops.records() if each.shape is not None),
         registered(),
         _ROWS,
     ]

@@ -18,8 +18,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
 from irc.ir.verify.attribute_rules import type_fault
-from irc.ops import records
-from irc.ops import shape_rules as rules
+from irc.ops import Operator, records, registry
 from irc.passes import PassManager
 
 NUMBERS = [-1, 0, -(2**63), 2**63 - 1]
@@ -160,7 +159,11 @@ def test_messages_are_in_words_of_irc(
 
 
 def test_sizes_of_rules_of_others_are_looked_at_where_results_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rules._RULES, "onnx::Tile", lambda c: types.TensorType(DType.FLOAT, (-2, 2**63)))
+    monkeypatch.setitem(
+        registry._records,
+        "onnx::Tile",
+        Operator("onnx::Tile", shape=lambda c: types.TensorType(DType.FLOAT, (-2, 2**63))),
+    )
     graph = Graph()
     builder = Builder(graph)
     x = builder.constant(Tensor.splat(DType.FLOAT, (2, 2), 1))

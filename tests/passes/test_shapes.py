@@ -13,7 +13,7 @@ from irc.frontend.onnx import import_model
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, tensor
-from irc.ops import shape_rules as rules
+from irc.ops import Operator, registry
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 from tests.passes.helpers import assert_same_results
@@ -288,9 +288,14 @@ def test_samples_and_determinants():
     assert [v.type for v in (y, d)] == [tensor(DType.FLOAT, (2, 3, 4, 5)), tensor(DType.DOUBLE, ("n",))]
 
 
+def tell(monkeypatch, rule):
+    """Make ``rule`` the shape rule of test::odd."""
+    monkeypatch.setitem(registry._records, "test::odd", Operator("test::odd", shape=rule))
+
+
 @pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3)])
 def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
-    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: answer)
+    tell(monkeypatch, lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("test::odd", x, name="y")])
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
@@ -300,7 +305,7 @@ def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
 
 @pytest.mark.parametrize("answer", [[], [TensorType(), TensorType()]])
 def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer, monkeypatch):
-    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: answer)
+    tell(monkeypatch, lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("test::odd", x, name="y")])
     with pytest.raises(Error, match=r"IRC305.*must return a type for each result, not \[.*\]: 1 result$"):
@@ -322,7 +327,7 @@ def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says,
     def odd(types):
         return answer
 
-    monkeypatch.setitem(rules._RULES, "test::odd", odd)
+    tell(monkeypatch, odd)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
     graph.set_outputs([b.op("onnx::Relu", b.op("test::odd", x, name="y"))])
     with pytest.raises(Error, match=rf"IRC305: .*shape rule, {__name__}.*odd, must return a type .*{says}$"):
@@ -330,7 +335,11 @@ def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says,
 
 
 def test_sizes_of_numpy_s_are_numbers(monkeypatch):
-    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
+    monkeypatch.setitem(
+        registry._records,
+        "test::odd",
+        Operator("test::odd", shape=lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),))),
+    )
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
     y = b.op("test::odd", x)
     Inference(graph).run()
@@ -344,10 +353,10 @@ def test_where_a_rule_of_others_fails_is_told(monkeypatch):
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
     b.op("test::odd", x, name="y")
     place = rf"\({re.escape(__file__)}:{half.__code__.co_firstlineno + 1}\)"
-    monkeypatch.setitem(rules._RULES, "test::odd", half)
+    tell(monkeypatch, half)
     with pytest.raises(Error, match=rf"IRC305: %y = test::odd: .*half, fails: TypeError: .*{place}"):
         Inference(graph).run()
-    monkeypatch.setitem(rules._RULES, "test::odd", lambda types: nowhere)  # noqa: F821
+    tell(monkeypatch, lambda types: nowhere)  # noqa: F821
     with pytest.raises(Error, match=rf"IRC305: .*fails: NameError: .*\({re.escape(__file__)}:"):
         Inference(graph).run()
 
@@ -357,7 +366,7 @@ def test_what_ends_a_compilation_is_not_the_rule_s(raised, monkeypatch):
     def end(types):
         raise raised
 
-    monkeypatch.setitem(rules._RULES, "test::odd", end)
+    tell(monkeypatch, end)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
     b.op("test::odd", x, name="y")
     with pytest.raises(raised):

@@ -18,7 +18,7 @@ from irc.ir.verify.type_relation import accepts
 from irc.ops import record
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
-from irc.ops.shape_rules import apply, find_rule, types_told
+from irc.ops.shape_rules import apply, types_told
 from irc.passes.shapes.stability import types_hold
 from irc.passes.worklist import Worklist
 
@@ -123,12 +123,12 @@ class Inference:
         if control is not None:
             control(self, node)
             return
-        rule, context, operator = find_rule(node.kind), NodeTypes(node, self.known), record(node.kind)
+        context, operator = NodeTypes(node, self.known), record(node.kind)
         for check in operator.requires:
             apply(check, context)
-        if rule is None:
+        if operator.shape is None:
             return
-        for value, type in zip(node.outputs, types_told(rule, context), strict=False):
+        for value, type in zip(node.outputs, types_told(operator.shape, context), strict=False):
             declared = self._declared.get(value, value.type)
             is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
             self.set_type(value, declared if is_copied else type)  # of an operand that may be something else as well
@@ -315,7 +315,7 @@ _CONTROL = {
 
 def inferred_by(kind: str) -> Callable[..., object] | None:
     """The rule, or for control flow the method, that infers the outputs of nodes of ``kind``; None if there is none."""
-    return _CONTROL.get(kind) or find_rule(kind)
+    return _CONTROL.get(kind) or record(kind).shape
 
 
 _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
