@@ -98,7 +98,7 @@ TABLES = {
     "rewrites": match.RULES,
     "views": VIEWS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
-    "widened": prepack._WIDENED | prepack._COMPUTED_WIDE,
+    "widened": prepack._COMPUTED_WIDE,
     "handing on": must._SAME,
     "estimates": limits._ESTIMATES,
 }

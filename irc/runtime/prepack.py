@@ -16,6 +16,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Tensor
 from irc.ops.pointwise import is_pointwise
+from irc.ops.registry import record
 from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.float16 import narrowed, widened
@@ -37,14 +38,6 @@ _COMPUTED = frozenset({"onnx::Cast", "onnx::CastLike", "onnx::DequantizeLinear",
 
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
 """What may lie between, and takes runs no time."""
-
-_WIDENED = {
-    "onnx::MatMul": (1,),
-    "onnx::Einsum": (1, 2),
-    **dict.fromkeys(("onnx::Gemm", "onnx::Conv", "onnx::ConvTranspose"), (1, 2)),
-    **dict.fromkeys(("onnx::RNN", "onnx::GRU", "onnx::LSTM"), (1, 2, 3)),
-}
-"""Operators that sum products of halves in float32, and which operands they take as float32, too."""
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 _COMPUTED_WIDE = {
@@ -137,7 +130,7 @@ class Preparations:
             return _computed_wide(wide, kernel) if wide else kernel
         spec: tuple[Sequence[int], Kernel] | None = getattr(kernel, PREPARES, None)
         if spec is None:
-            wide = self._wide_operands(node, _WIDENED.get(node.kind, ()))
+            wide = self._wide_operands(node, record(node.kind).widened)
             return _given({i: ((i,), make) for i, make in wide.items()}, kernel) if wide else kernel
         numbers = [i for i in spec[0] if i < len(node.inputs)]
         operands = [node.inputs[i] for i in numbers]

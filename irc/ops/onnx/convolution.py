@@ -28,6 +28,7 @@ def _transposed_window_products(shapes: Sequence[Sequence[int]]) -> int:
 FAMILY.each(
     "Conv",
     contracts=_window_products,
+    widened=(1, 2),
     epilogues=True,
     value_operands=(),
     attributes=_AUTO_PAD,
@@ -36,6 +37,7 @@ FAMILY.each(
 FAMILY.each(
     "ConvTranspose",
     contracts=_transposed_window_products,
+    widened=(1, 2),
     epilogues=True,
     value_operands=(),
     attributes=_AUTO_PAD,

@@ -25,6 +25,8 @@ def _columns(shapes: Sequence[Sequence[int]]) -> int:
 
 
 FAMILY.each("MatMul Gemm", contracts=_columns, epilogues=True, value_operands=(), kernel="matmul")
+FAMILY.each("MatMul", widened=(1,))
+FAMILY.each("Gemm Einsum", widened=(1, 2))
 FAMILY.each("Einsum", contracts=largest_operand, value_operands=(), kernel="matmul")
 FAMILY.each("MatMulInteger QLinearMatMul", contracts=largest_operand, value_operands=(), kernel="quantized")
 FAMILY.each("Det", value_operands=(), kernel="matmul")

@@ -12,6 +12,7 @@ FAMILY = Family("onnx")
 FAMILY.each(
     "GRU LSTM RNN",
     contracts=largest_operand,
+    widened=(1, 2, 3),
     value_operands=(),
     needed_outputs=1,
     attributes={"direction": ("forward", "reverse", "bidirectional")},
