@@ -297,7 +297,7 @@ def add_inputs(parser: Options) -> None:
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """The options that bound what a run may use."""
     group = parser.add_argument_group("limits, for models that nobody vouches for")
-    group.add_argument("--max-steps", type=whole_number, metavar="N", help="nodes and trips of loops")
+    group.add_argument("--max-steps", type=whole_number, metavar="N", help="nodes and iterations of loops")
     group.add_argument(
         "--max-bytes",
         type=size,

@@ -59,12 +59,12 @@ def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
                     pending.append(value)
 
 
-# What loops carry from trip to trip, and the rows that their bodies return to be stacked to scan outputs.
+# What loops carry from iteration to iteration, and the rows that their bodies return to be stacked to scan outputs.
 
 
 DECLARED_INPUTS, DECLARED_ROWS = "declared_inputs", "declared_rows"
-"""Attributes, texts of types: what the model declares of each value that the body of a Scan is given in a trip, and of
-each row that the body of a Loop or Scan gives. No pass believes them, as they may be wrong. They are for empty scan
+"""Attributes, texts of types: what the model declares of each value that the body of a Scan is given in an iteration,
+and each row that the body of a Loop or Scan gives. No pass believes them, as they may be wrong. They are for empty scan
 outputs, which have the declared shape in ONNX Runtime too, and for models that are written, where it wants ranks."""
 
 SCANNED_BY = ("scan_input_axes", "scan_input_directions", "directions")
@@ -88,13 +88,13 @@ class Carried(NamedTuple):
 def carried(loop: Node) -> Carried:
     """What ``loop``, one of `LOOPS`, carries; nothing if it has too few inputs, which the verifier reports.
 
-    ==============  ================================  ===========================  =========================
-    loop            inputs                            the block's parameters       what the block returns
-    ==============  ================================  ===========================  =========================
-    ``prim::Loop``  trips, condition, carried...      trip, carried...             condition, carried...
-    ``onnx::Loop``  trips, condition, carried...      trip, condition, carried...  condition, carried, rows...
-    ``onnx::Scan``  lengths?, carried..., scanned...  carried..., slices...        carried..., rows...
-    ==============  ================================  ===========================  =========================
+    ==============  ===================================  ================================  ==========================
+    loop            inputs                               the block's parameters            what the block returns
+    ==============  ===================================  ================================  ==========================
+    ``prim::Loop``  trip count, condition, carried...    iteration, carried...             condition, carried...
+    ``onnx::Loop``  trip count, condition, carried...    iteration, condition, carried...  condition, carried, rows...
+    ``onnx::Scan``  lengths?, carried..., scanned...     carried..., slices...             carried..., rows...
+    ==============  ===================================  ================================  ==========================
     """
     if loop.kind == SCAN:
         first, scanned = int(is_batched(loop)), loop.attributes.get("num_scan_inputs", 0)
@@ -214,7 +214,7 @@ def _loop(node: Node) -> list[Slot] | None:
             Slot(at.input + i, at.param + i, at.returned + i, i if i in outputs else None, first_needed and i == 0)
             for i in range(at.many)
         ),
-        # The first scanned input says how many trips there are.
+        # The first scanned input says how many iterations there are.
         *(Slot(at.input + i, at.param + i, needed=i == at.many) for i in range(at.many, len(node.inputs) - at.input)),
         *(
             Slot(returned=at.returned + i, output=i if i in outputs else None)

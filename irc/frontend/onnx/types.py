@@ -314,7 +314,7 @@ def keep_rows(node: Node, params: Sequence[Declared], body: RawGraph, first: int
 def keep_inputs(node: Node, params: Sequence[Declared], body: RawGraph, states: int) -> None:
     """Keep the ranks that ``body``, a Scan's with parameters ``params``, declares of its inputs.
 
-    A state has the same rank in all trips, so what the body declares of the states that it returns counts too.
+    A state has the same rank in all iterations, so what the body declares of the states that it returns counts too.
     """
     types = [_tensor([param, *body.outputs[i : min(i + 1, states)]]) for i, param in enumerate(params)]
     ranked = [type if type.shape is None else TensorType(type.dtype, (None,) * len(type.shape)) for type in types]

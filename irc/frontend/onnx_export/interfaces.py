@@ -47,7 +47,8 @@ def parameter_types(block: Block) -> list[Type]:
     ONNX Runtime needs the ranks of the parameters that a loop itself provides: the iteration and the condition, both
     scalars. Other values in a nested graph are declared without a shape, as it may differ each time the graph runs.
     There are two exceptions: all rows of a scan output have the same shape, which ONNX Runtime needs if there is no
-    trip; and what a Scan carries and scans has the same rank in all trips, which ONNX Runtime must know for states.
+    iteration; and what a Scan carries and scans has the same rank in all iterations, which ONNX Runtime must know for
+    states.
     """
     types, node = [param.type for param in block.params], block.node
     if node is not None and node.kind == SCAN:
@@ -68,7 +69,7 @@ def returned_types(block: Block) -> list[Type]:
 
 
 def _of_one_rank(type: Type, declared: Type | None) -> Type:
-    """The declarable part of ``type`` if its rank is the same in all trips, which perhaps only ``declared`` tells."""
+    """The declarable part of ``type`` if its rank is the same in all iterations, which only ``declared`` may tell."""
     found = settle(type, declared)
     if found.shape is None:
         return without_shapes(found)

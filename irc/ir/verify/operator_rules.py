@@ -297,7 +297,7 @@ def _onnx_loop(node: Node) -> None:
 
 
 def _loop(node: Node, scans: int) -> None:
-    """What both kinds of loops share: (trip, cond, carried...), block(trip, carried...) -> (cond, carried...)."""
+    """What both kinds of loops share: inputs (count, condition, carried...), parameters (iteration, carried...)."""
     (block,) = node.blocks
     at = carried(node)
     _block_has(node, block, at.param + at.many, at.returned + at.many + scans)
@@ -312,7 +312,7 @@ def _loop(node: Node, scans: int) -> None:
 
 
 def _carries(node: Node) -> None:
-    """Check what goes from trip to trip, and that what ONNX stacks are tensors (IRC214)."""
+    """Check what goes from iteration to iteration, and that what ONNX stacks are tensors (IRC214)."""
     (block,) = node.blocks
     at = carried(node)
     before, params = node.inputs[at.input :], block.params[at.param :]
