@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from irc.alias import analyze
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Block, Graph, Node, Value
-from irc.passes.keys import attributes_key
+from irc.passes.merging import attributes_key
 
 
 def difference(a: Graph, b: Graph) -> str | None:

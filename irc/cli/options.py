@@ -194,7 +194,7 @@ class _ListPasses(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any) -> None:
         from irc.passes import registry
-        from irc.passes.options import defaults
+        from irc.passes.registry import defaults
 
         for path in namespace.load:
             load(path)

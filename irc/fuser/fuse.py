@@ -23,8 +23,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import graphs_of
 from irc.ops.torch_pointwise import is_elementwise
 from irc.passes.base import describe
-from irc.passes.options import check_not_negative
-from irc.passes.registry import register
+from irc.passes.registry import check_not_negative, register
 from irc.support.remarks import NO_MERGER
 
 if TYPE_CHECKING:

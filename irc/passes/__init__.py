@@ -10,10 +10,10 @@ from irc.passes.cse import Cse
 from irc.passes.dce import Dce
 from irc.passes.fix_sizes import FixSizes
 from irc.passes.freeze import Freeze
-from irc.passes.growable import Growable
 from irc.passes.in_place import InPlace
 from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
+from irc.passes.kv_cache import Growable
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
 from irc.passes.registry import create, names, register

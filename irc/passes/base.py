@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from irc.ir import Node
 from irc.ir.kinds import CALL
 from irc.ir.node import describe
 from irc.ir.region_flow import with_subgraphs
@@ -15,8 +16,41 @@ from irc.support.remarks import Refusal
 if TYPE_CHECKING:
     from irc.alias import AliasDb
     from irc.alias.summaries import Functions
-    from irc.ir import Graph, Module, Node
+    from irc.ir import Graph, Module
     from irc.passes.rewriter import Rewriter
+
+
+class Refused(Exception):
+    """Says the reason, as words of a note; the pass that asked catches it."""
+
+
+class Worklist:
+    """Nodes that are still to be visited, in the order in which they were added, without duplicates."""
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self._order = deque[Node]()
+        self._held = set[Node]()
+        self.add(nodes)
+
+    def add(self, nodes: Iterable[Node]) -> None:
+        """Put ``nodes`` at the end, except those that are waiting already."""
+        for node in nodes:
+            if node not in self._held:
+                self._held.add(node)
+                self._order.append(node)
+
+    def pop(self) -> Node:
+        """Take the first one."""
+        node = self._order.popleft()
+        self._held.remove(node)
+        return node
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+
+# -- base ----------------------------------------------------------------------
+
 
 Evaluate = Callable[["Node", Sequence[Any]], "list[Any] | None"]
 """Computes a node's outputs from its inputs' values (arrays, Python scalars, None

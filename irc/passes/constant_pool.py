@@ -10,8 +10,7 @@ import numpy as np
 from irc.ir import Graph, Node, Tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import DType
-from irc.passes.keys import attributes_key
-from irc.passes.merging import Merges
+from irc.passes.merging import Merges, attributes_key
 from irc.passes.registry import register
 
 if TYPE_CHECKING:

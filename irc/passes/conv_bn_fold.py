@@ -11,8 +11,8 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, is_none
 from irc.ir.tensor import Array
 from irc.ops.pointwise import is_pointwise
+from irc.passes.base import Refused
 from irc.passes.quantised import is_dequantised
-from irc.passes.refused import Refused
 from irc.passes.registry import register
 
 if TYPE_CHECKING:

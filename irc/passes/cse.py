@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from irc.ir import Block, Graph, Node
 from irc.ir.types import TensorType
 from irc.ops import record
-from irc.passes.keys import attributes_key
-from irc.passes.merging import Merges
+from irc.passes.merging import Merges, attributes_key
 from irc.passes.quantised import QUANTISING
 from irc.passes.registry import register
 

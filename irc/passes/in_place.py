@@ -12,10 +12,10 @@ from irc.alias.location_sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ops.twins import may_take, reads_first, twin_of
-from irc.passes.holders import Holders
 from irc.passes.last_uses import LastUses
+from irc.passes.owns_storage import StorageOwners
 from irc.passes.registry import register
-from irc.passes.whole import Whole
+from irc.passes.reverse_alias import ReverseAlias
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
@@ -70,8 +70,8 @@ class _Overwriter:
         self._ctx = ctx
         self._rewriter = ctx.rewriter(graph)
         self._db = self._rewriter.db
-        self._holders = Holders(self._db, graph.inputs)  # of values in sight: those before the node in question
-        self._whole = Whole(self._db)
+        self._holders = ReverseAlias(self._db, graph.inputs)  # of values in sight: those before the node in question
+        self._whole = StorageOwners(self._db)
         self._uses = LastUses()
 
     @cached_property
@@ -82,7 +82,7 @@ class _Overwriter:
         """Look at every node once; whether any was replaced."""
         before = self.done
         self.refused.clear()
-        self._holders = Holders(self._db, self._graph.inputs)
+        self._holders = ReverseAlias(self._db, self._graph.inputs)
         around: list[Node] = []
         for node in self._graph.walk():
             while around and not _is_inside(node, around[-1]):

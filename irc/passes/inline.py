@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,15 +15,73 @@ from irc.ir.clone import clone_node
 from irc.ir.declarations import change_declared_type
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
-from irc.ir.region_flow import callee, graphs_of, with_subgraphs
+from irc.ir.region_flow import callee, function_name, graphs_of, with_subgraphs
 from irc.ir.types import TensorType, Type, rebuilt, without_names
-from irc.passes.options import check_not_negative
-from irc.passes.references import References
-from irc.passes.registry import register
+from irc.passes.registry import check_not_negative, register
 
 if TYPE_CHECKING:
     from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
+
+
+# Which functions of a module are referred to, kept up to date while calls are inlined in one after the other.
+
+
+class References:
+    """The references from functions of ``module`` to others, and how many functions refer to each."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._of = {name: self._referred(graph) for name, graph in module.graphs.items()}
+        self._counts = Counter(target for targets in self._of.values() for target in targets)
+
+    def drop_unreached(self) -> int:
+        """Remove the functions that the main graph does not reach; return how many."""
+        main = self._module.main.name
+        reached, pending = {main}, [main]
+        while pending:
+            new = self._of[pending.pop()] - reached
+            reached |= new
+            pending += new
+        unused = [name for name in self._module.graphs if name not in reached]
+        for name in unused:
+            self._drop(name)
+        return len(unused)
+
+    def inlined(self, graph: Graph) -> int:
+        """Remove the functions that nothing refers to any more since calls were inlined in ``graph``; return how many.
+
+        The main graph must have reached all functions. It still reaches those that something refers to: only a cycle
+        of functions that nothing else refers to would be an exception, and what is inlined is in no cycle. A copy of
+        its body refers to all that it refers to itself.
+        """
+        before, after = self._of[graph.name], self._referred(graph)
+        self._of[graph.name] = after
+        self._counts.update(after - before)
+        self._counts.subtract(before - after)
+        pending = list(before - after)
+        dropped = 0
+        while pending:
+            name = pending.pop()
+            if not self._counts[name] and name in self._of and name != self._module.main.name:
+                pending += self._drop(name)
+                dropped += 1
+        return dropped
+
+    def _drop(self, name: str) -> frozenset[str]:
+        """Remove a function; return those that it referred to."""
+        del self._module.graphs[name]
+        targets = self._of.pop(name)
+        self._counts.subtract(targets)
+        return targets
+
+    def _referred(self, graph: Graph) -> frozenset[str]:
+        names = map(function_name, with_subgraphs(graph))
+        return frozenset(name for name in names if name in self._module.graphs)
+
+
+# -- inline --------------------------------------------------------------------
+
 
 _UNCOUNTABLE = 10**18
 

@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 from irc.errors import Error
 from irc.passes import registry
 from irc.passes.base import Pass
-from irc.passes.options import NOUNS, READERS, alternatives, fields_of, has_default, kebab, print_value
+from irc.passes.registry import NOUNS, READERS, alternatives, fields_of, has_default, kebab, print_value
 from irc.support.formatting import pointed_at
 
 

@@ -30,7 +30,7 @@ from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.ops.torch_pointwise import is_torch_pointwise
 from irc.ops.twins import twin
-from irc.passes.remove_mutation.forms import functional_form
+from irc.passes.remove_mutation.views import functional_form
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback

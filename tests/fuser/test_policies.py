@@ -26,7 +26,7 @@ from irc.ir import Graph, Node, parse_graph
 from irc.ops import Operator, register
 from irc.ops.torch_pointwise import is_elementwise
 from irc.passes import PassManager, create_instruments, registry
-from irc.passes.whole import Whole
+from irc.passes.owns_storage import StorageOwners
 from irc.runtime import kernel
 from tests.fuser.helpers import CHECKS, kinds, the_group
 from tests.programs.generator import Program, programs
@@ -347,7 +347,7 @@ def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in
     for kind, is_whole in (("com.example.layout::Turn", False), ("onnx::Neg", True)):
         graph = fused(Fuse(), text.format(kind))
         assert subgraph_of(the_group(graph)).nodes
-        assert Whole(analyze(graph)).is_whole(graph.value("b")) == is_whole
+        assert StorageOwners(analyze(graph)).is_whole(graph.value("b")) == is_whole
 
 
 def test_a_cluster_says_what_it_would_be_given() -> None:

@@ -8,7 +8,7 @@ import pytest
 from irc.alias import AliasDb
 from irc.ir import Node, parse_graph
 from irc.passes import Growable, PassContext, PassManager
-from irc.passes.growable import concatenate_instead
+from irc.passes.kv_cache import concatenate_instead
 from tests.passes.helpers import (
     assert_becomes,
     assert_same_results,

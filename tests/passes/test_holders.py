@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from irc.alias.location_sets import LocationSet, SetTable, intersects, members
-from irc.passes import holders
-from irc.passes.holders import Holders
+from irc.passes import reverse_alias
+from irc.passes.reverse_alias import ReverseAlias
 
 PLACES = range(5)
 VALUES = "abc"
@@ -25,7 +25,7 @@ steps = st.one_of(
 
 
 class Db:
-    """What `Holders` asks an ``AliasDb``; ``at`` says where each value may be."""
+    """What `ReverseAlias` asks an ``AliasDb``; ``at`` says where each value may be."""
 
     def __init__(self) -> None:
         self._table = SetTable()
@@ -48,8 +48,8 @@ class Db:
 def test_nobody_is_overlooked(taken: list[tuple[Any, ...]], asked: set[int], wide: int) -> None:
     db = Db()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holders, "_WIDE", wide)
-        found: Any = Holders(cast("Any", db))  # values are letters here
+        patch.setattr(reverse_alias, "_WIDE", wide)
+        found: Any = ReverseAlias(cast("Any", db))  # values are letters here
         for kind, *given in taken:
             if kind == "enter":
                 value, where = given

@@ -15,7 +15,7 @@ from irc.ops.pointwise import result_like
 from irc.ops.twins import may_take, twin_of
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.last_uses import LastUses
-from irc.passes.remove_mutation.forms import functional_kind
+from irc.passes.remove_mutation.views import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses
 from tests.operators import POINTWISE

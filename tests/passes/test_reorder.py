@@ -13,8 +13,8 @@ import irc
 from irc.alias import AliasDb, analyze
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
-from irc.passes.dependencies import Dependencies, captures, operands
 from irc.passes.instruments import OptimisationLimit
+from irc.passes.reorder import Dependencies, captures, operands
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform

@@ -5,23 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from irc.passes.canonicalize import (
-    activations,
-    attention,
-    heads,
-    identities,
-    masks,
-    norms,
-    products,
-    rotary,
-    scatter,
-    shapes,
-)
+from irc.passes.base import Worklist
+from irc.passes.canonicalize import activations, attention, grouped_query, identities, norms, products, scatter, shapes
 from irc.passes.canonicalize.match import RULES, Match
-from irc.passes.options import check_not_negative
-from irc.passes.registry import register
+from irc.passes.registry import check_not_negative, register
 from irc.passes.shapes import Inference
-from irc.passes.worklist import Worklist
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -29,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Canonicalize"]
 
-FAMILIES = (activations, attention, heads, identities, masks, norms, products, rotary, scatter, shapes)
+FAMILIES = (activations, attention, grouped_query, identities, attention, norms, products, attention, scatter, shapes)
 """Modules whose import has filled the table of rules."""
 
 

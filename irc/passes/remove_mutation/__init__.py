@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.alias import Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
-from irc.passes.growable import concatenate_instead
-from irc.passes.holders import Holders
+from irc.passes.base import Refused
+from irc.passes.kv_cache import concatenate_instead
 from irc.passes.layouts import Contiguity, Layouts
-from irc.passes.refused import Refused
 from irc.passes.registry import register
-from irc.passes.remove_mutation.elements import use_elements
 from irc.passes.remove_mutation.family import Family, check_form, only_may_share
-from irc.passes.remove_mutation.origins import Origins
-from irc.passes.remove_mutation.overwritten import undo
-from irc.passes.remove_mutation.rewrite import Returned, rewrite
+from irc.passes.remove_mutation.rewrite import Returned, rewrite, undo, use_elements
+from irc.passes.remove_mutation.views import Origins
+from irc.passes.reverse_alias import ReverseAlias
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
@@ -72,7 +70,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     removed = 0
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
-    holders, origins = Holders(db, db.values_in_order()), Origins()
+    holders, origins = ReverseAlias(db, db.values_in_order()), Origins()
     layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(ctx.types_hold(graph))
     returned: Returned = {}
     later: LocationSet = EMPTY  # memory that lists hold which are made anew: the analysis does not know of these yet

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from irc.ir import Block, Builder, Graph, Node, Value
 from irc.ir.clone import clone_node, counterpart
+from irc.ir.constants import constant_value
 from irc.ir.kinds import IDENTITY, IF
 from irc.ir.metadata import provenance
-from irc.ir.types import TENSOR, Type
+from irc.ir.types import TENSOR, TensorType, Type
 from irc.ops.layouts import keeps_layout
-from irc.passes.remove_mutation.family import Family, Step
-from irc.passes.remove_mutation.forms import functional_kind, is_like_first
-from irc.passes.remove_mutation.versions import Version
+from irc.passes.base import PassContext
+from irc.passes.in_place import InPlace
+from irc.passes.layouts import Layouts
+from irc.passes.remove_mutation.family import Family, Step, Version
+from irc.passes.remove_mutation.views import functional_kind, is_like_first
 
 Returned: TypeAlias = dict[Node, list[Value]]
 """The end of a block -> what it is to return besides."""
@@ -217,3 +220,129 @@ def _emitter(before: Node, metadata: Mapping[str, str]) -> Callable[..., Value]:
         return made
 
     return emit
+
+
+# Elements taken out of lists and tuples that are written out: ``[a, b][0]`` is ``a``, if nothing changes the list.
+#
+# The alias analysis knows of a list what all its elements may be. A write into one of them is certain only then.
+
+
+_TAKING_ONE = {"aten::__getitem__": "prim::ListConstruct", "prim::TupleIndex": "prim::TupleConstruct"}
+_TAKING_ALL = {"prim::ListUnpack": "prim::ListConstruct", "prim::TupleUnpack": "prim::TupleConstruct"}
+
+
+def use_elements(graph: Graph, ctx: PassContext) -> bool:
+    """Let all use elements themselves that are written and were taken out of lists; return whether any changed."""
+    changed = 0
+    while used := _use(graph, ctx):  # once more: of what was taken out of a list of lists, more is known now
+        changed += used
+    if changed:
+        ctx.count("elements", changed)
+    return changed > 0
+
+
+def _use(graph: Graph, ctx: PassContext) -> int:
+    """Replace elements by what was put there, wherever that is certain now; return how many nodes took them."""
+    taking = [node for node in graph.walk() if node.kind in _TAKING_ONE or node.kind in _TAKING_ALL]
+    if not taking:
+        return 0
+    rewriter = ctx.rewriter(graph)
+    db = rewriter.db
+    instead: dict[Value, Value] = {}
+    done: list[tuple[Node, Sequence[Value]]] = []
+    for node in taking:
+        source = instead.get(node.inputs[0], node.inputs[0])
+        values = [instead.get(value, value) for value in _taken(node, source)]
+        if not values or not db.has_writers(node.outputs) or db.has_writers(source, contained=False):
+            continue
+        if ctx.allow(node):
+            instead.update(zip(node.outputs, values, strict=True))
+            done.append((node, values))
+    # All at once: after each, the analysis would follow anew all that depends on it.
+    return rewriter.replace_nodes(done)
+
+
+def _taken(node: Node, source: Value) -> Sequence[Value]:
+    """The elements that ``node`` takes out of ``source``, which is written out; empty if it does something else."""
+    made = _TAKING_ONE.get(node.kind) or _TAKING_ALL.get(node.kind)
+    maker = source.made_by(made) if made is not None else None
+    if maker is None:
+        return ()
+    values = maker.inputs
+    if node.kind in _TAKING_ONE:
+        index = constant_value(node.inputs[1])
+        if type(index) is not int or not -len(values) <= index < len(values):
+            return ()
+        values = [values[index]]
+    if len(values) != len(node.outputs) or not all(_are_alike(v, out) for v, out in zip(values, node.outputs)):
+        return ()
+    return values
+
+
+def _are_alike(element: Value, taken: Value) -> bool:
+    """Whether types say the same of both, but for what they know of a tensor."""
+    return element.type == taken.type or (isinstance(element.type, TensorType) and isinstance(taken.type, TensorType))
+
+
+# In-place operators whose operand is not used again: the inverse of the pass ``in-place``.
+#
+# For such an operator it need not be certain what it writes. No value that may share the
+# operand's memory is used afterwards, so a result in memory of its own
+# is as good. The pass ``in-place`` itself decides whether that is so: if it would
+# make all of these operators again in the graph without them.
+
+
+_ROUNDS = 2
+"""Those that are left of a first round had others beside them, so they are asked once more; then it would take long."""
+
+
+def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
+    """Make those of ``nodes`` functional that ``in-place`` could restore; return how many."""
+    db = ctx.alias_db(graph)
+    if db.declares_unknown():
+        return 0  # unknown code may look, and copies of the graph do not say so
+    layouts = Layouts(graph, db, ctx.memory)
+    candidates = [
+        node
+        for node in nodes
+        if len(node.outputs) == 1 and functional_kind(node) is not None and not layouts.is_seen([node.output])
+    ]
+    names = {node.output.name for node in candidates}
+    for _ in range(_ROUNDS):
+        again = _made_again(names, graph, ctx) if names else names
+        if again == names:
+            break
+        names = again
+    else:
+        return 0
+    if not names or not ctx.allow(candidates[0]):
+        return 0
+    _make_functional(names, graph)
+    ctx.alias_db(graph).refresh()
+    return len(names)
+
+
+def _made_again(names: set[str], graph: Graph, ctx: PassContext) -> set[str]:
+    """The results called ``names`` that ``in-place`` writes in place, as now, once all of them are functional."""
+    copy = graph.copy()
+    _make_functional(names, copy)
+    InPlace().run(copy, ctx.trial(copy))
+    return {name for name in names if _is_like(copy.value(name).node, graph.value(name).node)}
+
+
+def _is_like(one: Node | None, other: Node | None) -> bool:
+    if one is None or other is None or one.kind != other.kind:
+        return False
+    return [value.name for value in one.inputs] == [value.name for value in other.inputs]
+
+
+def _make_functional(names: set[str], graph: Graph) -> None:
+    writers = [node for node in graph.walk() if len(node.outputs) == 1 and node.output.name in names]
+    for node in writers:
+        kind = functional_kind(node)
+        assert kind is not None
+        plain = counterpart(node, kind, node.inputs, [node.output.type]).insert_before(node).output
+        written = node.output
+        written.replace_all_uses_with(plain)
+        node.erase()
+        plain.succeed(written)

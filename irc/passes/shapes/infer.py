@@ -19,8 +19,8 @@ from irc.ops import record
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
 from irc.ops.shape_rules import apply, types_told
+from irc.passes.base import Worklist
 from irc.passes.shapes.stability import types_hold
-from irc.passes.worklist import Worklist
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

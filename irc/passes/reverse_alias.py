@@ -16,7 +16,7 @@ _WIDE = 16
 """A value that may be at more places than this is kept apart, and looked at for every place."""
 
 
-class Holders:
+class ReverseAlias:
     """Memory location -> the values that may denote it, or hold it in a container.
 
     Only values that were entered count. Whatever changes the graph must call ``moved``.

@@ -20,7 +20,7 @@ _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
 """Namespaces of operators whose kernels give fresh results of which each element has a place of its own."""
 
 
-class Whole:
+class StorageOwners:
     """Whether values are whole, with a memo; whatever adds values that are whole must call ``add``.
 
     Slices, transposes and expanded tensors are not whole: writing into them
