@@ -9,8 +9,8 @@ from onnx import ModelProto, NodeProto, defs
 
 from irc.errors import Error
 from irc.frontend.onnx import import_model
-from irc.frontend.onnx.opsets import EXPANDED
 from irc.ir import Module, Node
+from irc.ops import record
 from irc.runtime import kernels
 from irc.runtime.kernels.registry import find_binder
 
@@ -47,14 +47,14 @@ def of(model: ModelProto) -> Means:
         return Means(REFUSED, reference)
     if reference:
         return Means(REFERENCE, reference)
-    is_expanded = any(f"{n.domain or 'onnx'}::{n.op_type}" in EXPANDED for n in _protos(model))
+    is_expanded = any(record(f"{n.domain or 'onnx'}::{n.op_type}").expanded for n in _protos(model))
     return Means(BODY if is_expanded else OWN, reference)
 
 
 def by_reference() -> list[str]:
     """Every operator of the installed onnx that irc leaves to onnx.reference in some version."""
     schemas = [(f"{s.domain or 'onnx'}::{s.name}", s) for s in defs.get_all_schemas_with_history() if not s.deprecated]
-    kinds = {k for k, s in schemas if k not in BLOCKS and k not in EXPANDED and not find_binder(k, s.since_version)}
+    kinds = {k for k, s in schemas if k not in BLOCKS and not record(k).expanded and not find_binder(k, s.since_version)}
     return sorted(kinds)
 
 
