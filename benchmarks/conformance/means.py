@@ -54,8 +54,7 @@ def of(model: ModelProto) -> Means:
 def by_reference() -> list[str]:
     """Every operator of the installed onnx that irc leaves to onnx.reference in some version."""
     schemas = [(f"{s.domain or 'onnx'}::{s.name}", s) for s in defs.get_all_schemas_with_history() if not s.deprecated]
-    kinds = {k for k, s in schemas if k not in BLOCKS and not record(k).expanded and not find_binder(k, s.since_version)}
-    return sorted(kinds)
+    return sorted({k for k, s in schemas if not (k in BLOCKS or record(k).expanded or find_binder(k, s.since_version))})
 
 
 def _nodes(module: Module) -> Iterator[Node]:
