@@ -12,7 +12,6 @@ from irc.alias.location_sets import LocationSet, contains, members
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ops import resolve
-from irc.ops.aten.beyond import is_missed
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
@@ -186,5 +185,7 @@ class Paths:
 
 def shares(node: Node) -> bool:
     """Whether a result of ``node`` may share with an argument by irc's schema row, but not by PyTorch's."""
+    from irc.ops.aten.beyond import is_missed  # which reads the records of torch's operators
+
     row = resolve(node)
     return row is not None and is_missed(row.name, row.overload)

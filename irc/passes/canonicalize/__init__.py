@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.passes.base import Worklist
 from irc.passes.canonicalize import activations, attention, grouped_query, identities, norms, products, scatter, shapes
-from irc.passes.canonicalize.match import RULES, Match
+from irc.passes.canonicalize.match import Match, rules_of
 from irc.passes.registry import check_not_negative, register
 from irc.passes.shapes import Inference
 
@@ -53,7 +53,7 @@ class Canonicalize:
             node = work.pop()
             if node.block is None:
                 continue  # erased meanwhile
-            for rule in RULES.get(node.kind, ()):
+            for rule in rules_of(node.kind):
                 match = Match(node, inference, rewriter, ctx, counted)
                 value = rule(match)
                 if value is None:

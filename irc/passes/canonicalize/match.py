@@ -1,15 +1,18 @@
-"""What a canonicalisation rule sees, and the table of rules by root operator."""
+"""What a canonicalisation rule sees, and the rules for each root operator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, Type, with_plain_sizes
+from irc.ops import Operator, record
 from irc.ops.inference import NodeTypes
+from irc.ops.registry import on_change
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
@@ -20,18 +23,32 @@ if TYPE_CHECKING:
 RewriteRule = Callable[["Match"], "Value | None"]
 """Gives the value that can stand for the node's first output, or None if the rule does not apply."""
 
-RULES: dict[str, list[RewriteRule]] = {}
+RULES: list[tuple[frozenset[str], Callable[[Operator], bool] | None, RewriteRule]] = []
+"""Rules in the order in which they are tried, each with the kinds, or the records of operators, that it is for."""
 
 
-def rewrite(*names: str) -> Callable[[RewriteRule], RewriteRule]:
-    """Register a rule for ONNX operators (names without ``onnx::``) or for fully qualified kinds."""
+def rewrite(*names: str, where: Callable[[Operator], bool] | None = None) -> Callable[[RewriteRule], RewriteRule]:
+    """Register a rule for ONNX operators (names without ``onnx::``), for fully qualified kinds, or ``where`` it says.
+
+    ``where`` is only asked for kinds of nodes that there are, so that no records are read before.
+    """
+    kinds = frozenset(name if "::" in name else f"onnx::{name}" for name in names)
 
     def register(rule: RewriteRule) -> RewriteRule:
-        for name in names:
-            RULES.setdefault(name if "::" in name else f"onnx::{name}", []).append(rule)
+        RULES.append((kinds, where, rule))
         return rule
 
     return register
+
+
+@lru_cache(maxsize=1 << 12)
+def rules_of(kind: str) -> tuple[RewriteRule, ...]:
+    """The rules for nodes of ``kind``."""
+    operator = record(kind)
+    return tuple(rule for kinds, where, rule in RULES if kind in kinds or (where is not None and where(operator)))
+
+
+on_change.append(lambda kind: rules_of.cache_clear())
 
 
 class Match:

@@ -13,22 +13,17 @@ from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
-from irc.ops import Movement, records
+from irc.ops import Movement, record
 from irc.passes.canonicalize.match import Match, rewrite
 
 if TYPE_CHECKING:
-    from irc.ir import Value
-
-_RESHAPING = [each.kind for each in records("onnx") if each.movement is Movement.IN_ORDER]
+    from irc.ir import Node, Value
 
 _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""
 
 
-_COUNTING = [each.kind for each in records("onnx") if each.contents is not None]
-
-
-@rewrite(*_COUNTING)
+@rewrite(where=lambda operator: operator.contents is not None)
 def known_contents(m: Match) -> Value | None:
     """Shape arithmetic whose result is known becomes a constant."""
     type, contents = m.output.type, m.inference.contents.get(m.output)
@@ -45,7 +40,7 @@ def known_contents(m: Match) -> Value | None:
     return m.new_constant(Tensor.of(array, dtype=type.dtype))
 
 
-@rewrite(*_COUNTING)
+@rewrite(where=lambda operator: operator.contents is not None)
 def same_contents(m: Match) -> Value | None:
     """Shape arithmetic whose result has been computed before: deep models repeat it in each layer."""
     contents, node = m.inference.contents.get(m.output), m.node
@@ -104,24 +99,30 @@ def transpose_of_transpose(m: Match) -> Value | None:
     return m.new("onnx::Transpose", [x], m.output.type, {"perm": perm}, m.node.version)
 
 
-@rewrite(*_RESHAPING)
+def _reshaped(value: Value) -> Node | None:
+    """The node that makes ``value`` by giving a tensor another shape; None if it is made otherwise."""
+    node = value.node
+    return node if node is not None and record(node.kind).movement is Movement.IN_ORDER else None
+
+
+@rewrite(where=lambda operator: operator.movement is Movement.IN_ORDER)
 def reshape_there_and_back(m: Match) -> Value | None:
     """A chain of reshapes that ends in the shape it began with."""
-    inner = m.input().made_by(*_RESHAPING)
+    inner = _reshaped(m.input())
     for _ in range(_LONGEST_CHAIN):
         if inner is None:
             return None
         x = inner.inputs[0]
         if m.same_type(x):
             return x if m.can_share(x) else None
-        inner = x.made_by(*_RESHAPING)
+        inner = _reshaped(x)
     return None
 
 
 @rewrite("Reshape")
 def reshape_of_reshape(m: Match) -> Value | None:
     """Only the last of several reshapes matters, if it does not copy sizes (0) from the one before."""
-    inner = m.input().made_by(*_RESHAPING)
+    inner = _reshaped(m.input())
     if inner is None or m.types.version < 5 or not m.can_share(inner.inputs[0]):
         return None
     target = m.types.ints(1)
