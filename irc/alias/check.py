@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irc.alias.location_sets import EMPTY, LocationSet, SetTable, contains, members
-from irc.alias.paths import outermost
+from irc.alias.write_index import outermost
 from irc.errors import Error
 from irc.ir.node import Node
 from irc.ir.value import Value

@@ -17,9 +17,8 @@ from irc.alias.memory_dag import Descent, MemoryDAG
 from irc.alias.memory_types import has_memory
 from irc.alias.motion import Move
 from irc.alias.must import must_share, same_tensor
-from irc.alias.paths import outermost, writes_between
 from irc.alias.solver import Solver
-from irc.alias.write_index import LiveWrites
+from irc.alias.write_index import LiveWrites, outermost, writes_between
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.kinds import IF, PRIM_LOOP
@@ -48,7 +47,7 @@ class AliasDb:
 
     - `irc.alias.solver.Solver`: the facts, what each value may denote (`MemoryDAG`) and who writes it (`WriteIndex`);
     - `IncrementalSolution`, which keeps a solver up to date with the graph;
-    - the queries, here, in `irc.alias.must` and in `irc.alias.paths`; moves, in `irc.alias.motion`.
+    - the queries, here, in `irc.alias.must` and in `irc.alias.write_index`; moves, in `irc.alias.motion`.
 
     A query that takes `Values` accepts one value or several; with several, the answer is that for any of them.
     Sets of locations are for callers to whom answers one by one are too slow: locations are numbers, valid until the
@@ -223,8 +222,8 @@ class AliasDb:
 
     def writes_to_wildcard(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes unknown memory."""
-        wild = self._solver.facts.wild_types
-        return any(x in wild for x in members(self.write_set(node)))
+        unknown = self._solver.facts.unknown_types
+        return any(x in unknown for x in members(self.write_set(node)))
 
     def writes_between(self, values: Values, first: Node, last: Node) -> bool:
         """Whether memory of ``values``, or of what they hold, may be written after ``first`` and before ``last``.
@@ -275,9 +274,9 @@ class AliasDb:
         found = {self.describe(x) for x in members(locations)}
         if any(x.kind is Kind.UNKNOWN for x in found):
             # What borrowed inputs denote is unknown memory, and any unknown memory may be theirs.
-            wild = self._solver.facts.wild_types
+            unknown = self._solver.facts.unknown_types
             for value in self.graph.inputs:
-                if any(x in wild and contains(locations, x) for x in members(self.location_set(value))):
+                if any(x in unknown and contains(locations, x) for x in members(self.location_set(value))):
                     found.add(Location(Kind.BORROWED, value, value.type))
         return frozenset(found)
 
@@ -364,9 +363,9 @@ class AliasDb:
         """The element of all that the object at ``location`` holds; 0 if it holds nothing with memory."""
         return self._solver.all_contents(location)
 
-    def is_wild(self, location: int) -> bool:
+    def is_unknown(self, location: int) -> bool:
         """Whether ``location`` stands for unknown memory."""
-        return location in self._solver.facts.wild_types
+        return location in self._solver.facts.unknown_types
 
     def is_private(self, location: int, kinds: Container[Kind]) -> bool:
         """Whether ``location`` is of one of ``kinds`` and unknown code cannot know it."""

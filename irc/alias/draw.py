@@ -139,7 +139,7 @@ class _Names:
         """Unknown memory -> the inputs that may be it."""
         for value in db.graph.inputs:
             for x in members(db.location_set(value)):
-                if db.is_wild(x):
+                if db.is_unknown(x):
                     self._given.setdefault(x, []).append(value)
         self._inputs: dict[tuple[Element, ...], list[Value]] = {}
 
@@ -147,10 +147,10 @@ class _Names:
         """The names of ``locations`` and of the inputs that may be at the unknown ones among them."""
         found = self._texts.get(locations)
         if found is None:
-            wild = tuple(x for x in self._given if contains(locations, x))
-            if wild not in self._inputs:
-                self._inputs[wild] = list(dict.fromkeys(value for x in wild for value in self._given[x]))
-            inputs = self._inputs[wild]
+            unknown = tuple(x for x in self._given if contains(locations, x))
+            if unknown not in self._inputs:
+                self._inputs[unknown] = list(dict.fromkeys(value for x in unknown for value in self._given[x]))
+            inputs = self._inputs[unknown]
             found = self._texts[locations] = self._text(locations, inputs)
             if _size(locations) + len(inputs) > _NAMED:
                 self._cut.add(locations)

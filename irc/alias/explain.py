@@ -70,7 +70,7 @@ def meeting(db: AliasDb, a: Value, b: Value) -> Meeting | None:
         common = _common(reach(a), reach(b))
         if common:
             from_a, from_b = path.tree(a), path.tree(b)
-            nearest = min(common, key=lambda x: (from_a[x].steps + from_b[x].steps, db.is_wild(x), x))
+            nearest = min(common, key=lambda x: (from_a[x].steps + from_b[x].steps, db.is_unknown(x), x))
             facts = path.facts(a, from_a, nearest), path.facts(b, from_b, nearest)
             return Meeting(*facts, str(db.describe(nearest)))
     return None
@@ -153,7 +153,7 @@ class Paths:
         """That ``x`` may be ``y``, on the way to the location ``object``."""
         subject, node, step = self._name(x), None, Step(x, y, object)
         if self.is_held(x, y):
-            subject = f"what {subject} holds" if self.db.is_wild(x) else subject  # that has no element
+            subject = f"what {subject} holds" if self.db.is_unknown(x) else subject  # that has no element
             maker = self.maker(self.holder_of.get(x, x))
             made = maker is not None and shares(maker)  # with what it holds: nobody else stored that
             node = maker if made else self._storing(self.value_of.get(y))

@@ -29,9 +29,9 @@ class Kind(Enum):
     """What sort of memory a location is."""
 
     TEMPORARY = "temporary"
-    """Allocated by a node; in a loop, one location stands for the memory of all trips."""
+    """Allocated by a node; in a loop, one location stands for the memory of all iterations."""
     CONSTANT = "constant"
-    """Of a constant or a weight: read-only, and the same memory at every use, trip, call and run."""
+    """Of a constant or a weight: read-only, and the same memory at every use, iteration, call and run."""
     BORROWED = "borrowed input"
     """Of a graph input that its caller keeps."""
     DONATED = "donated input"
@@ -196,8 +196,8 @@ class Facts:
         unknown_of: those elements, whatever the type -> the type.
         families: key of a family of atoms -> what unknown memory of these types is (see `irc.alias.unknown_memory`).
         merges_types: whether some family has more open atoms than are told apart.
-        wild: atom -> the location of unknown memory of that type.
-        wild_types: those locations -> that atom.
+        unknown_locations: atom -> the location of unknown memory of that type.
+        unknown_types: those locations -> that atom.
         escaped: locations that unknown code may hold.
         constants: name of a weight -> its location.
         of_functions: value of a constant without name, in a function, and path inside of it -> its location: it is the
@@ -227,8 +227,8 @@ class Facts:
         self.unknown_of: dict[Element, Type] = {}
         self.families: dict[object, Family] = {}
         self.merges_types = False
-        self.wild: dict[Type, Element] = {}
-        self.wild_types: dict[Element, Type] = {}
+        self.unknown_locations: dict[Type, Element] = {}
+        self.unknown_types: dict[Element, Type] = {}
         self.escaped: set[Element] = set()
         self.constants: dict[str, Element] = {}
         self.of_functions: dict[tuple[Value, tuple[str, ...]], Element] = {}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from irc.alias.facts import NOTHING, Element
 from irc.alias.location_sets import members
 from irc.alias.memory_types import atoms, has_memory, is_closed, parts
-from irc.alias.paths import outermost
 from irc.alias.rules import chooses_otherwise, is_functional, is_resettled, leaves_traces, say_the_same
 from irc.alias.solver import Solver
+from irc.alias.write_index import outermost
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
 from irc.ir.types import TensorType, Type
@@ -427,7 +427,7 @@ class _Invalidation:
             return True
         reach = members(dag.closure(self._elements[value]))
         return not any(
-            x in facts.escaped or (holds(value) and (x in facts.shared or x in facts.wild_types)) for x in reach
+            x in facts.escaped or (holds(value) and (x in facts.shared or x in facts.unknown_types)) for x in reach
         )
 
     def _is_unknown(self, value: Value) -> bool:

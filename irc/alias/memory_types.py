@@ -48,11 +48,11 @@ def has_memory(type: Type) -> bool:
 
 def overlap(a: Type, b: Type) -> bool:
     """Whether a value of type ``a`` and one of type ``b`` may be the same object, or the same memory."""
-    return any(meet(s, t) is not None for s in atoms(a) for t in atoms(b))
+    return any(type_intersection(s, t) is not None for s in atoms(a) for t in atoms(b))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def meet(a: Type, b: Type) -> Type | None:
+def type_intersection(a: Type, b: Type) -> Type | None:
     """The part whose values are of both parts ``a`` and ``b``; None if there are none."""
     if a == b or b == types.ANY:
         return a
@@ -104,5 +104,5 @@ def _is_immutable(part: Type) -> bool:
 
 def _common(a: Type, b: Type) -> Type | None:
     """The type of the values that are of both types; None if there are none."""
-    both = {m for s in parts(a) for t in parts(b) if (m := meet(s, t)) is not None}
+    both = {m for s in parts(a) for t in parts(b) if (m := type_intersection(s, t)) is not None}
     return union_of(tuple(sorted(both, key=str))) if both else None

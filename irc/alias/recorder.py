@@ -222,7 +222,7 @@ class Recorder:
             return
         facts = self.facts
         base = facts.resolve(base)
-        if base in facts.unknown_atoms or base in facts.wild_types:
+        if base in facts.unknown_atoms or base in facts.unknown_types:
             self.escape(source)
         elif self._is_location(base):
             self.put(base, field, source, type)
@@ -261,8 +261,8 @@ class Recorder:
         facts = self.facts
         if not may_hold(facts.type_of(location)):
             return NOTHING
-        if location in facts.wild_types:
-            return self.unknown(_part(facts.wild_types[location], field, type))
+        if location in facts.unknown_types:
+            return self.unknown(_part(facts.unknown_types[location], field, type))
         if not facts.has_fields(location):
             field = None
         fields = facts.contents.get(location)

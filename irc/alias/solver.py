@@ -114,14 +114,14 @@ class Solver(Recorder):
 
     def _apply(self, constraint: Constraint, locations: LocationSet) -> None:
         """What follows now that the base of ``constraint`` may denote ``locations`` too."""
-        wild = self.facts.wild_types
+        unknown = self.facts.unknown_types
         if isinstance(constraint, f.Unknown):
             sets = self.dag.sets
             # Each may be what any other is, and is looked at once.
             new = sets.difference(locations, self.became_unknown)
             self.became_unknown = sets.union(self.became_unknown, new)
             for location in members(new):
-                if location not in wild:
+                if location not in unknown:
                     self.escape(location)
                     self.point(location, self.unknown(self.facts.type_of(location)))
         elif isinstance(constraint, f.Load):
@@ -129,7 +129,7 @@ class Solver(Recorder):
                 self.point(constraint.target, self.content(location, constraint.field, constraint.type))
         else:
             for location in members(locations):
-                if location in wild:
+                if location in unknown:
                     self.escape(constraint.source)
                 else:
                     self.put(location, constraint.field, constraint.source, constraint.type)
@@ -183,7 +183,7 @@ class Solver(Recorder):
     def _escaped(self, location: Element) -> None:
         """Unknown code may hold ``location``: it may be any unknown value, and hold anything unknown."""
         facts = self.facts
-        if location in facts.escaped or location in facts.wild_types:
+        if location in facts.escaped or location in facts.unknown_types:
             return
         facts.escaped.add(location)
         self._unknown.add_escaped(location)

@@ -217,7 +217,7 @@ class _Body(Recorder):
             return None
         written: dict[Element, Change] = {}
         if self._written:
-            leading = condensed.above([*visible, *self.facts.unknown_of, *self.facts.wild_types, *_FIXED])
+            leading = condensed.above([*visible, *self.facts.unknown_of, *self.facts.unknown_types, *_FIXED])
             written = {e: change for e, change in self._written.items() if e in leading}
             visible = self._visible([*visible, *written])
         if visible is None:
@@ -385,18 +385,18 @@ class Condensed:
         stored = {c.source for c in facts.constraints if isinstance(c, Store)}
         kept = growing.union(self._loads, used, written, stored)
         self._splice(kept)
-        twins = self._twins({self.same[e] for e in used})
-        if twins:
-            self._condense(growing, twins)
+        alike = self._alike({self.same[e] for e in used})
+        if alike:
+            self._condense(growing, alike)
             self._splice(kept)
 
-    def _condense(self, growing: set[Element], twins: dict[Element, Element]) -> None:
-        """Find `same` and `targets`, with one location for all ``twins``."""
+    def _condense(self, growing: set[Element], alike: dict[Element, Element]) -> None:
+        """Find `same` and `targets`, with one location for all ``alike``."""
         same, loaded = self.same, self._loads.keys()
         found: dict[Hashable, Element] = {}
         self.targets.clear()
         same.update(zip(self._every, self._every))
-        same.update(twins)
+        same.update(alike)
         for cycle in self._in_order():
             first = cycle[0]
             if len(cycle) > 1:
@@ -462,7 +462,7 @@ class Condensed:
                     found[t] = None
             self.targets[e] = list(found)
 
-    def _twins(self, used: set[Element]) -> dict[Element, Element]:
+    def _alike(self, used: set[Element]) -> dict[Element, Element]:
         """Fresh tensors that callers cannot tell apart -> the first of them.
 
         The same elements point to them, and they are stored in the same places.
@@ -482,9 +482,9 @@ class Condensed:
         first: dict[frozenset[Hashable], Element] = {}
         for t, leading in sources.items():
             if isinstance(facts.type_of(t), TensorType) and facts.site(t).kind is Kind.TEMPORARY:
-                twin = first.setdefault(frozenset(leading), t)
-                if twin != t:
-                    found[t] = twin
+                same_as = first.setdefault(frozenset(leading), t)
+                if same_as != t:
+                    found[t] = same_as
         return found
 
     def above(self, elements: Iterable[Element]) -> set[Element]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from irc.alias import facts as f
 from irc.alias.facts import Atoms, Element, Facts, Family, Kind, Site
-from irc.alias.memory_types import atoms, is_closed, meet
+from irc.alias.memory_types import atoms, is_closed, type_intersection
 from irc.ir.types import ANY, TENSOR, TensorType, TupleType, Type
 
 MOST_OPEN = 64
@@ -65,24 +65,24 @@ class UnknownMemory:
         family = self._family(atom)
         # Entered before anything is pointed to: that may make further types known, which then see this one.
         _side(family, atom).unknown.append(atom)
-        wild = self._wild(atom)
+        own = self._location(atom)
         if family.merged is None:
             for other in self._unknown_beside(atom, family):
-                common = self._wild(meet(atom, other) or atom)
+                common = self._location(type_intersection(atom, other) or atom)
                 self._point(element, common)
                 self._point(unknown[other], common)
             for escaped in self._escaped_beside(atom, family):
                 self._point(element, escaped)
             self._merge_if_many(family)
         else:
-            self._point(element, wild)
-            self._point(family.merged, wild)
+            self._point(element, own)
+            self._point(family.merged, own)
             self._point(element, family.merged_escapes if is_closed(atom) else family.merged)
             if atom in family.closed.escaped:
                 self._point(element, family.closed.escaped[atom])
         if atom != ANY:
             if ANY in unknown:
-                self._point(unknown[ANY], wild)
+                self._point(unknown[ANY], own)
             for escaped in self._family(ANY).open.escaped.values():
                 self._point(element, escaped)
         return element
@@ -116,9 +116,13 @@ class UnknownMemory:
                 other for each in self.facts.families.values() for other in (*each.open.unknown, *each.closed.unknown)
             ]
         if not is_closed(atom):
-            return [other for other in (*family.open.unknown, *family.closed.unknown) if meet(atom, other) is not None]
+            return [
+                other
+                for other in (*family.open.unknown, *family.closed.unknown)
+                if type_intersection(atom, other) is not None
+            ]
         own = [atom] if atom in self.facts.unknown else []
-        return own + [other for other in family.open.unknown if meet(atom, other) is not None]
+        return own + [other for other in family.open.unknown if type_intersection(atom, other) is not None]
 
     def _escaped_beside(self, atom: Type, family: Family) -> list[Element]:
         """The elements of what escaped and is of an atom that overlaps ``atom``, itself included; Any as above."""
@@ -131,9 +135,9 @@ class UnknownMemory:
             ]
         if not is_closed(atom):
             several = (*family.open.escaped.items(), *family.closed.escaped.items())
-            return [e for other, e in several if meet(atom, other) is not None]
+            return [e for other, e in several if type_intersection(atom, other) is not None]
         own = [family.closed.escaped[atom]] if atom in family.closed.escaped else []
-        return own + [e for other, e in family.open.escaped.items() if meet(atom, other) is not None]
+        return own + [e for other, e in family.open.escaped.items() if type_intersection(atom, other) is not None]
 
     def _merge_if_many(self, family: Family) -> None:
         """Let open atoms of ``family`` count as one that overlaps all of the family, once they are too many."""
@@ -144,7 +148,7 @@ class UnknownMemory:
         self.facts.merges_types = True
         family.merged_escapes = self.facts.new()
         for atom in (*opened.unknown, *closed.unknown):
-            self._point(merged, self._wild(atom))
+            self._point(merged, self._location(atom))
         for element in (*opened.escaped.values(), *closed.escaped.values()):
             self._point(merged, element)
         for element in list(opened.escaped.values()):
@@ -161,12 +165,12 @@ class UnknownMemory:
             found = self.facts.families[key] = Family()
         return found
 
-    def _wild(self, atom: Type) -> Element:
+    def _location(self, atom: Type) -> Element:
         facts = self.facts
-        found = facts.wild.get(atom)
+        found = facts.unknown_locations.get(atom)
         if found is None:
-            found = facts.wild[atom] = facts.location(Site(Kind.UNKNOWN, None, atom))
-            facts.wild_types[found] = atom
+            found = facts.unknown_locations[atom] = facts.location(Site(Kind.UNKNOWN, None, atom))
+            facts.unknown_types[found] = atom
             self._point(f.OUTSIDE, found)
         return found
 

@@ -260,7 +260,7 @@ class _Memory:
         self._borrowed: dict[int, list[Value]] = {}
         for value in graph.inputs:
             for x in members(db.location_set(value)):
-                if db.is_wild(x):
+                if db.is_unknown(x):
                     self._borrowed.setdefault(x, []).append(value)
 
     def first_of_each(self, held: Iterable[_Held]) -> dict[int | Value, _Held]:

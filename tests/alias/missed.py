@@ -43,7 +43,7 @@ class _Missed:
             maker = self._paths.maker(self._paths.holder_of.get(x, x))
             if maker is not None and shares(maker):
                 return 5
-            unknown = self._raw.wild_types.get(x)
+            unknown = self._raw.unknown_types.get(x)
             if unknown is not None and any(len(atoms(held)) > 1 for held in content_types(unknown)):
                 return 4  # PyTorch takes a union to overlap nothing else
             held = self._raw.content_type.get(x)

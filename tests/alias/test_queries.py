@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
 from irc.alias.location_sets import SetIndex
-from irc.alias.paths import common_block, outermost_loop
+from irc.alias.write_index import common_block, outermost_loop
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Node, Tensor, parse_graph, types
 from irc.ir.kinds import IF

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from irc.alias.memory_types import atoms, content_types, has_memory, meet, overlap
+from irc.alias.memory_types import atoms, content_types, has_memory, overlap, type_intersection
 from irc.ir import Type, types
 from irc.ir.types import (
     ClassType,
@@ -173,11 +173,11 @@ def test_overlap_is_symmetric_and_reflexive() -> None:
 def test_meet_is_commutative_and_idempotent() -> None:
     parts = list(dict.fromkeys(atom for t in ALL for atom in atoms(t)))
     for a, b in itertools.product(parts, parts):
-        common = meet(a, b)
-        assert common == meet(b, a)
+        common = type_intersection(a, b)
+        assert common == type_intersection(b, a)
         if common is not None:
-            assert meet(common, a) == common
-            assert meet(common, b) == common
+            assert type_intersection(common, a) == common
+            assert type_intersection(common, b) == common
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from irc.alias import (
     facts,
     memory_dag,
     memory_types,
-    paths,
     recorder,
     solver,
     summaries,
@@ -91,7 +90,7 @@ def _first_branch(rec: Recorder, node: Node) -> Iterator[Any]:
 def _no_repetition() -> Generator[None]:
     """Between two nodes, only what stands between them."""
 
-    with patch.object(paths, "outermost_loop", lambda block: None):
+    with patch.object(write_index, "outermost_loop", lambda block: None):
         yield
 
 
@@ -166,11 +165,14 @@ def _fields_mixed_up() -> Generator[None]:
 def _any_apart() -> Generator[None]:
     """Nothing but an Any may be an Any."""
 
-    def meet(a: Any, b: Any) -> Any:
+    def type_intersection(a: Any, b: Any) -> Any:
         return None if (a == types.ANY) != (b == types.ANY) else original(a, b)
 
-    original = memory_types.meet
-    with patch.object(memory_types, "meet", meet), patch.object(unknown_memory, "ANY", object()):
+    original = memory_types.type_intersection
+    with (
+        patch.object(memory_types, "type_intersection", type_intersection),
+        patch.object(unknown_memory, "ANY", object()),
+    ):
         yield
 
 
@@ -203,13 +205,13 @@ def _unions_apart() -> Generator[None]:
 
     def store(self: recorder.Recorder, base: int, source: int, type: Any, field: Any = None) -> None:
         facts = self.facts
-        unknown = facts.resolve(base) in (facts.unknown_atoms.keys() | facts.wild_types.keys())
+        unknown = facts.resolve(base) in (facts.unknown_atoms.keys() | facts.unknown_types.keys())
         if not (unknown and isinstance(type, UnionType)):
             store_known(self, base, source, type, field)
 
     def apply(self: solver.Solver, constraint: facts.Constraint, location: int) -> None:
         union = isinstance(constraint, facts.Store) and isinstance(constraint.type, UnionType)
-        if not (union and location in self.facts.wild_types):
+        if not (union and location in self.facts.unknown_types):
             apply_known(self, constraint, location)
 
     store_known, apply_known = recorder.Recorder.store, solver.Solver._apply

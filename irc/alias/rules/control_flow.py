@@ -35,7 +35,7 @@ def _loop(rec: Recorder, node: Node) -> Steps:
     """A parameter is what the loop is given, or what the body returns for it; a result is the same.
 
     A slice of a Scan may share memory with what it is a slice of. What the loop makes itself is fresh: the number of
-    the trip, the condition, and what it stacks.
+    the iteration, the condition, and what it stacks.
     """
     (block,) = node.blocks
     at = carried(node)
@@ -63,7 +63,7 @@ def _loop(rec: Recorder, node: Node) -> Steps:
 
 
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
-    """What a loop carries in ``param``: at first ``start``; what later trips give is added when the body is known.
+    """What a loop carries in ``param``: at first ``start``; what later iterations give is added when the body is known.
 
     The element belongs neither to the parameter nor to the result: either may be replaced without the other.
     """

@@ -270,20 +270,9 @@ def _by_overload(rows: Sequence[Schema]) -> Rule:
     Mostly the sorts of the arguments (tensor, list, number...) tell them
     apart; only where they do not, the overload is looked for by types.
     """
-    by_class: dict[tuple[type[Type], ...], Rule] = {}
     by_sort: dict[_Sorts, Rule] = {}
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
-        classes = tuple([v.type.__class__ for v in node.inputs])
-        found = by_class.get(classes)
-        if found is None:
-            found = _rule_for(rows, tuple("Any" if c is PrimType else c for c in classes))
-            if found is _by_types and PrimType in classes:
-                found = look_closer
-            by_class[classes] = found
-        return found(rec, node)
-
-    def look_closer(rec: Recorder, node: Node) -> Steps | None:
         sorts = _sorts(node)
         found = by_sort.get(sorts)
         if found is None:
