@@ -23,7 +23,7 @@ class LastUses:
     def may_be_used_after(self, value: Value, node: Node) -> bool:
         """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
 
-        These do not count: a use after ``value`` is defined anew, on a later trip of
+        These do not count: a use after ``value`` is defined anew, on a later iteration of
         the loop that contains its definition; a use by ``node`` itself, unless it runs
         again before that.
         """

@@ -2,12 +2,11 @@
 
 ``%y = aten::add_(%x, %z)`` becomes ``%y = aten::add(%x, %z)``, and whatever uses
 %x, or a view of it, after the write uses %y, or that view of it. This is SSA
-construction with memory as the variable. ``versions.py`` finds which contents
-are seen where, ``family.py`` which value shows which part of the memory, ``origins.py``
-what values are made of; ``forms.py`` has the functional form of each operator and
-how a part is put into the whole, and ``rewrite.py`` changes the graph. Branches and
-loops pass changed memory on as values. Where the memory is not used again,
-``overwritten.py`` needs no certainty.
+construction with memory as the variable. ``family.py`` finds which contents are seen
+where, and which value shows which part of the memory; ``views.py`` has the functional
+form of each operator, how a part is put into the whole, and what values are made of;
+``rewrite.py`` changes the graph. Branches and loops pass changed memory on as values.
+Where the memory is not used again, the rewrite needs no certainty.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 
 Version: TypeAlias = Node | Block | None
-"""Contents of the memory: as they are after a node that writes, or has writes inside; as they are when a trip of a
-loop begins, by the loop's block; None: as they were made."""
+"""Contents of the memory: as they are after a node that writes, or has writes inside; as they are when an iteration of
+a loop begins, by the loop's block; None: as they were made."""
 
 
 class Versions:
     """The versions of the memory of ``root``, by where in the graph.
 
     A write inside a branch or loop makes a new version after it; a write inside
-    a loop, also one at the beginning of each trip. So each place in the graph
+    a loop, also one at the beginning of each iteration. So each place in the graph
     sees exactly one version.
 
     Attributes:

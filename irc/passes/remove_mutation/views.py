@@ -498,7 +498,7 @@ class Origin(NamedTuple):
 
     Attributes:
         given: the values of which it is one, or a view.
-        back: the value that each trip of a loop passes on in place of that.
+        back: the value that each iteration of a loop passes on in place of that.
         view: the node that makes it, if it is a view.
         how: what that node does.
     """
