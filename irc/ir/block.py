@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from irc.ir import metadata as meta
 from irc.ir.kinds import RETURN
+from irc.ir.metadata import HasMetadata
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.support.formatting import count
@@ -24,7 +24,7 @@ _APPEND_GAP = 1 << 24
 """Labels left free between appended nodes; 2**38 appends fit before labels run out."""
 
 
-class Block:
+class Block(HasMetadata):
     """A list of nodes with parameters and returns.
 
     The nodes form a ring around ``return_node``, which stands for both ends.
@@ -42,7 +42,7 @@ class Block:
         metadata: what the model says of it (`irc.ir.metadata`); read-only, set it as a whole.
     """
 
-    __slots__ = ("__weakref__", "_cursors", "_metadata", "_size", "graph", "node", "params", "return_node")
+    __slots__ = ("__weakref__", "_cursors", "_size", "graph", "node", "params", "return_node")
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         self.graph = graph
@@ -58,15 +58,6 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<block of {self.node or self.graph!r}, {count(self._size, 'node')}>"
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        return getattr(self, "_metadata", meta.NOTHING)
-
-    @metadata.setter
-    def metadata(self, given: Mapping[str, str]) -> None:
-        self._metadata = meta.frozen(given)
-        self.graph.has_metadata |= bool(given)
 
     @property
     def nodes(self) -> NodeList:

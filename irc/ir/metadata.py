@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from irc.ir.kinds import CONSTANT
 
 if TYPE_CHECKING:
+    from irc.ir.graph import Graph
     from irc.ir.node import Node
 
 Metadata = Mapping[str, str]
@@ -55,6 +56,24 @@ MOST_CHARACTERS = 4096
 
 _MORE = "..."
 _BETWEEN_SOURCES, _BETWEEN_TEXTS = ", ", "; "
+
+
+class HasMetadata:
+    """What nodes, values and blocks are: parts of a graph that have metadata."""
+
+    __slots__ = ("_metadata",)  # unset if there are none: creating a node costs nothing for it
+
+    if TYPE_CHECKING:
+        graph: Graph
+
+    @property
+    def metadata(self) -> Metadata:
+        return getattr(self, "_metadata", NOTHING)
+
+    @metadata.setter
+    def metadata(self, given: Metadata) -> None:
+        self._metadata = frozen(given)
+        self.graph.has_metadata |= bool(given)
 
 
 def quantization(metadata: Metadata) -> dict[str, str]:

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir import metadata as meta
 from irc.ir.kinds import NAMES, RETURN
+from irc.ir.metadata import HasMetadata
 from irc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ WIDE = 64
 """A node with this many inputs rebuilds its tuple of them when that is next read, not at each replacement."""
 
 
-class Node:
+class Node(HasMetadata):
     """An operator with inputs, outputs, attributes and nested blocks.
 
     ``inputs``, ``outputs`` and ``blocks`` are tuples: change them only through
@@ -41,7 +41,6 @@ class Node:
 
     __slots__ = (
         "__weakref__",
-        "_metadata",  # unset if there are none: creating a node costs nothing for it
         "_next",
         "_order",
         "_prev",
@@ -82,15 +81,6 @@ class Node:
         for value in self.inputs:
             users = value._users
             users[self] = users.get(self, 0) + 1
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        return getattr(self, "_metadata", meta.NOTHING)
-
-    @metadata.setter
-    def metadata(self, given: Mapping[str, str]) -> None:
-        self._metadata = meta.frozen(given)
-        self.graph.has_metadata |= bool(given)
 
     # -- outputs ---------------------------------------------------------
 

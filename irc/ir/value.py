@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from irc.ir import metadata as meta
+from irc.ir.metadata import HasMetadata
 
 if TYPE_CHECKING:
     from irc.ir.block import Block
@@ -21,7 +21,7 @@ class Use(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which uses do not need
 
 
-class Value:
+class Value(HasMetadata):
     """One SSA value: an output of a node or a parameter of a block.
 
     Attributes:
@@ -32,7 +32,7 @@ class Value:
         metadata: what the model says of it (`irc.ir.metadata`); read-only, set it as a whole.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "_name", "_param_of", "_users", "graph", "index", "node", "type")
+    __slots__ = ("__weakref__", "_name", "_param_of", "_users", "graph", "index", "node", "type")
 
     def __init__(self, graph: Graph, type: Type, node: Node | None, param_of: Block | None, index: int) -> None:
         self.graph = graph
@@ -61,15 +61,6 @@ class Value:
         self.name = other.name
         if said:
             self.metadata = {**self.metadata, **said}
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        return getattr(self, "_metadata", meta.NOTHING)
-
-    @metadata.setter
-    def metadata(self, given: Mapping[str, str]) -> None:
-        self._metadata = meta.frozen(given)
-        self.graph.has_metadata |= bool(given)
 
     @property
     def block(self) -> Block | None:
