@@ -197,3 +197,13 @@ def test_other_names() -> None:
     assert the("aten::clamp").other_names == ("aten::clip",)
     assert the("aten::clamp").fuses and not the("aten::clamp_").fuses
     assert the("onnx::Add").fuses == "pointwise, from version 7 on"
+
+
+def test_the_record_is_shown() -> None:
+    conv = the("onnx::Conv").record
+    assert conv.keys() == {"attributes", "contracts", "epilogues", "value_operands", "widened"}
+    assert conv["contracts"][0].startswith("irc/ops/onnx/convolution.py:")
+    assert (conv["epilogues"], conv["widened"], conv["value_operands"]) == (["yes"], ["1", "2"], [])
+    assert conv["attributes"] == ["auto_pad: NOTSET SAME_UPPER SAME_LOWER VALID"]
+    assert the("onnx::Reshape").record["movement"] == ["in-order"]
+    assert the("aten::view").record["layout"] == ["in-order", "seen"]

@@ -197,6 +197,7 @@ def _facts(operator: Operator) -> Iterator[tuple[str, Sequence[str]]]:
     yield "also called", _joined(operator.other_names)
     yield "fuses", [operator.fuses or "no"]
     yield "shape rule", [operator.shape_rule or "none"]
+    yield "record", [f"{name}: {', '.join(texts) or 'none'}" for name, texts in operator.record.items()]
     yield "kernel", list(_kernels(operator))
     yield "verified by", operator.verified or ["nothing but what holds for all nodes"]
     yield "as ONNX", ["yes" if operator.exports else "no"]

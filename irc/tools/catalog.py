@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from irc import ops
 from irc.alias import rules
@@ -26,6 +27,7 @@ from irc.ops import functional_by_default, schemas
 from irc.ops.onnx_defs import signature
 from irc.ops.onnx_rules import check_onnx
 from irc.ops.plugins import is_foreign, load_all
+from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.ops.torch_pointwise import is_torch_pointwise
@@ -133,6 +135,12 @@ class Operator:
         return None if rule is None else place(rule)
 
     @cached_property
+    def record(self) -> dict[str, list[str]]:
+        """The fields of its record that are shown nowhere else, if they say anything; of rules, where they are."""
+        facts = facts_of(ops.record(self.kind))
+        return {name: _texts(fact) for name, fact in facts.items() if name not in _SHOWN}
+
+    @cached_property
     def kernels(self) -> dict[int, str]:
         """Where its kernels are defined, by their first versions; for in-place twins, the kernels they are made of."""
         if self.kind in SPECIAL:
@@ -175,6 +183,23 @@ class Operator:
         facts = {name: getattr(self, name) for name, member in vars(Operator).items() if _is_fact(member)}
         said = [each._asdict() for each in self.memory.said] if self.memory is not None else None
         return {"kind": self.kind, **facts, "memory": said}
+
+
+_SHOWN = ("rows", "pointwise", "scalar", "shape", "kernel")
+"""Fields of records that properties of `Operator` tell."""
+
+
+def _texts(fact: Any) -> list[str]:
+    """What a field of a record says, a text for each of several things."""
+    if isinstance(fact, Mapping):
+        pairs = cast("Mapping[str, Any]", fact).items()
+        return [f"{key}: {' '.join(_texts(value))}" for key, value in pairs]
+    if isinstance(fact, tuple | frozenset):
+        found = [text for each in cast("Iterable[Any]", fact) for text in _texts(each)]
+        return found if isinstance(fact, tuple) else sorted(found)
+    if isinstance(fact, Enum):
+        return [(fact.name or "").lower().replace("_", "-")]
+    return [place(fact) if callable(fact) else "yes" if fact is True else str(fact)]
 
 
 def _is_fact(member: object) -> bool:

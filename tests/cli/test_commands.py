@@ -682,7 +682,12 @@ def test_all_about_some_operators(irc: Command) -> None:
         r"  changed in   opset 1, opset 11, opset 22\n"
         r"  memory       writes nothing; results are fresh memory\n"
         r"  fuses        pointwise operators join it\n"
-        r"  shape rule   irc/passes/shapes/nn\.py:\d+\n"
+        r"  shape rule   irc/ops/onnx/convolution\.py:\d+\n"
+        r"  record       contracts: irc/ops/onnx/convolution\.py:\d+\n"
+        r"               epilogues: yes\n"
+        r"               widened: 1, 2\n"
+        r"               value_operands: none\n"
+        r"               attributes: auto_pad: NOTSET SAME_UPPER SAME_LOWER VALID\n"
         r"  kernel       irc/runtime/kernels/convolution\.py:\d+\n"
         r"  verified by  irc/ops/onnx_rules\.py:\d+\n"
         r"  as ONNX      yes",
