@@ -635,7 +635,7 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
         ("arena.py", 3),
         ("plan_cache.py", 1 if runs < 2 else 0),
         ("convolution.py", 3),
-        ("scratch.py", 3),
+        ("kernels/support.py", 3),
         ("plan.py", 3 if runs < 2 else 0),
         ("model.py", 10),
     ):
