@@ -185,7 +185,7 @@ class Paths:
 
 def shares(node: Node) -> bool:
     """Whether a result of ``node`` may share with an argument by irc's schema row, but not by PyTorch's."""
-    from irc.ops.aten.beyond import is_missed  # which reads the records of torch's operators
+    from irc.ops.aten.schema_differences import is_missed  # which reads the records of torch's operators
 
     row = resolve(node)
     return row is not None and is_missed(row.name, row.overload)

@@ -13,7 +13,7 @@ from irc.ir import types
 from irc.ir.schema import AliasInfo, Argument, Schema, parse_schema
 from irc.ir.types import TENSOR, DictType, FutureType, ListType, OptionalType, PrimType, TupleType, Type, TypeVar
 from irc.ops import record, schemas
-from irc.ops.aten.beyond import BEYOND, Says, beyond
+from irc.ops.aten.schema_differences import DIFFERENCES, Says, difference
 from irc.ops.signatures import kinds
 
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
@@ -139,15 +139,15 @@ def test_rows_are_pytorchs(name: str) -> None:
             assert name in COMPUTED, f"PyTorch has no {row}"
             continue
         found = differences(row, theirs)
-        known = beyond(row.name, row.overload)
+        known = difference(row.name, row.overload)
         allowed = {ALLOWED[s] for s in known.says} if known else set()
         assert found == allowed, f"\nirc:     {row}\nPyTorch: {theirs}\ndiffer in {found or 'nothing'}, listed: {known}"
 
 
-@pytest.mark.parametrize("entry", BEYOND, ids=lambda b: b.rows)
+@pytest.mark.parametrize("entry", DIFFERENCES, ids=lambda b: b.rows)
 def test_no_entry_is_idle(entry: Any) -> None:
     """Each entry of the list is the first that speaks of some row."""
-    assert any(beyond(row.name, row.overload) is entry for row in OURS)
+    assert any(difference(row.name, row.overload) is entry for row in OURS)
     assert entry.why and not entry.why.endswith(".")
 
 
@@ -155,10 +155,12 @@ def annotations(schema: Schema) -> list[AliasInfo]:
     return [info for a in (*schema.arguments, *schema.returns) if a.alias for info in a.alias.walk()]
 
 
-@pytest.mark.parametrize("row", [r for r in OURS if beyond(r.name, r.overload)], ids=lambda r: f"{r.name}.{r.overload}")
+@pytest.mark.parametrize(
+    "row", [r for r in OURS if difference(r.name, r.overload)], ids=lambda r: f"{r.name}.{r.overload}"
+)
 def test_what_is_said_is_said_so(row: Schema) -> None:
     """The sort of an entry fits: where PyTorch misses sharing it says nothing, where it says unknown irc does not."""
-    known = beyond(row.name, row.overload)
+    known = difference(row.name, row.overload)
     assert known is not None
     written = parse_schema(str(THEIRS[row.name, row.overload]))
     ours, theirs = annotations(row), annotations(written)

@@ -9,7 +9,7 @@ import pytest
 
 from irc.ir.schema import Schema
 from irc.ops import schemas
-from irc.ops.aten.beyond import BEYOND, Says
+from irc.ops.aten.schema_differences import DIFFERENCES, Says
 
 TEXT = (Path(__file__).parents[2] / "docs" / "schemas.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^irc {6}(.*)$", TEXT, re.MULTILINE)
@@ -30,7 +30,7 @@ def test_what_rows_say() -> None:
 
 
 def test_the_rows() -> None:
-    expected = [[", ".join(f"`{r}`" for r in b.rows.split()), ", ".join(map(name, b.says)), b.why] for b in BEYOND]
+    expected = [[", ".join(f"`{r}`" for r in b.rows.split()), ", ".join(map(name, b.says)), b.why] for b in DIFFERENCES]
     assert table("The rows") == expected
 
 
