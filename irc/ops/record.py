@@ -118,7 +118,7 @@ class Operator:
         contracts: if it sums products, how many make an element of the result.
         reduces: the axes along which it reduces rows of the first operand, each by itself.
         epilogues: whether pointwise operators behind it may be fused with it.
-        widened: the operands that its kernel takes as float32, too, if they are halves, as it sums products in float32.
+        widened: the operands of which constants of 16-bit floats are worth keeping as float32, in which it computes.
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
             attributes. None: the results may have any shape.
         contents_from: what decides the contents of results: "operands", "shapes" of these alone, or "chance", too.

@@ -15,8 +15,8 @@ from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Tensor
+from irc.ops import record, resolve
 from irc.ops.pointwise import is_pointwise
-from irc.ops.registry import record
 from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.float16 import narrowed, widened
@@ -39,16 +39,6 @@ _COMPUTED = frozenset({"onnx::Cast", "onnx::CastLike", "onnx::DequantizeLinear",
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
 """What may lie between, and takes runs no time."""
 
-_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-_COMPUTED_WIDE = {
-    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::matmul", "aten::mv"), ((0, 1), 2)),
-    **dict.fromkeys(("aten::addmm", "aten::baddbmm"), ((0, 1, 2), 5)),
-    **dict.fromkeys(("aten::linear", "aten::bilinear"), ((1, 2, 3), 4)),
-    **dict.fromkeys(("aten::convolution", "aten::_convolution", "aten::_convolution_mode"), ((1, 2), 13)),
-    **{f"aten::{name}": ((1, 2), 13) for name in _CONVOLUTIONS},
-}
-"""Operators on halves of one type that are to be computed in float32 as a whole: which operands are worth keeping so,
-and how many there are at the most; with more, the last ones name another type of the result."""
 
 
 @dataclass(eq=False, slots=True)
@@ -124,13 +114,13 @@ class Preparations:
         if node in self.lasting:
             tensor = constant_tensor(node.inputs[0])
             return _once(kernel, self._place()) if tensor is None or self._take(tensor) else kernel
-        if node.kind in _COMPUTED_WIDE:
-            operands, most = _COMPUTED_WIDE[node.kind]
-            wide = self._wide_operands(node, operands) if len(node.inputs) <= most else {}
+        operands = record(node.kind).widened
+        if operands and node.kind.startswith("aten::"):
+            wide = {} if _is_type_given(node) else self._wide_operands(node, operands)
             return _computed_wide(wide, kernel) if wide else kernel
         spec: tuple[Sequence[int], Kernel] | None = getattr(kernel, PREPARES, None)
         if spec is None:
-            wide = self._wide_operands(node, record(node.kind).widened)
+            wide = self._wide_operands(node, operands)
             return _given({i: ((i,), make) for i, make in wide.items()}, kernel) if wide else kernel
         numbers = [i for i in spec[0] if i < len(node.inputs)]
         operands = [node.inputs[i] for i in numbers]
@@ -161,6 +151,12 @@ class Preparations:
     def _place(self) -> Kept:
         self._kept.append(Kept(self))
         return self._kept[-1]
+
+
+def _is_type_given(node: Node) -> bool:
+    """Whether an argument of ``node`` names another element type of the result."""
+    row = resolve(node)
+    return row is None or any(argument.name == "out_dtype" for argument in row.arguments)
 
 
 def lasting_nodes(db: AliasDb) -> list[Node]:

@@ -7,6 +7,7 @@ from irc.ir.types import Shape, TensorType, Type
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
 from irc.ops.einsum import einsum_shape
+from irc.ops.record import each
 
 ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
@@ -74,6 +75,11 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.add(
+    each("aten::mm aten::bmm aten::matmul aten::mv", widened=(0, 1)),
+    each("aten::addmm aten::baddbmm", widened=(0, 1, 2)),
+    each("aten::linear aten::bilinear", widened=(1, 2, 3)),
+)
 FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
 
 

@@ -169,6 +169,13 @@ FAMILY.add(
         random_switch="train",
     )
 )
+FAMILY.add(
+    each(
+        "aten::conv1d aten::conv2d aten::conv3d aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d "
+        "aten::convolution aten::_convolution aten::_convolution_mode",
+        widened=(1, 2),
+    )
+)
 FAMILY.add(each("aten::scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p"))
 
 
