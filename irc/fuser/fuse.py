@@ -21,7 +21,7 @@ from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import graphs_of
-from irc.ops.torch_pointwise import is_elementwise
+from irc.ops.pointwise import is_elementwise
 from irc.passes.base import describe
 from irc.passes.registry import check_not_negative, register
 from irc.support.remarks import NO_MERGER

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from irc.ir.constants import constant_value, is_none
 from irc.ir.kinds import CALL
 from irc.ir.types import TensorType
+from irc.ops.pointwise import is_elementwise, is_torch_pointwise
 from irc.ops.registry import record
 from irc.ops.signatures import schemas
 
@@ -70,9 +71,7 @@ def contiguous_if(node: Node) -> Sequence[Value] | None:
 
 
 def _is_pointwise(node: Node) -> bool:
-    if record(node.kind).result_type is None:
-        return False
-    return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
+    return is_torch_pointwise(node.kind) and is_elementwise(node)
 
 
 def _format(node: Node) -> object:

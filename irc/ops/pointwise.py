@@ -1,4 +1,4 @@
-"""Pointwise operators of ONNX and of other packages: a result element depends on one element of each input.
+"""Pointwise operators: each element of a result depends on one element of each input.
 
 Such operators fuse into one pass over memory, and may write their result over an input of the same shape and type.
 Shape rules for them are here, with those that others share.
@@ -40,6 +40,31 @@ def is_pointwise(node: Node) -> bool:
         return False
     found = semantics(node.kind, node.version)
     return found is None or found.broadcasts
+
+
+def is_torch_pointwise(kind: str) -> bool:
+    """Whether ``kind`` is a functional pointwise operator of TorchScript.
+
+    Its overloads for numbers and lists are not meant (see `is_elementwise`).
+    """
+    return record(kind).result_type is not None
+
+
+def is_elementwise_kind(kind: str) -> bool:
+    """Whether ``kind`` is pointwise on tensors, whichever standard or package it is of."""
+    return record(kind).pointwise or is_torch_pointwise(kind)
+
+
+def keeps_float_type(node: Node) -> bool:
+    """Whether ``node`` is pointwise of TorchScript, and of operands of one float type gives results of that type."""
+    return record(node.kind).result_type not in (None, "bool", "wider") and is_elementwise(node)
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether ``node`` is pointwise on tensors, which broadcast as in NumPy, whichever standard or package it is of."""
+    if not is_torch_pointwise(node.kind):
+        return is_pointwise(node)
+    return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
 
 
 # -- shape rules -----------------------------------------------------------------

@@ -24,7 +24,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.ops.object_size import STRING_BYTES, made_bytes
-from irc.ops.torch_pointwise import is_elementwise_kind
+from irc.ops.pointwise import is_elementwise_kind
 from irc.runtime.execution import Watch, label
 from irc.runtime.kernels.support import broadcast_shape
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes, text_bytes

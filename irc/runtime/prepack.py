@@ -123,9 +123,9 @@ class Preparations:
             wide = self._wide_operands(node, operands)
             return _given({i: ((i,), make) for i, make in wide.items()}, kernel) if wide else kernel
         numbers = [i for i in spec[0] if i < len(node.inputs)]
-        operands = [node.inputs[i] for i in numbers]
-        tensor = constant_tensor(operands[0]) if operands else None
-        is_made = tensor is not None and all(x.made_by(CONSTANT) for x in operands) and self._take(tensor)
+        given = [node.inputs[i] for i in numbers]
+        tensor = constant_tensor(given[0]) if given else None
+        is_made = tensor is not None and all(x.made_by(CONSTANT) for x in given) and self._take(tensor)
         return _given({numbers[0]: (numbers, _once(spec[1], self._place()))}, kernel) if is_made else kernel
 
     def _wide_operands(self, node: Node, operands: Sequence[int]) -> dict[int, Kernel]:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.types import TensorType
-from irc.ops.pointwise import overwritable, result_like
+from irc.ops.pointwise import keeps_float_type, overwritable, result_like
 from irc.ops.registry import record
-from irc.ops.torch_pointwise import keeps_float_type
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.binding import fits
 from irc.runtime.execution import Frame, Slots, Step

@@ -27,10 +27,10 @@ from irc.ops import functional_by_default, schemas
 from irc.ops.onnx_defs import signature
 from irc.ops.onnx_rules import check_onnx
 from irc.ops.plugins import is_foreign, load_all
+from irc.ops.pointwise import is_torch_pointwise
 from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
-from irc.ops.torch_pointwise import is_torch_pointwise
 from irc.ops.twins import twin
 from irc.passes.remove_mutation.views import functional_form
 from irc.passes.shapes.infer import inferred_by

@@ -24,7 +24,7 @@ from irc.fuser.policy import is_anchor
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node, parse_graph
 from irc.ops import Operator, register
-from irc.ops.torch_pointwise import is_elementwise
+from irc.ops.pointwise import is_elementwise
 from irc.passes import PassManager, create_instruments, registry
 from irc.passes.owns_storage import StorageOwners
 from irc.runtime import kernel
