@@ -6,7 +6,7 @@ from irc.ir import types
 from irc.ir.types import ListType, TensorType, Type
 from irc.ops import object_size, tags
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Effects, Family, Operator, each
+from irc.ops.record import Effects, Family, Operator
 
 _MINMAX = """
     prim::{F}(Scalar a, Scalar b) -> Scalar
@@ -67,13 +67,11 @@ _OTHERS = """
 FAMILY = Family("prim", tags.statements(_OTHERS))
 for _name in ("min", "max"):
     FAMILY.add(tags.statements(_MINMAX.replace("{F}", _name)))
-FAMILY.add(
-    each("prim::data prim::unchecked_cast", layout=frozenset({"in-order"})),
-    each("prim::Print prim::RaiseException", object_size=object_size.written),
-    Operator("prim::rangelist", object_size=object_size.number_range),
-    Operator("prim::tolist", object_size=object_size.nested_list),
-)
-FAMILY.add(each("prim::Print prim::RaiseException prim::TimePoint", effects=Effects.SIDE_EFFECT))
+FAMILY.each("data unchecked_cast", layout=frozenset({"in-order"}))
+FAMILY.each("Print RaiseException", object_size=object_size.written)
+FAMILY.each("rangelist", object_size=object_size.number_range)
+FAMILY.each("tolist", object_size=object_size.nested_list)
+FAMILY.each("Print RaiseException TimePoint", effects=Effects.SIDE_EFFECT)
 FAMILY.each("unchecked_cast", whole=True)
 
 

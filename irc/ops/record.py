@@ -7,7 +7,7 @@ statements may set the same field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, Flag, IntEnum, auto
 from types import MappingProxyType
@@ -200,11 +200,6 @@ _DEFAULTS: dict[str, Any] = {
 
 _JOINED = ("rows", "scalar", "requires", "copied")
 """Fields of which each statement may have a part."""
-
-
-def each(kinds: str, **facts: Any) -> Iterator[Operator]:
-    """A statement of the same facts on each of ``kinds``, several separated by spaces."""
-    return (Operator(kind, **facts) for kind in kinds.split())
 
 
 def kind_of(row: str) -> str:

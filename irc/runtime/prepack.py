@@ -40,7 +40,6 @@ _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onn
 """What may lie between, and takes runs no time."""
 
 
-
 @dataclass(eq=False, slots=True)
 class Kept:
     """A value that is made of constants once.

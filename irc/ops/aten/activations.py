@@ -20,7 +20,7 @@ from irc.ops.algebra import (
 )
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import element_type, if_float, like_first_if_float
-from irc.ops.record import Effects, each
+from irc.ops.record import Effects
 from irc.ops.scalar import Choice, ScalarSemantics
 
 ROWS = """
@@ -52,7 +52,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(each("aten::rrelu aten::rrelu_", effects=Effects.RANDOM, random_switch="training"))
+FAMILY.each("rrelu rrelu_", effects=Effects.RANDOM, random_switch="training")
 FAMILY.add(
     ScalarSemantics(
         "aten::gelu",

@@ -26,7 +26,6 @@ from irc.ops.algebra import (
 )
 from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
 from irc.ops.aten.promotion import category, floats, if_float, shape_together, together
-from irc.ops.record import each
 from irc.ops.scalar import Choice, ScalarSemantics
 
 ROWS = """
@@ -144,10 +143,8 @@ ROWS = """
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("add div mul sub", reads_first=True)
-FAMILY.add(
-    each("aten::add aten::add_", object_size=object_size.concatenated),
-    each("aten::mul aten::mul_", object_size=object_size.repeated),
-)
+FAMILY.each("add add_", object_size=object_size.concatenated)
+FAMILY.each("mul mul_", object_size=object_size.repeated)
 FAMILY.add(
     *(
         ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from irc.ops import object_size
 from irc.ops.aten.call import TorchFamily
-from irc.ops.record import Movement, Operator
+from irc.ops.record import Movement
 
 _LISTS = """
     aten::append.t(t(b)[](a!) self, t(c -> b) el) -> t(b)[](a!)
@@ -82,8 +82,6 @@ ROWS = (
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("__getitem__", movement=Movement.GATHERED)
-FAMILY.add(
-    Operator("aten::extend", object_size=object_size.concatenated),
-    Operator("aten::items", object_size=object_size.pairs),
-    Operator("aten::list", object_size=object_size.entries),
-)
+FAMILY.each("extend", object_size=object_size.concatenated)
+FAMILY.each("items", object_size=object_size.pairs)
+FAMILY.each("list", object_size=object_size.entries)

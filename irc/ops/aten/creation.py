@@ -9,7 +9,7 @@ from irc.ir import types
 from irc.ir.types import DType, TensorType, Type
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import NUMBERS, element_type, like_first, like_first_if_float
-from irc.ops.record import Change, Effects, each
+from irc.ops.record import Change, Effects
 from irc.ops.slices import range_length
 
 ROWS = """
@@ -84,14 +84,12 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(each("aten::resize_ aten::resize_as_", changes=Change.MEMORY))
-FAMILY.add(
-    each(
-        "aten::rand aten::randn aten::randint aten::randperm aten::rand_like aten::randn_like aten::randint_like "
-        "aten::normal aten::bernoulli aten::multinomial aten::poisson aten::normal_ aten::uniform_ aten::bernoulli_ "
-        "aten::random_ aten::exponential_",
-        effects=Effects.RANDOM,
-    )
+FAMILY.each("resize_ resize_as_", changes=Change.MEMORY)
+FAMILY.each(
+    "rand randn randint randperm rand_like randn_like randint_like "
+    "normal bernoulli multinomial poisson normal_ uniform_ bernoulli_ "
+    "random_ exponential_",
+    effects=Effects.RANDOM,
 )
 FAMILY.shape("clone")(like_first)
 FAMILY.shape("bernoulli", "poisson")(like_first_if_float)

@@ -7,7 +7,6 @@ from irc.ir.types import Shape, TensorType, Type
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
 from irc.ops.einsum import einsum_shape
-from irc.ops.record import each
 
 ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
@@ -75,11 +74,9 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(
-    each("aten::mm aten::bmm aten::matmul aten::mv", widened=(0, 1)),
-    each("aten::addmm aten::baddbmm", widened=(0, 1, 2)),
-    each("aten::linear aten::bilinear", widened=(1, 2, 3)),
-)
+FAMILY.each("mm bmm matmul mv", widened=(0, 1))
+FAMILY.each("addmm baddbmm", widened=(0, 1, 2))
+FAMILY.each("linear bilinear", widened=(1, 2, 3))
 FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
 
 

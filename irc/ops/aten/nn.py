@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
-from irc.ops.record import Effects, each
+from irc.ops.record import Effects
 from irc.ops.row_axes import static
 
 if TYPE_CHECKING:
@@ -160,23 +160,19 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(
-    each(
-        "aten::dropout aten::dropout_ aten::feature_dropout aten::feature_dropout_ aten::alpha_dropout "
-        "aten::alpha_dropout_ aten::feature_alpha_dropout aten::feature_alpha_dropout_ aten::native_dropout "
-        "aten::lstm aten::gru aten::rnn_tanh aten::rnn_relu",
-        effects=Effects.RANDOM,
-        random_switch="train",
-    )
+FAMILY.each(
+    "dropout dropout_ feature_dropout feature_dropout_ alpha_dropout "
+    "alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_ native_dropout "
+    "lstm gru rnn_tanh rnn_relu",
+    effects=Effects.RANDOM,
+    random_switch="train",
 )
-FAMILY.add(
-    each(
-        "aten::conv1d aten::conv2d aten::conv3d aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d "
-        "aten::convolution aten::_convolution aten::_convolution_mode",
-        widened=(1, 2),
-    )
+FAMILY.each(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "convolution _convolution _convolution_mode",
+    widened=(1, 2),
 )
-FAMILY.add(each("aten::scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p"))
+FAMILY.each("scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p")
 
 
 # -- normalisation ------------------------------------------------------------

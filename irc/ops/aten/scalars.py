@@ -6,7 +6,7 @@ from irc.ir.polynomials import product
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import object_size
 from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.record import Effects, Operator, each
+from irc.ops.record import Effects
 
 ROWS = """
     aten::size(Tensor self) -> int[] | layout=anew
@@ -125,15 +125,13 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(
-    each("aten::center aten::ljust aten::rjust aten::zfill", object_size=object_size.padded),
-    each("aten::format aten::percentFormat aten::str", object_size=object_size.written),
-    Operator("aten::join", object_size=object_size.joined),
-    Operator("aten::replace", object_size=object_size.replaced),
-    Operator("aten::rsplit", object_size=object_size.split),
-    Operator("aten::splitlines", object_size=object_size.split_lines),
-)
-FAMILY.add(Operator("aten::warn", effects=Effects.SIDE_EFFECT))
+FAMILY.each("center ljust rjust zfill", object_size=object_size.padded)
+FAMILY.each("format percentFormat str", object_size=object_size.written)
+FAMILY.each("join", object_size=object_size.joined)
+FAMILY.each("replace", object_size=object_size.replaced)
+FAMILY.each("rsplit", object_size=object_size.split)
+FAMILY.each("splitlines", object_size=object_size.split_lines)
+FAMILY.each("warn", effects=Effects.SIDE_EFFECT)
 
 
 @FAMILY.shape("size")

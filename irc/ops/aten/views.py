@@ -9,7 +9,7 @@ from irc.ir.types import Dim, ListType, TensorType, Type
 from irc.ops import object_size
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
-from irc.ops.record import Change, Operator, each
+from irc.ops.record import Change
 from irc.ops.slices import sliced
 
 ROWS = """
@@ -119,11 +119,9 @@ ROWS = """
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze view", whole=True)
-FAMILY.add(
-    each("aten::squeeze_ aten::t_ aten::transpose_ aten::unsqueeze_", changes=Change.SHAPE),
-    each("aten::as_strided_ aten::set_", changes=Change.MEMORY),
-    Operator("aten::split", object_size=object_size.split),
-)
+FAMILY.each("squeeze_ t_ transpose_ unsqueeze_", changes=Change.SHAPE)
+FAMILY.each("as_strided_ set_", changes=Change.MEMORY)
+FAMILY.each("split", object_size=object_size.split)
 FAMILY.shape(
     *"_conj alias channel_shuffle conj contiguous cpu cuda data detach lift_fresh positive resolve_conj resolve_neg".split()
 )(like_first)
