@@ -210,6 +210,7 @@ def test_irc_operators_says_all_about_them(folder: Path) -> None:
         "  memory       writes nothing; the result is fresh memory",
         "  fuses        pointwise",
         f"  shape rule   example_operators.py:{scale_rule}",
+        "  record       value_operands: none",
         f"  kernel       example_operators.py:{scale_kernel}",
         f"  verified by  {place(check_schema)}",
         "  as ONNX      yes",
