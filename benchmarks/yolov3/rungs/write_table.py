@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.yolov3.rungs.searching import SearchingDag
 from irc.alias.facts import WORLD, Element
-from irc.alias.location_sets import EMPTY, LocationSet, intersects
+from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
 from irc.alias.write_index import WriteLog
 from irc.ir import Node
 from irc.ops.record import Change
@@ -108,6 +108,15 @@ class WriteTable(WriteLog):
 
     def writing(self, locations: LocationSet) -> list[Node]:
         return [node for node, row in self.rows.items() if any(intersects(w, locations) for _, w in row)]
+
+    def writing_just(self, locations: LocationSet) -> list[Node]:
+        return [node for node, row in self.rows.items() if any(written == locations for _, written in row)]
+
+    def written_sets(self) -> SetIndex:
+        found = SetIndex(self.dag.sets)
+        for locations in dict.fromkeys(written for row in self.rows.values() for _, written in row):
+            found.add(locations)
+        return found
 
     def nodes(self) -> list[Node]:
         return list(self.rows)
