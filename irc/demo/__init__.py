@@ -11,16 +11,8 @@ from irc.support.lazy import lazy_getattr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from irc.demo.models import BUNDLED, bundled_model, seeded_inputs
-    from irc.demo.weights import randomize_weights
+    from irc.demo.models import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 
 __all__ = ["BUNDLED", "bundled_model", "randomize_weights", "seeded_inputs"]
 
-__getattr__, __dir__ = lazy_getattr(
-    __name__,
-    {
-        **dict.fromkeys(("BUNDLED", "bundled_model", "seeded_inputs"), "irc.demo.models"),
-        "randomize_weights": "irc.demo.weights",
-        **dict.fromkeys(("models", "weights"), ""),
-    },
-)
+__getattr__, __dir__ = lazy_getattr(__name__, {**dict.fromkeys(__all__, "irc.demo.models"), "models": ""})

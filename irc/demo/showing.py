@@ -7,8 +7,7 @@ import sys
 import numpy as np
 
 import irc
-from irc.demo.models import bundled_model, seeded_inputs
-from irc.demo.weights import randomize_weights
+from irc.demo.models import bundled_model, randomize_weights, seeded_inputs
 from irc.tools.check import Tolerance, difference
 from irc.tools.check.oracles import ask
 
