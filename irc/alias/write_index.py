@@ -7,7 +7,7 @@ what that element denotes*, so that either may change without the other.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from irc.alias.facts import WORLD
 from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
@@ -203,9 +203,10 @@ class WriteIndex(WriteLog):
             return []
         return list(dict.fromkeys(node for s in self._sets.meeting(locations) for node in self.writing_just(s)))
 
-    def writing_just(self, locations: LocationSet) -> Iterable[Node]:
+    def writing_just(self, locations: LocationSet) -> list[Node]:
         """The nodes that write elements which denote all of ``locations`` and nothing else."""
-        return (node for node, _ in self._writes_of(locations))
+        writers = self._writers
+        return [node for element in self._elements_of(locations) for node in writers[element]]
 
     def written_sets(self) -> SetIndex:
         """What the written elements denote, each set once."""
@@ -220,8 +221,9 @@ class WriteIndex(WriteLog):
         if not self.metadata:
             return False
         self._recount()
-        get, sets = self.metadata.get, self._sets.meeting(locations)
-        return any(get(write, Change.ELEMENTS) >= least for s in sets for write in self._writes_of(s))
+        elements = (e for s in self._sets.meeting(locations) for e in self._elements_of(s))
+        writes = ((node, e) for e in elements for node in self._writers[e])
+        return any(self.metadata.get(write, Change.ELEMENTS) >= least for write in writes)
 
     def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
         """Whether some node strictly between ``first`` and ``last``, of one block, writes one of ``locations``.
@@ -280,14 +282,14 @@ class WriteIndex(WriteLog):
     def _order_of(self, locations: LocationSet) -> _WriterOrder:
         return _WriterOrder(self.writing_just(locations))
 
-    def _writes_of(self, locations: LocationSet) -> Iterator[tuple[Node, int]]:
-        """The writes, node and element, to elements that denote all of ``locations`` and nothing else."""
+    def _elements_of(self, locations: LocationSet) -> Iterable[int]:
+        """The written elements that denote all of ``locations`` and nothing else."""
         at = self._elements_at
         if at is None:
             at = self._elements_at = {}
             for element, denoted in self._denoted.items():
                 at.setdefault(denoted, {})[element] = None
-        return ((node, element) for element in at[locations] for node in self._writers[element])
+        return at[locations]
 
 
 class LiveWrites:
