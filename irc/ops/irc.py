@@ -1,4 +1,4 @@
-"""irc's own operators."""
+"""irc's own operators, and the one of ONNX Runtime's that is not imported as a function body of standard operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from irc.ir.types import TensorType, Type
 from irc.ops import tags
 from irc.ops.inference import NodeTypes
 from irc.ops.onnx.normalization import along_axis, last_axis
-from irc.ops.onnx.products import largest_operand
+from irc.ops.onnx.products import largest_operand, recurrent
 from irc.ops.onnx.shaping import concat
 from irc.ops.pointwise import same_as_first
 from irc.ops.record import AllowedValues, Family, Operator
@@ -65,6 +65,18 @@ FAMILY.each(
         "grouped": (0, 1),
     },
     kernel="attention",
+)
+FAMILY.add(
+    Operator(
+        "com.microsoft::DynamicQuantizeLSTM",
+        # An LSTM with weights of 8 bits that quantizes the inputs, and in each step the states.
+        "(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
+        "Tensor? initial_h, Tensor? initial_c, Tensor? P, Tensor W_scale, Tensor W_zero_point, Tensor R_scale, "
+        "Tensor R_zero_point) -> (Tensor Y, Tensor Y_h, Tensor Y_c)",
+        shape=recurrent,
+        needed_outputs=1,
+        kernel="recurrent",
+    )
 )
 
 

@@ -21,7 +21,7 @@ _PACKAGES = {
     "aten": "aten",
     "prim": "prim",
     "irc": "irc",
-    "com.microsoft": "microsoft",
+    "com.microsoft": "irc",
 }
 """Namespace -> the module of `irc.ops` whose ``records()`` has irc's own operators of it."""
 

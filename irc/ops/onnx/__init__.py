@@ -15,13 +15,10 @@ from irc.ops.onnx import (
     ml,
     normalization,
     products,
-    quantization,
-    recurrent,
     reductions,
     sequences,
     shaping,
     signal,
-    training,
     unary,
 )
 from irc.ops.pointwise import rule_of
@@ -29,7 +26,7 @@ from irc.ops.record import Operator, gathered
 
 _FAMILIES = (
     *(activations, arithmetic, convolution, creation, images, indexing, logic, ml, normalization, products),
-    *(quantization, recurrent, reductions, sequences, shaping, signal, training, unary),
+    *(reductions, sequences, shaping, signal, unary),
 )
 
 

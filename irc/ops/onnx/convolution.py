@@ -46,11 +46,7 @@ FAMILY.each(
 )
 FAMILY.each("DeformConv", contracts=largest_operand, value_operands=(), kernel="deform_conv")
 FAMILY.each(
-    "ConvInteger QLinearConv",
-    contracts=largest_operand,
-    value_operands=(),
-    attributes=_AUTO_PAD,
-    kernel="quantized",
+    "ConvInteger QLinearConv", contracts=largest_operand, value_operands=(), attributes=_AUTO_PAD, kernel="quantized"
 )
 FAMILY.each(
     "CausalConvWithState",

@@ -24,10 +24,7 @@ FAMILY.each(
     kernel="resize",
 )
 FAMILY.each(
-    "Upsample",
-    value_operands=(1,),
-    attributes={"mode": ("nearest", "linear", "bilinear", "cubic")},
-    kernel="resize",
+    "Upsample", value_operands=(1,), attributes={"mode": ("nearest", "linear", "bilinear", "cubic")}, kernel="resize"
 )
 FAMILY.each("AffineGrid", value_operands=(1,), requires=(checks.rank("size", 1, 1),), kernel="grid_sample")
 FAMILY.each(

@@ -33,10 +33,7 @@ FAMILY.each(
 )
 FAMILY.each("Trilu", shape=same_as_first, value_operands=(), kernel="generate")
 FAMILY.each(
-    "TopK",
-    value_operands=(1,),
-    requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)),
-    kernel="select",
+    "TopK", value_operands=(1,), requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)), kernel="select"
 )
 
 

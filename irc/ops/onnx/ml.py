@@ -1,17 +1,15 @@
-"""Text, and classic machine learning: features, linear models, support vectors, trees."""
+"""Text; classic machine learning: features, linear models, support vectors, trees; losses and optimisers."""
 
 from __future__ import annotations
 
 from irc.ir.types import DType, TensorType, Type
+from irc.ops import checks
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 
 FAMILY = Family("ai.onnx.ml")
 FAMILY.each("CastMap CategoryMapper DictVectorizer LabelEncoder Normalizer ZipMap", kernel="ml")
-FAMILY.each(
-    "ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler",
-    kernel="ml",
-)
+FAMILY.each("ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler", kernel="ml")
 FAMILY.each("LinearClassifier LinearRegressor", kernel="ml")
 FAMILY.each("SVMClassifier SVMRegressor", kernel="ml_svm")
 FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel="ml_trees")
@@ -32,3 +30,30 @@ def check_label_encoder(c: NodeTypes) -> None:
         given = [name for name in names if c.attr(name) is not None]
         if len(given) != 1:
             c.fail(f"exactly one of {', '.join(names)} must be given, not {' and '.join(given) or 'none'}")
+
+
+# -- training --------------------------------------------------------------------
+
+FAMILY.each(
+    "onnx::NegativeLogLikelihoodLoss onnx::SoftmaxCrossEntropyLoss",
+    expanded=True,
+    attributes={"reduction": ("none", "sum", "mean")},
+)
+for _name in ("Adagrad", "Adam", "Momentum"):
+    FAMILY.each(f"ai.onnx.preview.training::{_name}", kernel="optimizers")
+
+
+@FAMILY.requires("onnx::NegativeLogLikelihoodLoss", "onnx::SoftmaxCrossEntropyLoss")
+def check_classes(c: NodeTypes) -> None:
+    """Losses of classes: (N, C, d...) scores, (N, d...) classes, (C) weights."""
+    x, target = c.shape(0), c.shape(1)
+    if x is None or len(x) < 2:
+        return
+    checks.rank("the weights", 2, 1)(c)
+    checks.size(c, "the weights", 2, x[1], f"{x[1]} classes")
+    if target is None:
+        return
+    if len(target) != len(x) - 1:
+        c.fail(f"the classes must have {len(x) - 1} dimensions, not {len(target)}")
+    for a, b in zip((x[0], *x[2:]), target):
+        c.same_dim([a, b], "sizes of scores and classes")

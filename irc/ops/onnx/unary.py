@@ -1,4 +1,4 @@
-"""Functions of one operand, and conversions."""
+"""Functions of one operand, and conversions of element types, quantisation included."""
 
 from __future__ import annotations
 
@@ -72,3 +72,27 @@ def cast_like(c: NodeTypes) -> Type:
 @FAMILY.shape("BitCast")
 def bit_cast(c: NodeTypes) -> Type:
     return TensorType(DType.from_onnx(c.attr("to")), c.shape(0))
+
+
+# -- quantisation ----------------------------------------------------------------
+
+FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", value_operands=(), kernel="quantize")
+
+
+@FAMILY.shape("QuantizeLinear")
+def quantize(c: NodeTypes) -> Type:
+    given = c.attr("output_dtype", 0)
+    dtype = c.dtype(2) if c.has(2) else DType.from_onnx(given) if given else DType.UINT8
+    return TensorType(dtype, c.shape(0))
+
+
+@FAMILY.shape("DequantizeLinear")
+def dequantize(c: NodeTypes) -> Type:
+    given = c.attr("output_dtype", 0)
+    dtype = DType.from_onnx(given) if given else c.dtype(1) if c.version >= 19 else DType.FLOAT
+    return TensorType(dtype, c.shape(0))
+
+
+@FAMILY.shape("DynamicQuantizeLinear")
+def dynamic_quantize(c: NodeTypes) -> list[Type]:
+    return [TensorType(DType.UINT8, c.shape(0)), TensorType(DType.FLOAT, ()), TensorType(DType.UINT8, ())]
