@@ -79,6 +79,11 @@ class Recorder:
         """Note a constraint that depends on the locations of its base."""
         self.facts.constraints.append(constraint)
 
+    @staticmethod
+    def is_functional(node: Node) -> bool:
+        """Whether ``node`` writes nothing and all its outputs are fresh memory."""
+        return is_functional(node)
+
     def call(self, node: Node, name: str) -> bool:
         """Record what a call of the function ``name`` does; False if the function is opaque."""
         return self.functions.call(self, node, name)

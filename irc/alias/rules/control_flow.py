@@ -118,7 +118,7 @@ def subgraph(rec: Recorder, node: Node) -> Steps:
     if graph is None:
         yield opaque(rec, node)
         return
-    if _is_functional(graph):
+    if _is_functional(rec, graph):
         for output in node.outputs:
             rec.fresh(output)
         return
@@ -141,13 +141,11 @@ def _call_function(rec: Recorder, node: Node) -> Steps | None:
     return None if name is not None and rec.call(node, name) else opaque(rec, node)
 
 
-def _is_functional(graph: Graph) -> bool:
+def _is_functional(rec: Recorder, graph: Graph) -> bool:
     """Whether nothing in ``graph`` shares, writes or stores, and each output is fresh memory of its own."""
-    from irc.alias.rules import is_functional
-
     outputs = graph.outputs
     return (
-        all(map(is_functional, graph.nodes))
+        all(map(rec.is_functional, graph.nodes))
         and all(v.node is not None and v.node.kind != CONSTANT for v in outputs)
         and len(set(outputs)) == len(outputs)
     )
