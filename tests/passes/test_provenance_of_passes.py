@@ -14,8 +14,8 @@ from irc.passes import PassManager, registry
 from irc.passes.dce import Dce
 from tests.passes.rewrite_cases import APPLIES
 from tests.passes.test_canonicalize import graph_of
-from tests.passes.test_growable import BRANCH, CACHE
-from tests.passes.test_growable import LOOP as GROWING
+from tests.passes.test_kv_cache import BRANCH, CACHE
+from tests.passes.test_kv_cache import LOOP as GROWING
 from tests.passes.test_provenance import CONV
 
 LOOP = """graph(%x : Tensor, %n : int):
