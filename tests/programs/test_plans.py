@@ -49,7 +49,7 @@ def test_frames_keep_nothing_but_results_and_constants(program: Program, groups:
             frames.append(list(self))
             return frames[-1]
 
-    plan._template = Template(template)
+    plan.frame = Template(template)
     plan.run(program.inputs())
     (frame,) = frames
     kept = {i for i in range(1, len(frame)) if frame[i] is not None and template[i] is None}
