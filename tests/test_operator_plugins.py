@@ -457,3 +457,10 @@ def test_fields_of_records_are_registered() -> None:
         with pytest.raises(Error, match="IRC304"):
             register(Operator("com.example::Kept", shape=lambda: None))
         assert record("com.example::Kept") is found
+
+
+def test_the_former_way_to_register_says_what_the_new_one_is() -> None:
+    with pytest.raises(ImportError, match=r"irc\.ops\.register"):
+        importlib.import_module("irc.ir.ops")
+    with pytest.raises(Error, match=r"IRC304: register takes records, such as irc\.ops\.Operator\('com\.example::"):
+        register("com.example::Former(Tensor x) -> Tensor")  # type: ignore[arg-type]

@@ -129,6 +129,10 @@ class Recorder:
         found = self.facts.elements.get(value)
         return self.define(value) if found is None else found
 
+    def join(self, elements: Iterable[Element]) -> Element:
+        """What may denote whatever any of ``elements`` may."""
+        return self.facts.join(elements)
+
     def bind(self, value: Value, element: Element) -> None:
         """``value`` denotes what ``element`` does."""
         if element.__class__ is not int:  # the rule may be foreign

@@ -30,7 +30,7 @@ def _uninitialized(rec: Recorder, node: Node) -> None:
 def _list_construct(rec: Recorder, node: Node) -> None:
     """The result is a new container, and holds the inputs."""
     location = rec.container(node.output)
-    held = rec.facts.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
+    held = rec.join([rec.element(value) for value in node.inputs if has_memory(value.type)])
     rec.store(location, held, types.ANY)  # at once: a list may be made of very many
 
 

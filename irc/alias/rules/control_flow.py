@@ -28,7 +28,7 @@ def _if(rec: Recorder, node: Node) -> Steps:
     yield from node.blocks
     for i, output in enumerate(node.outputs):
         if has_memory(output.type):
-            rec.bind(output, rec.facts.join(rec.element(block.returns[i]) for block in node.blocks))
+            rec.bind(output, rec.join(rec.element(block.returns[i]) for block in node.blocks))
 
 
 def _loop(rec: Recorder, node: Node) -> Steps:

@@ -174,7 +174,7 @@ def _make(
         return NOTHING
     if result.sources or result.unknown:
         found = [e for part in result.sources for e in _elements(rec, node, program, part)]
-        made = rec.facts.join([*found, rec.unknown(type)] if result.unknown else found)
+        made = rec.join([*found, rec.unknown(type)] if result.unknown else found)
         if made != NOTHING or not path:
             return made
     if not result.held:
