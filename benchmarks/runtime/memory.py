@@ -61,7 +61,8 @@ def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Pro
     for value in values:
         value.flags.writeable = False
     profiler = Profiler()
-    counters = Run.watched(profiler)
+    counters = Run()
+    counters.watch = profiler
     profiler.start(compiled.graph, values, counters)
     found = one_thread().call(plan.run, values, counters)
     return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
