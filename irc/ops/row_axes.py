@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.types import TensorType
 from irc.ops.registry import record
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ class Rows(NamedTuple):
 
 
 def reduces(node: Node) -> bool:
-    """Whether ``node`` is such an operator."""
-    return record(node.kind).reduces is not None
+    """Whether ``node`` is such an operator, of a tensor: overloads for lists of numbers are not meant."""
+    has_rule = record(node.kind).reduces is not None
+    return has_rule and bool(node.inputs) and isinstance(node.inputs[0].type, TensorType)
 
 
 def row_axes(node: Node, rank: int) -> Rows | None:

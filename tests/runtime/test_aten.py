@@ -8,7 +8,7 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.errors import Error
-from irc.ir import parse_module
+from irc.ir import parse_graph, parse_module
 from irc.runtime.kernels.registry import find_binder
 from tests.operators import COPIED
 from tests.runtime.helpers import f32, run
@@ -346,3 +346,21 @@ def test_a_program_with_views_lists_and_writes():
     assert b == 3 and a.tolist() == expected.reshape(4, 3).tolist()
     assert every.tolist() == [expected[1].tolist()] * 3  # one memory, three times in the list
     assert same is x and x[1].tolist() == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(("element", "numbers"), [("int", "2, 3"), ("float", "2.5, 3.5"), ("bool", "True, False")])
+def test_what_reduces_tensors_also_takes_lists_of_numbers(element: str, numbers: str, passes: str) -> None:
+    result = "float" if element == "float" else "int"
+    text = f"""
+    graph(%x : Float(2)):
+      %l : {element}[] = prim::Constant[value=[{numbers}]]()
+      %c : {element}[] = aten::list(%l)
+      %s : {result} = aten::sum(%c)
+      %one : int = prim::Constant[value=1]()
+      %y : Tensor = aten::add(%x, %s, %one)
+      return (%y)
+    """
+    model = irc.compile(parse_graph(text), passes)
+    expected = float(sum(float(n) if n[0] not in "TF" else n == "True" for n in numbers.split(", ")))
+    assert model.run({"x": np.zeros(2, np.float32)})["y"].tolist() == [expected] * 2
