@@ -28,7 +28,7 @@ from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.array_memory import address_of, aligned_bytes, is_shown_alone
 from irc.runtime.bounds import CURRENT
-from irc.runtime.execution import Frame, Slots, Step, label, put
+from irc.runtime.execution import Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, adding, axis_in, check_size
 from irc.runtime.values import Array, integer
 
@@ -297,7 +297,7 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
     axis = node.attributes.get("axis")
     if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
         raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
-    old, new = ins
+    (old, new), (out,) = ins, outs
     dead = lowering.emptied(ins)
 
     def step(frame: Frame) -> None:
@@ -308,7 +308,9 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
         elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is no copy either
             run.copies += 1
             run.copied_bytes += start.nbytes
-        put(frame, outs, (both,), dead)
+        frame[out] = both
+        for s in dead:
+            frame[s] = None
 
     return step
 
