@@ -29,12 +29,17 @@ NARROWEST = 40
 
 def print_report(report: Report) -> None:
     """Print a report on stderr, in colour if that is a terminal."""
+    _print_sections(_sections(report), NARROWEST)
+
+
+def _print_sections(sections: Iterable[tuple[str, RenderableType]], narrowest: int) -> None:
+    """Print labels and what belongs to them side by side, laid out for at least so many characters a line."""
     grid = Table.grid(padding=(0, 2, 1, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, content in _sections(report):
+    for label, content in sections:
         grid.add_row(label, plain(content) if isinstance(content, str) else content)
-    new_console(NARROWEST).print(grid)
+    new_console(narrowest).print(grid)
 
 
 def _sections(report: Report) -> Iterator[tuple[str, RenderableType]]:
@@ -139,12 +144,7 @@ NARROWEST_PROFILE = 60
 
 def print_profile(profile: Profile) -> None:
     """Print a profile, in colour if stderr is a terminal."""
-    grid = Table.grid(padding=(0, 2, 1, 0))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, content in _profile_sections(profile):
-        grid.add_row(label, content)
-    new_console(NARROWEST_PROFILE).print(grid)
+    _print_sections(_profile_sections(profile), NARROWEST_PROFILE)
 
 
 def _profile_sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
