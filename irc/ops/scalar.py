@@ -35,7 +35,7 @@ class Choice:
 Definition = Primitive | Function | Choice
 
 
-def _module_line() -> tuple[str, int]:
+def module_line() -> tuple[str, int]:
     """The module that is being imported, and the line of it."""
     frame = currentframe()
     while frame is not None and frame.f_code.co_name != "<module>":
@@ -72,7 +72,7 @@ class ScalarSemantics:
     broadcasts: bool = True
     ulp: float | None = None
     scale: float = 0.0
-    place: tuple[str, int] = field(default_factory=_module_line)
+    place: tuple[str, int] = field(default_factory=module_line)
 
     @property
     def bound(self) -> float:

@@ -11,13 +11,13 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from inspect import currentframe
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.ops.registry import record, records
+from irc.ops.scalar import module_line
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -59,7 +59,7 @@ def kernel(kind: str, *, since: int = 1, place: tuple[str, int] | None = None) -
             _load(module_of(kind))
             _PLACES.pop((kind, since), None)
         else:
-            _PLACES[kind, since] = place or _module_line()
+            _PLACES[kind, since] = place or module_line()
         sinces, binders = _BINDERS.setdefault(kind, ([], []))
         at = bisect_right(sinces, since)
         sinces.insert(at, since)
@@ -108,14 +108,6 @@ def takes_out(kernel: Kernel) -> bool:
 def _has_out(code: CodeType) -> bool:
     """Whether functions with this code, which all kernels of one binder share, take ``out=``."""
     return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def _module_line() -> tuple[str, int]:
-    """The module that is being imported, and the line of it."""
-    frame = currentframe()
-    while frame is not None and frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_globals["__name__"], frame.f_lineno)
 
 
 def module_of(kind: str) -> str:
