@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from irc.ops import Operator, records, registry
+from irc.ops.record import kind_of
 
 POINTWISE = frozenset(each.kind for each in records() if each.pointwise)
 TORCH_POINTWISE = frozenset(each.kind for each in records("aten") if each.result_type is not None)
@@ -30,3 +32,8 @@ def notify(kinds: object) -> None:
     for kind in kinds:  # type: ignore[attr-defined]
         for tell in registry.on_change:
             tell(kind)
+
+
+def operator_of(*rows: str, **facts: Any) -> Operator:
+    """The record of the operator that ``rows``, with kind and overload, are of."""
+    return Operator(kind_of(rows[0]), rows, **facts)

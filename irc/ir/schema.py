@@ -168,10 +168,6 @@ class Schema:
 class SchemaLookup(Protocol):
     """The signatures of operators."""
 
-    def schema_of(self, node: Node) -> Schema | None:
-        """The signature of ``node``: the overload that its inputs choose; None if none is known."""
-        ...
-
     def check(self, node: Node) -> None:
         """Error IRC213, IRC214, IRC215 or IRC217 if ``node`` does not fit the signatures of its operator."""
         ...

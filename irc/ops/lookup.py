@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from irc.ir.node import Node
 from irc.ops.onnx_rules import check_onnx
-from irc.ops.resolution import schema_of
 from irc.ops.schema_rules import check_schema
-
-__all__ = ["check", "schema_of"]
 
 
 def check(node: Node) -> None:

@@ -29,17 +29,19 @@ def overwritable(node: Node) -> int:
     found = record(node.kind)
     if found.scatters:
         return 1
-    if not found.pointwise or result_like(node.kind) is None:
+    scalar = found.semantics()
+    if not found.pointwise or (scalar is not None and scalar.result is None):
         return 0
     return 1 if found.shaped_like_first else len(node.inputs)
 
 
 def is_pointwise(node: Node) -> bool:
     """Whether ``node`` is pointwise and its inputs broadcast as in NumPy."""
-    if not record(node.kind).pointwise:
+    found = record(node.kind)
+    if not found.pointwise:
         return False
-    found = semantics(node.kind, node.version)
-    return found is None or found.broadcasts
+    scalar = found.semantics(node.version)
+    return scalar is None or scalar.broadcasts
 
 
 def is_torch_pointwise(kind: str) -> bool:

@@ -177,11 +177,6 @@ class Operator:
         whole = tuple(f"{self.kind}{row}" if str(row)[:1] in ("(", ".") else row for row in rows)
         object.__setattr__(self, "rows", whole)
 
-    @classmethod
-    def of(cls, *rows: str, **facts: Any) -> Operator:
-        """The record of the operator that ``rows`` are of, with kind and overload."""
-        return cls(kind_of(rows[0]) if isinstance(rows[0], str) else "", rows, **facts)  # type: ignore[reportUnnecessaryIsInstance]
-
     @property
     def name(self) -> str:
         """The kind without its namespace."""
@@ -219,29 +214,28 @@ class Family:
     def __init__(self, namespace: str = "", statements: Iterable[Operator] = ()) -> None:
         self._prefix = f"{namespace}::"
         self.stated: dict[str, dict[str, Any]] = {}
-        """Kind -> the fields that are stated of it; records are made of all families' at once."""
+        """Kind -> the fields that are stated of it."""
         self.add(statements)
 
     @property
     def records(self) -> dict[str, Operator]:
         """Kind -> record."""
-        return gathered([self])
+        return {kind: Operator(kind, **_in_order(facts)) for kind, facts in self.stated.items()}
 
     def add(self, *statements: Operator | ScalarSemantics | Iterable[Operator]) -> None:
         """Add statements; those of an operator that has a record complete it."""
         for statement in statements:
             if isinstance(statement, Operator):
-                self._enter(statement.kind, facts_of(statement))
+                self.state(statement.kind, facts_of(statement))
             elif isinstance(statement, ScalarSemantics):
                 is_pointwise = not statement.kind.startswith("aten::")
-                self._enter(statement.kind, {"scalar": (statement,)} | ({"pointwise": True} if is_pointwise else {}))
+                self.state(statement.kind, {"scalar": (statement,)} | ({"pointwise": True} if is_pointwise else {}))
             else:
                 self.add(*statement)
 
     def each(self, names: str, **facts: Any) -> None:
         """State the same facts of several operators, whose names are separated by spaces."""
-        for name in names.split():
-            self._enter(self._kind(name), facts)
+        self._state_each(names.split(), facts)
 
     def add_broadcasting_since(self, version: int, *operators: ScalarSemantics) -> None:
         """Add ``operators`` from ``version`` on, and before it as operators that do not broadcast."""
@@ -271,24 +265,22 @@ class Family:
 
     def requires(self, *names: str) -> Callable[[Check], Check]:
         """Make a function a check of nodes of these operators, after those stated before."""
-
-        def enter(function: Check) -> Check:
-            self.each(" ".join(names), requires=(function,))
-            return function
-
-        return enter
+        return self._attach("requires", names)
 
     def _attach(self, field: str, names: Iterable[str]) -> Callable[[Any], Any]:
+        """What makes a function the value, or another part, of a field of these operators."""
+
         def enter(function: Any) -> Any:
-            self.each(" ".join(names), **{field: function})
+            self._state_each(names, {field: (function,) if field in _JOINED else function})
             return function
 
         return enter
 
-    def _kind(self, name: str) -> str:
-        return name if "::" in name else self._prefix + name
+    def _state_each(self, names: Iterable[str], facts: Mapping[str, Any]) -> None:
+        for name in names:
+            self.state(name if "::" in name else self._prefix + name, facts)
 
-    def _enter(self, kind: str, facts: Mapping[str, Any]) -> None:
+    def state(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Complete what is known of ``kind``; ValueError if another statement has set a field that has no parts."""
         known = self.stated.setdefault(kind, {})
         for name, value in facts.items():
@@ -308,13 +300,17 @@ def facts_of(statement: Operator) -> dict[str, Any]:
     return {name: told for name, default in _DEFAULTS.items() if (told := getattr(statement, name)) != default}
 
 
-def gathered(families: Iterable[Family]) -> dict[str, Operator]:
-    """The records of ``families``, which may complete each other's."""
+def joined(families: Iterable[Family]) -> Family:
+    """What ``families`` state, which may complete each other's records."""
     whole = Family()
     for family in families:
         for kind, facts in family.stated.items():
-            whole._enter(kind, facts)  # type: ignore[reportPrivateUsage]
-    for facts in whole.stated.values():
-        if len(facts.get("scalar", ())) > 1:
-            facts["scalar"] = tuple(sorted(facts["scalar"], key=lambda each: each.since))
-    return {kind: Operator(kind, **facts) for kind, facts in whole.stated.items()}
+            whole.state(kind, facts)
+    return whole
+
+
+def _in_order(facts: dict[str, Any]) -> dict[str, Any]:
+    """``facts`` with the oldest scalar semantics first."""
+    if len(facts.get("scalar", ())) < 2:
+        return facts
+    return facts | {"scalar": tuple(sorted(facts["scalar"], key=lambda each: each.since))}

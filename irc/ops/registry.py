@@ -138,7 +138,7 @@ def _checked(given: object) -> Operator:
     check_kind("a record", given.kind)
     if not isinstance(given.effects, Effects):  # type: ignore[reportUnnecessaryIsInstance]
         raise Error("IRC203", f"effects are such as irc.ops.Effects.RANDOM, not {given.effects!r}", "schema")
-    known = _records.get(given.kind) or record(given.kind)
+    known = record(given.kind)
     own = {overload_of(row): row for row in _own[given.kind].rows} if given.kind in _own else {}
     rows = {overload_of(row): row for row in known.rows}
     for row in given.rows:

@@ -9,11 +9,12 @@ from irc.alias.rules import is_functional
 from irc.alias.rules.describe import unknown_operators
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
-from irc.ops import Operator, register
+from irc.ops import register
 from irc.passes import PassManager, parse_pipeline, registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
+from tests.operators import operator_of
 
 T, INT, ANY = types.TENSOR, types.INT, types.ANY
 
@@ -76,7 +77,7 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
 
 def test_a_formal_that_takes_anything_fits_tensors_too() -> None:
     register(
-        Operator.of(
+        operator_of(
             "anything::pick(Tensor(a) x, Any y) -> Tensor(a=)", "anything::pick.t(Tensor x, Tensor y) -> Tensor"
         )
     )

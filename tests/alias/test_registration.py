@@ -13,9 +13,10 @@ from irc.alias.rules.entry import Rule
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Node, Value, types
 from irc.ir.types import ListType
-from irc.ops import Effects, Operator, schema_of
+from irc.ops import Effects, schema_of
 from irc.ops import register as register_schema
 from tests.alias.helpers import Case
+from tests.operators import operator_of
 
 T = types.TENSOR
 
@@ -30,7 +31,7 @@ def graph_of(kind: str, results: int = 1) -> tuple[AliasDb, Value, Value, Node]:
 
 
 def test_without_annotations_an_operator_is_pure() -> None:
-    register_schema(Operator.of("third::pure(Tensor x, Tensor y) -> Tensor"))
+    register_schema(operator_of("third::pure(Tensor x, Tensor y) -> Tensor"))
     db, a, c, node = graph_of("third::pure")
     assert not db.may_alias(node.output, [a, c])
     assert not db.has_writers([a, c])
@@ -38,7 +39,7 @@ def test_without_annotations_an_operator_is_pure() -> None:
 
 
 def test_sets_say_what_shares() -> None:
-    register_schema(Operator.of("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))"))
+    register_schema(operator_of("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))"))
     db, a, c, node = graph_of("third::views", 3)
     first, second, both = node.outputs
     assert db.may_alias(first, a)
@@ -61,7 +62,7 @@ def test_sets_say_what_shares() -> None:
 @pytest.mark.parametrize("given", ["nothing", "None", "a tensor"])
 def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given: str) -> None:
     kind = f"third::out{len(row)}"
-    register_schema(Operator.of(row.format(kind)))
+    register_schema(operator_of(row.format(kind)))
     graph = Graph()
     x = graph.add_input(T)
     b = Builder(graph)
@@ -91,18 +92,18 @@ def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given:
 def test_a_row_added_later_counts() -> None:
     db, a, _, node = graph_of("third::late")
     assert db.may_alias(node.output, a), "opaque while nothing is known"
-    register_schema(Operator.of("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT))
+    register_schema(operator_of("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT))
     db, a, _, node = graph_of("third::late")
     assert not db.may_alias(node.output, a)
     assert db.has_side_effects(node)
 
 
 def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
-    register_schema(Operator.of("third::grown(Tensor x, Tensor y) -> Tensor"))
+    register_schema(operator_of("third::grown(Tensor x, Tensor y) -> Tensor"))
     db, _, _, node = graph_of("third::grown")
     db.erase_node(node)
     assert db.is_tight
-    register_schema(Operator.of("third::grown.escape(Tensor(a -> *) x, Tensor y) -> Tensor"))
+    register_schema(operator_of("third::grown.escape(Tensor(a -> *) x, Tensor y) -> Tensor"))
     db, _, _, node = graph_of("third::grown")
     db.erase_node(node)
     assert not db.is_tight
@@ -129,7 +130,7 @@ def test_a_rule_goes_before_a_row() -> None:
         rec.bind(node.outputs[0], rec.element(second))
         rec.bind(node.outputs[1], rec.element(first))
 
-    register_schema(Operator.of("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)"))
+    register_schema(operator_of("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)"))
     register_rule("third::swap", swap)
     db, a, c, node = graph_of("third::swap", 2)
     assert db.may_alias(node.outputs[0], c)
@@ -148,7 +149,7 @@ def test_a_rule_goes_before_a_row() -> None:
 )
 def test_wrong_rows_are_refused_and_those_with_them(row: str, message: str) -> None:
     with pytest.raises(Error, match="IRC203") as caught:
-        register_schema(Operator.of("third::wrong(Tensor x, Tensor y) -> Tensor", row))
+        register_schema(operator_of("third::wrong(Tensor x, Tensor y) -> Tensor", row))
     assert message in caught.value.message
     db, a, _, node = graph_of("third::wrong")
     assert db.may_alias(node.output, a), "opaque, for nothing is known"
@@ -228,7 +229,7 @@ def test_only_the_namespaces_of_the_standard_are_onnx() -> None:
         db, a, _, node = graph_of(kind)
         assert db.may_alias(node.output, a), kind
         assert db.has_side_effects(node), kind
-    register_schema(Operator.of("ai.onnx.contrib::Known(Tensor(a) x, Tensor y) -> Tensor(a)"))
+    register_schema(operator_of("ai.onnx.contrib::Known(Tensor(a) x, Tensor y) -> Tensor(a)"))
     db, a, c, node = graph_of("ai.onnx.contrib::Known")
     assert db.may_alias(node.output, a) and not db.may_alias(node.output, c)
     assert schema_of(node) is not None

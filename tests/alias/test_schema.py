@@ -10,8 +10,9 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, types
 from irc.ir.schema import AliasInfo, Schema, parse_schema
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
-from irc.ops import Effects, Operator, effects_of, register, resolve, schema_of, schemas
+from irc.ops import Effects, effects_of, register, resolve, schema_of, schemas
 from irc.ops.signatures import kinds
+from tests.operators import operator_of
 
 
 def test_a_full_signature() -> None:
@@ -190,7 +191,7 @@ def test_overloads(kind: str, inputs: tuple[types.Type, ...], expected: str | No
     ],
 )
 def test_a_union_takes_unions_of_its_members(given: types.Type, fits: bool) -> None:
-    register(Operator.of("my::union(Union(Tensor, int) x) -> Tensor"))
+    register(operator_of("my::union(Union(Tensor, int) x) -> Tensor"))
     assert overload("my::union", given) == ("" if fits else None)
 
 

@@ -8,9 +8,10 @@ import pytest
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
-from irc.ops import Effects, Operator, register
+from irc.ops import Effects, register
 from irc.passes import PassContext, PassManager, RemoveMutation
 from irc.runtime.plan import lower
+from tests.operators import operator_of
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
@@ -824,8 +825,8 @@ graph(%x : Float(2, 3)):
 def test_writes_to_what_unknown_code_knows_stay(argument):
     """What it gives back afterwards shows them."""
     name = f"test.known::Keep{len(argument)}"
-    register(Operator.of(f"{name}({argument} x) -> ()", effects=Effects.SIDE_EFFECT))
-    register(Operator.of("test.known::Recall() -> Tensor(*)", effects=Effects.SIDE_EFFECT))
+    register(operator_of(f"{name}({argument} x) -> ()", effects=Effects.SIDE_EFFECT))
+    register(operator_of("test.known::Recall() -> Tensor(*)", effects=Effects.SIDE_EFFECT))
     taken = "%l" if "[]" in argument else "%v"
     graph = parse_graph(f"""
 graph(%x : Float(3)):

@@ -10,11 +10,12 @@ import pytest
 
 import irc
 from irc.ir import parse_module
-from irc.ops import Effects, Operator, register
+from irc.ops import Effects, register
 from irc.runtime import kernel
+from tests.operators import operator_of
 
-register(Operator.of("keeping::by_row(Tensor(a -> *) x) -> int", effects=Effects.SIDE_EFFECT))
-register(Operator.of("keeping::all_by_row(Tensor(a -> *)[] x) -> int", effects=Effects.SIDE_EFFECT))
+register(operator_of("keeping::by_row(Tensor(a -> *) x) -> int", effects=Effects.SIDE_EFFECT))
+register(operator_of("keeping::all_by_row(Tensor(a -> *)[] x) -> int", effects=Effects.SIDE_EFFECT))
 
 KEPT: list[Any] = []
 

@@ -19,7 +19,7 @@ from irc.runtime import kernels
 from irc.runtime.binding import bind
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
-from tests.operators import records_for_a_while
+from tests.operators import operator_of, records_for_a_while
 from tests.runtime.helpers import f32
 
 X = f32(1, 2, 3)
@@ -216,7 +216,7 @@ def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPa
 def model_of(row: str, call: str, kernel: Any, pointwise: bool = False) -> irc.CompiledModel:
     """A model of one call of an operator that is registered by ``row``, on ``%x``, with this kernel."""
     kind = row.partition("(")[0]
-    register(Operator.of(row, pointwise=pointwise))
+    register(operator_of(row, pointwise=pointwise))
     registry.kernel(kind)(lambda node: kernel)
     return irc.compile(parse_module(f"graph(%x : Float(3)):\n  %y : Tensor = {kind}{call}\n  return (%y)"))
 
@@ -246,7 +246,7 @@ def test_more_inputs_than_the_row_has() -> None:
 
 @pytest.mark.parametrize("outputs", [["y"], ["y", ""], ["", "y"]])
 def test_results_that_a_node_leaves_out(outputs: list[str]) -> None:
-    register(Operator.of("test.given::Both(Tensor x) -> (Tensor, Tensor)"))
+    register(operator_of("test.given::Both(Tensor x) -> (Tensor, Tensor)"))
     graph = helper.make_graph(
         [helper.make_node("Both", ["x"], outputs, domain="test.given")],
         "g",
@@ -267,7 +267,7 @@ def test_operators_of_others_that_write_keep_what_is_known_of_shapes() -> None:
         x += y
         return x
 
-    register(Operator.of("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)"))
+    register(operator_of("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)"))
     registry.kernel("test.given::Add_")(lambda node: write)
     shape_rule("test.given::Add_")(lambda types: TensorType(types.dtype(0), types.shape(0)))
     text = """graph(%x : Float(3)):
@@ -287,7 +287,7 @@ def test_a_shape_rule_whose_definition_is_run_again_takes_the_place_of_the_first
         def sized(types: Any) -> Any:
             return TensorType(types.dtype(0), (size,))
 
-    register(Operator.of("test.given::Sized(Tensor x) -> Tensor"))
+    register(operator_of("test.given::Sized(Tensor x) -> Tensor"))
     definition(2)
     definition(3)
     graph = parse_graph("graph(%x : Float(3)):\n  %y : Tensor = test.given::Sized(%x)\n  return (%y)")

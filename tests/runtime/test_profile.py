@@ -14,7 +14,7 @@ from hypothesis import given
 import irc
 from irc.errors import Error
 from irc.ir import Node
-from irc.ops import Operator, register
+from irc.ops import register
 from irc.runtime.execution import Frame, Run, Slots, Watch
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.live_memory import ArrayBytes
@@ -22,6 +22,7 @@ from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events
 from tests.counting import calls
+from tests.operators import operator_of
 from tests.programs.generator import Program, programs
 from tests.programs.running import examples
 from tests.runtime.helpers import graph_of, i64, model_of, module_of, watched_run
@@ -301,7 +302,7 @@ def test_lists_that_grow_are_not_looked_into_again(carried: str, body: str, retu
 
 
 def test_arrays_in_lists_that_operators_make_count() -> None:
-    register(Operator.of("test::two(Tensor x) -> Tensor[]"))
+    register(operator_of("test::two(Tensor x) -> Tensor[]"))
     kernel("test::two")(lambda node: lambda x: [x + 1, x + 2])
     model = model_of("graph(%x : Tensor):\n  %l : Tensor[] = test::two(%x)\n  return (%l)")
     found = model.profile({"x": np.ones(4, np.float32)})

@@ -15,8 +15,6 @@ among the operands are rounded to it too. Keyword-only parameters are further ar
 
 from __future__ import annotations
 
-from itertools import chain
-
 from irc.ops.aten import (
     activations,
     arithmetic,
@@ -33,7 +31,7 @@ from irc.ops.aten import (
     views,
 )
 from irc.ops.aten.derived import copied_forms, in_place_forms, operand_kinds, types_of_results
-from irc.ops.record import Family, Operator, gathered
+from irc.ops.record import Operator, joined
 
 _FAMILIES = (
     *(unary, activations, arithmetic, logic, views, nn, linear_algebra, reductions),
@@ -43,6 +41,9 @@ _FAMILIES = (
 
 def records() -> dict[str, Operator]:
     """All records, by kind; those of in-place and copied forms that follow from others included."""
-    found = gathered(module.FAMILY for module in _FAMILIES)
-    found = Family("aten", chain(found.values(), in_place_forms(found), copied_forms(found))).records
-    return Family("aten", chain(found.values(), operand_kinds(found), types_of_results(found))).records
+    family = joined(module.FAMILY for module in _FAMILIES)
+    stated = family.records
+    family.add(in_place_forms(stated), copied_forms(stated))
+    with_forms = family.records
+    family.add(operand_kinds(with_forms), types_of_results(with_forms))
+    return family.records

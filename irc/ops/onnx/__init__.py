@@ -22,7 +22,7 @@ from irc.ops.onnx import (
     unary,
 )
 from irc.ops.pointwise import rule_of
-from irc.ops.record import Operator, gathered
+from irc.ops.record import Operator, joined
 
 _FAMILIES = (
     *(activations, arithmetic, convolution, creation, images, indexing, logic, ml, normalization, products),
@@ -32,7 +32,7 @@ _FAMILIES = (
 
 def records() -> dict[str, Operator]:
     """All records, by kind."""
-    return {kind: _completed(found) for kind, found in gathered(module.FAMILY for module in _FAMILIES).items()}
+    return {kind: _completed(found) for kind, found in joined(module.FAMILY for module in _FAMILIES).records.items()}
 
 
 def _completed(operator: Operator) -> Operator:
