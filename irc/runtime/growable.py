@@ -42,6 +42,7 @@ class GrowableBuffer:
 
     Attributes:
         axis: the axis, counted from the front.
+        axes: the axis, counted from the front and from the back.
         capacity: how many positions along the axis there is memory for.
         used: how many of them are in use: the high-water mark.
         append_only: whether its views are read-only, but may still be appended to.
@@ -65,6 +66,7 @@ class GrowableBuffer:
         self._dtype = self._whole.dtype
         self._is_raw = dtype.isbuiltin != 1  # NumPy's array interface does not know the element types of other packages
         self.axis = axis
+        self.axes = axis, axis - len(shape)
         self.capacity = shape[axis]
         self.used = 0
         self.append_only = False
@@ -202,8 +204,11 @@ def buffer_of(value: Any) -> GrowableBuffer | None:
 
 def is_append_only(value: Any) -> bool:
     """Whether ``value`` is a read-only array in a buffer and may still be appended to."""
-    buffer = buffer_of(value)
-    return buffer is not None and buffer.append_only and not value.flags.writeable
+    try:
+        buffer = value.base.base
+    except AttributeError:
+        return False
+    return type(buffer) is GrowableBuffer and buffer.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Array, bool]:
@@ -214,11 +219,10 @@ def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Arra
     Raises:
         Error: as `moved`.
     """
-    axis = axis_in(axis, old.ndim)
     buffer = buffer_of(old)
-    if buffer is not None and buffer.axis == axis and (both := buffer.extend(old, new)) is not None:
+    if buffer is not None and axis in buffer.axes and (both := buffer.extend(old, new)) is not None:
         return both, True
-    return moved(old, new, axis, again), False
+    return moved(old, new, axis_in(axis, old.ndim), again), False
 
 
 def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:

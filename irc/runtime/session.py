@@ -236,11 +236,13 @@ class Session:
         caches = self._caches
         held = self._held or caches.empty(feeds)
         lent: dict[str, Array] = {}
-        if not self._lent:
+        if caches.overwritten and not self._lent:
             names = [name for name in held if name in caches.overwritten and name not in feeds]
             lent = {name: held[name] for name in names if is_alone(held, name) and _can_be_lent(held[name])}
-        elif not self._lent.keys() <= feeds.keys():  # the last step has failed
+        elif self._lent and not self._lent.keys() <= feeds.keys():  # the last step has failed
             raise _lost(self._lent)
+        if held.keys().isdisjoint(feeds):
+            return held, lent
         return {name: array for name, array in held.items() if name not in feeds}, lent
 
 
