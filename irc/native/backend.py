@@ -90,7 +90,7 @@ class Native(Backend):
 
     def __init__(self) -> None:
         self._groups: dict[Graph, GroupCompiler] = {}
-        self._bound = Bound()
+        self._bound = Bound(backend=self)
 
     def refuses(self, group: Graph) -> Declined | None:
         reason = unavailable()

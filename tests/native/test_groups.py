@@ -21,6 +21,7 @@ import irc
 from irc.ir import parse_graph
 from irc.native import kernels
 from irc.native.backend import Native
+from irc.native.inner_loops import LOOPS
 from irc.runtime.limits import LimitGuard
 from tests.native.test_primitives import bits
 from tests.ops.test_semantics import special
@@ -599,3 +600,25 @@ def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> 
     assert (sorted(ran), group.node.fused) == (([], tuple(kinds)) if backend == "auto" else (sorted(kinds), ()))
     (node,) = [row for row in found.to_dict()["nodes"] if row["kind"] == "prim::FusionGroup"]
     assert node["fused"] == list(group.node.fused)
+
+
+def test_a_convolution_in_a_group_uses_native_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, ...]] = []
+    depthwise = LOOPS.depthwise
+
+    def counted(x: Array, *rest: Any) -> bool:
+        calls.append(x.shape)
+        return depthwise(x, *rest)
+
+    monkeypatch.setattr(LOOPS, "depthwise", counted)
+    graph = parse_graph("""graph(%x : Float(1, 8, 9, 9), %w : Float(8, 1, 3, 3)):
+      %a : Tensor = onnx::Conv[group=8](%x, %w)
+      %b : Tensor = onnx::LeakyRelu(%a)
+      %y : Tensor = onnx::Sigmoid(%b)
+      return (%y)
+    """)
+    feeds = {"x": np.ones((1, 8, 9, 9), np.float32), "w": np.ones((8, 1, 3, 3), np.float32)}
+    compiled = irc.compile(graph, backend="native")
+    compiled.run(feeds)
+    assert compiled.counters.compiled == 1 and compiled.counters.kernels == 1
+    assert calls == [(1, 8, 9, 9)]
