@@ -19,7 +19,6 @@ from irc.ops.record import MOVING, Movement
 from irc.ops.tags import statements
 from irc.passes.canonicalize import match
 from irc.passes.remove_mutation.views import VIEWS
-from irc.runtime import limits
 from irc.runtime.kernels.aten import element_types
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
@@ -102,7 +101,6 @@ TABLES = {
     "views": VIEWS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "handing on": must._SAME,
-    "estimates": limits._ESTIMATES,
 }
 
 

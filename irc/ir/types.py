@@ -119,6 +119,7 @@ class DType(Enum):
         return _BY_LABEL.get(label)
 
     @staticmethod
+    @lru_cache
     def from_numpy(dtype: np.dtype[np.generic]) -> DType:
         """The member that holds arrays of ``dtype`` (any string dtype: STRING); KeyError if none does."""
         if dtype.kind in "OUST":

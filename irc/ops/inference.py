@@ -1,18 +1,25 @@
-"""What a shape rule sees of its node."""
+"""What a shape rule sees of its node: while types are inferred, and when a run asks how large its results will be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from irc.errors import Error
 from irc.ir.constants import constant_tensor
+from irc.ir.kinds import CONSTANT
 from irc.ir.polynomials import Polynomial, is_size, unknown_size
+from irc.ir.tensor import Tensor
 from irc.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
     NONE,
+    STR,
     TENSOR,
     Dim,
     DType,
@@ -38,6 +45,10 @@ _LARGEST_FACTOR = 1 << 31
 
 MAX_CONTENTS = 64
 """Tensors with more elements are not tracked: shapes are shorter."""
+
+
+UNKNOWN: Final = object()
+"""An argument that the graph does not tell."""
 
 
 def _never(value: Value) -> bool:
@@ -236,6 +247,50 @@ class NodeTypes:
             self.fail(f"axis {axis} is out of range for rank {rank}")
         return axis + rank if axis < 0 else axis
 
+    # -- Python's values, which TorchScript's operators take -------------
+
+    def plain_type(self, index: int) -> Type:
+        """The type of input ``index`` as it is stated, without polynomials."""
+        return self.node.inputs[index].type
+
+    def item(self, index: int) -> Any:
+        """The constant number, string or None that input ``index`` is, or UNKNOWN."""
+        return self._item(self.node.inputs[index])
+
+    def _item(self, value: Value) -> Any:
+        if value.type == NONE:
+            return None
+        tracked = self.contents.get(value)
+        if tracked is not None and tracked.ndim == 0 and not isinstance(value.type, TensorType):
+            return tracked.item() if isinstance(tracked.item(), int) else UNKNOWN
+        source = value.made_by(CONSTANT)
+        found = UNKNOWN if source is None else source.attributes.get("value", UNKNOWN)
+        return found if isinstance(found, bool | int | float | str) else UNKNOWN
+
+    def items(self, index: int) -> list[Any] | None:
+        """The elements of the list that input ``index`` is, None for each that is not known; None if it is not."""
+        value = self.node.inputs[index]
+        if not self.is_fixed(value):
+            return None
+        tracked = self.contents.get(value)
+        if tracked is not None:
+            return list(tracked)
+        given = None if (source := value.made_by(CONSTANT)) is None else source.attributes.get("value")
+        if isinstance(given, list | tuple):
+            return list(cast("Sequence[Any]", given))
+        made = value.made_by("prim::ListConstruct")
+        return None if made is None else [None if (d := self._element(v)) is UNKNOWN else d for v in made.inputs]
+
+    def _element(self, value: Value) -> Any:
+        tracked = self.contents.get(value)
+        return tracked.item() if tracked is not None and tracked.ndim == 0 else self._item(value)
+
+    def element_types(self, index: int) -> list[Type] | None:
+        """The types of what the list that input ``index`` is holds, if it is made on the spot."""
+        value = self.node.inputs[index]
+        made = value.made_by("prim::ListConstruct") if self.is_fixed(value) else None
+        return None if made is None else [v.type for v in made.inputs]
+
     # -- dimensions ------------------------------------------------------
 
     def broadcast(self, shapes: Sequence[Shape | None]) -> Shape | None:
@@ -272,6 +327,71 @@ class NodeTypes:
         open_dims = [d for d in dims if d is not None]
         names = [d for d in open_dims if isinstance(d, str)]
         return next(iter(names or open_dims), None)
+
+
+class OperandTypes(NodeTypes):
+    """Types and contents of the operands that a node is run with: arrays, constant tensors, Python's values.
+
+    Args:
+        node: the node.
+        operands: as a kernel gets them.
+
+    Attributes:
+        looked: whether contents of arrays have been asked for.
+    """
+
+    __slots__ = ("looked", "operands")
+
+    def __init__(self, node: Node, operands: Sequence[Any]) -> None:
+        super().__init__(node, Known(True, _always))
+        self.operands, self.looked = operands, False
+
+    def has(self, index: int) -> bool:
+        return index < len(self.operands) and self.operands[index] is not None
+
+    def type(self, index: int) -> Type:
+        return self.plain_type(index) if self.has(index) else TENSOR
+
+    def plain_type(self, index: int) -> Type:
+        found = type_of_operand(self.operands[index])
+        return self.node.inputs[index].type if found is None else found
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        found = self.operands[index] if self.has(index) else None
+        self.looked |= found is not None
+        found = found.numpy() if isinstance(found, Tensor) else found
+        return cast("Contents", found) if isinstance(found, np.ndarray) and found.size <= _MAX_SPLAT else None
+
+    def contents_of(self, index: int) -> Contents | None:
+        array = self.constant(index)
+        is_shape = array is not None and array.ndim < 2 and array.size <= MAX_CONTENTS and array.dtype.kind in "iub"
+        return as_contents(array) if is_shape else None
+
+    def item(self, index: int) -> Any:
+        found = self.operands[index]
+        return found if found is None or isinstance(found, bool | int | float | str) else UNKNOWN
+
+    def items(self, index: int) -> list[Any] | None:
+        found = self.operands[index]
+        return list(cast("Sequence[Any]", found)) if isinstance(found, list | tuple) else None
+
+    def element_types(self, index: int) -> list[Type] | None:
+        return [type_of_operand(x) or TENSOR for x in self.items(index) or ()]
+
+
+def _always(value: Value) -> bool:
+    return True
+
+
+_PYTHON: dict[Any, Type] = {bool: BOOL, int: INT, float: FLOAT, str: STR, NoneType: NONE}
+
+
+def type_of_operand(operand: Any) -> Type | None:
+    """The type of an array, a constant tensor, number, string or None; None for anything else."""
+    if isinstance(operand, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", operand)
+        return TensorType(DType.from_numpy(array.dtype), array.shape)
+    return operand.type if isinstance(operand, Tensor) else _PYTHON.get(operand.__class__)
 
 
 def trackable(type: Type) -> bool:

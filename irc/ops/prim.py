@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.ir import types
 from irc.ir.types import ListType, TensorType, Type
-from irc.ops import object_size, tags
+from irc.ops import sizes, tags
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Effects, Family, Operator
 
@@ -68,9 +68,9 @@ FAMILY = Family("prim", tags.statements(_OTHERS))
 for _name in ("min", "max"):
     FAMILY.add(tags.statements(_MINMAX.replace("{F}", _name)))
 FAMILY.each("data unchecked_cast", layout=frozenset({"in-order"}))
-FAMILY.each("Print RaiseException", object_size=object_size.written)
-FAMILY.each("rangelist", object_size=object_size.number_range)
-FAMILY.each("tolist", object_size=object_size.nested_list)
+FAMILY.each("Print RaiseException", size=sizes.written)
+FAMILY.each("rangelist", size=sizes.number_range)
+FAMILY.each("tolist", size=sizes.nested_list)
 FAMILY.each("Print RaiseException TimePoint", effects=Effects.SIDE_EFFECT)
 FAMILY.each("unchecked_cast", whole=True)
 

@@ -18,7 +18,7 @@ from irc.ops.scalar import Function, ScalarSemantics
 if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.types import Type
-    from irc.ops.inference import Contents, NodeTypes
+    from irc.ops.inference import Contents, NodeTypes, OperandTypes
 
 ShapeRule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 """Gives the types of a node's outputs; missing trailing ones are left as they are."""
@@ -32,8 +32,11 @@ Check = Callable[["NodeTypes"], None]
 ReducedAxes = Callable[["Node", int], "Sequence[int] | None"]
 """The axes, of a first operand of this rank, along which a node reduces; None if they are not known."""
 
+Size = Callable[["OperandTypes"], "float | None"]
+"""The most bytes that the results take of the operands with which a node is run; None if the shape rule tells them."""
+
 Count = Callable[[Sequence[Sequence[int]]], int]
-"""A number of elements or products, from the shapes of the operands that are tensors."""
+"""A number of products, from the shapes of the operands that are tensors."""
 
 
 AllowedValues = tuple[object, ...] | Literal["number", "integer", "integers"]
@@ -122,7 +125,6 @@ class Operator:
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
             attributes. None: the results may have any shape.
         contents_from: what decides the contents of results: "operands", "shapes" of these alone, or "chance", too.
-        most_elements: where contents decide the shape of the result, the most elements that it may have.
         needed_outputs: how many outputs nodes must have; later ones may be left out. None: all.
         attributes: what attributes must be beyond what the onnx package says: one of several values, or of irc's own
             operators a "number", or, and then they must be given, an "integer" or "integers".
@@ -131,8 +133,9 @@ class Operator:
         copied: the rows (names with overload) of a view for which ``X_copy`` gives the same in memory of its own.
         layout: words on memory layouts, that is the order and the strides in which the elements of tensors lie: whether
             it sees those of operands, and how its result lies; see `irc.ops.tags`.
-        object_size: estimates the bytes of the strings or lists that it makes of the operands that it is called with.
-            None: they are not much larger than what it is given.
+        size: where the shape rule cannot tell how large results are, as they are strings or lists, or contents decide
+            their shapes: the most bytes that they take, of the operands that it is run with; see `irc.ops.sizes`. None
+            of it: the shape rule can. None: it always can, or they are not much larger than what it is given.
     """
 
     kind: str
@@ -163,14 +166,13 @@ class Operator:
     widened: tuple[int, ...] = ()
     value_operands: tuple[int, ...] | None = None
     contents_from: Literal["operands", "shapes", "chance"] = "operands"
-    most_elements: Count | None = None
     needed_outputs: int | None = None
     attributes: Mapping[str, AllowedValues] = field(default_factory=lambda: MappingProxyType({}))
     expanded: bool = False
     kernel: str = ""
     copied: tuple[str, ...] = ()
     layout: frozenset[str] = frozenset()
-    object_size: Callable[..., float] | None = None
+    size: Size | None = None
 
     def __post_init__(self) -> None:
         rows = (self.rows,) if isinstance(self.rows, str) else self.rows

@@ -34,10 +34,10 @@ from irc.ir.types import (
 from irc.ops import record
 from irc.ops.inference import Known, NodeTypes
 from irc.ops.layouts import contiguous_if, sees_layout
-from irc.ops.object_size import content_bytes, made_bytes, object_bytes
 from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
 from irc.ops.shape_rules import types_told
+from irc.ops.sizes import content_bytes, made_bytes, object_bytes
 from irc.passes.base import Refused
 from irc.passes.layouts import Layouts
 from irc.passes.quantised import QUANTISING, dequantises
@@ -72,6 +72,11 @@ def output_types(node: Node) -> list[Type]:
 
 def evaluation_bytes(node: Node, types: list[Type]) -> int:
     """An upper bound on the bytes of the results, so that nothing too large is computed; Refused if unknown."""
+    if any(isinstance(type, TensorType) and type.static_shape is None for type in types):
+        made = made_bytes(node, [constant_value(v) for v in node.inputs])
+        if made is None:
+            raise Refused("the size of its result is not known")
+        return made + made // 8 * _characters(types[0], node)
     return sum(map(_bytes, types, [node] * len(types)))
 
 
@@ -79,24 +84,19 @@ def _bytes(type: Type, node: Node) -> int:
     if not isinstance(type, TensorType):
         return _object_bytes(type, node)
     item = _UNKNOWN_ITEM if type.dtype is None else type.dtype.numpy.itemsize
-    if type.dtype in (None, DType.STRING) and not _takes_strings(node.kind):
-        item += 2 * max(map(_longest, node.inputs), default=0)
-    if type.static_shape is not None:
-        return math.prod(type.static_shape) * item
-    bound, shapes = record(node.kind).most_elements, _shapes(node)
-    if bound is None or not shapes:
-        raise Refused("the size of its result is not known")
-    return bound(shapes) * item
+    return math.prod(type.static_shape or ()) * (item + _characters(type, node))
+
+
+def _characters(type: Type, node: Node) -> int:
+    """The bytes of the characters of an element of a result of this type, if it may be a tensor of strings."""
+    if type.dtype not in (None, DType.STRING) or _takes_strings(node.kind):
+        return 0
+    return 2 * max(map(_longest, node.inputs), default=0)
 
 
 def _takes_strings(kind: str) -> bool:
     """Whether operators of ``kind`` make no strings, but give some of those that there are."""
     return record(kind).movement is not None
-
-
-def _shapes(node: Node) -> list[Sequence[int]]:
-    """The shapes of the operands that are constant tensors."""
-    return [tensor.shape for value in node.inputs if (tensor := constant_tensor(value)) is not None]
 
 
 def _object_bytes(type: Type, node: Node) -> int:
@@ -105,7 +105,7 @@ def _object_bytes(type: Type, node: Node) -> int:
     if _takes_strings(node.kind):
         return 0
     operands = [constant_value(v) for v in node.inputs]
-    made = made_bytes(node.kind, operands)
+    made = made_bytes(node, operands)
     return _beyond_node(sum(map(content_bytes, operands)) if made is None else made)
 
 

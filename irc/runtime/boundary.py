@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error, suggestion
-from irc.ops.object_size import object_bytes
+from irc.ops.sizes import object_bytes
 from irc.runtime.arena import kind_of
 from irc.runtime.arguments import Argument, Path, Sizes, accept, check_shape, element
 from irc.runtime.array_memory import copy_as_it_lies, overlaps_itself

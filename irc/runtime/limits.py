@@ -4,9 +4,9 @@ A model of a few hundred bytes can ask for a loop without end or for a tensor of
 terabytes. Under limits, a run is followed node by node: steps are counted, the
 clock is read before each, and the arrays, strings, lists and dictionaries that are
 alive are added up. Results that would be too large are refused before they are
-allocated, as far as their size can be told: kernels whose results are larger than
-their operands ask first (`irc.runtime.kernels.support.check_size`), and for others
-`expected_bytes` knows the size. All other results are about as large
+allocated, as far as their size can be told: by the records of operators from what the node is run with
+(`irc.ops.sizes`), and by kernels, which ask for what they allocate beside, and for what contents decide
+(`irc.runtime.kernels.support.check_size`). All other results are about as large
 as an operand, and are counted once they exist.
 """
 
@@ -14,21 +14,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from irc.errors import Error
-from irc.ir.types import DType
-from irc.ops.object_size import STRING_BYTES, made_bytes
-from irc.ops.pointwise import is_elementwise_kind
+from irc.ops.sizes import result_bytes
 from irc.runtime.execution import Watch, label
-from irc.runtime.kernels.support import broadcast_shape
-from irc.runtime.live_memory import ArrayBytes, ObjectBytes, text_bytes
-from irc.runtime.values import Array, describe, integer, is_array, is_sequence
+from irc.runtime.live_memory import ArrayBytes, ObjectBytes
+from irc.runtime.values import Array, describe, integer, is_array
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
@@ -36,42 +31,16 @@ if TYPE_CHECKING:
     from irc.runtime.execution import Frame, Slots
 
 
-Estimate = Callable[..., int]
-"""The bytes of the results of a node on its operands: ``estimate(node, *operands)``."""
-
-_ESTIMATES: dict[str, Estimate] = {}
-
-
-def _of(*kinds: str) -> Callable[[Estimate], Estimate]:
-    """A decorator for what tells the bytes of the results of ``kinds``."""
-
-    def add(estimate: Estimate) -> Estimate:
-        _ESTIMATES.update(dict.fromkeys(kinds, estimate))
-        return estimate
-
-    return add
-
-
 def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     """At least how many bytes ``node`` will take for results much larger than an operand on ``inputs``; else 0.
 
     Shapes that do not fit together give 0: the kernel will report them.
     """
-    made = made_bytes(node.kind, inputs)
-    if made:
-        return made
     arrays = [x for x in inputs if is_array(x)]
     # A kernel writes out what only a repeated element stands for, or windows that overlap.
-    size = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
-    estimate = _ESTIMATES.get(node.kind)
-    if estimate is None and (is_elementwise_kind(node.kind) or node.kind in _BROADCASTING):
-        estimate = _broadcast
-    if estimate is not None:
-        try:
-            size = max(size, estimate(node, *inputs))
-        except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, KeyError):
-            return 0  # the operands are not those that the operator takes
-    return size if size > max((_own_bytes(x) for x in arrays), default=0) else 0
+    spread = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
+    size = max(spread, result_bytes(node, inputs))
+    return size if size > max(map(_own_bytes, arrays), default=0) else 0
 
 
 def _own_bytes(array: Array) -> int:
@@ -80,72 +49,6 @@ def _own_bytes(array: Array) -> int:
         return array.nbytes
     reach = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides)) + array.itemsize
     return min(reach, math.prod(n for n, stride in zip(array.shape, array.strides) if stride) * array.itemsize)
-
-
-def _broadcast(node: Node, *operands: Any) -> int:
-    arrays = [x for x in operands if is_array(x)]
-    return math.prod(broadcast_shape(*(x.shape for x in arrays))) * max(x.itemsize for x in arrays)
-
-
-@_of("onnx::Cast", "onnx::CastLike")
-def _cast(node: Node, x: Array, like: Array | None = None) -> int:
-    to: Any = node.attributes.get("to")
-    dtype = (DType[to] if isinstance(to, str) else DType.from_onnx(to)).numpy if like is None else like.dtype
-    return x.size * (STRING_BYTES if dtype.hasobject else dtype.itemsize)
-
-
-@_of("onnx::NonZero", "aten::argwhere", "aten::nonzero", "aten::nonzero_numpy")
-def _nonzero(node: Node, x: Array) -> int:
-    """One position, as many numbers as there are axes, for each element that is not zero."""
-    return int(np.count_nonzero(x)) * x.ndim * 8
-
-
-@_of("aten::where")
-def _where(node: Node, condition: Array, *sides: Any) -> int:
-    return _broadcast(node, condition, *sides) if sides else _nonzero(node, condition)
-
-
-@_of("onnx::Gather")
-def _gather(node: Node, x: Array, indices: Array) -> int:
-    return x.nbytes // x.shape[node.attributes.get("axis", 0)] * indices.size
-
-
-@_of("onnx::GatherND")
-def _gather_nd(node: Node, x: Array, indices: Array) -> int:
-    depth = indices.shape[-1]
-    return indices.size // depth * math.prod(x.shape[node.attributes.get("batch_dims", 0) + depth :]) * x.itemsize
-
-
-@_of("aten::index")
-def _advanced_index(node: Node, x: Array, indices: Sequence[Any], *_: Any) -> int:
-    given = [i for i in indices if is_array(i) and i.dtype != np.bool_]
-    indexed = math.prod(n for n, i in zip(x.shape, indices) if is_array(i) and i.dtype != np.bool_)
-    return x.nbytes // indexed * math.prod(broadcast_shape(*(i.shape for i in given)))
-
-
-@_of("onnx::Concat", "onnx::ConcatFromSequence", "aten::cat")
-def _joined(node: Node, *operands: Any) -> int:
-    """Bytes of tensors joined one after the other; they are given one by one, or in a list."""
-    parts = operands[0] if operands and is_sequence(operands[0]) else operands
-    return sum(x.nbytes for x in parts if is_array(x))
-
-
-@_of("onnx::StringConcat")
-def _joined_text(node: Node, *operands: Array) -> int:
-    elements = math.prod(broadcast_shape(*(x.shape for x in operands)))
-    return sum(text_bytes(x) * (elements // max(1, x.size)) for x in operands) + elements * 8
-
-
-_BROADCASTING = {
-    f"aten::{name}"
-    for name in (
-        "allclose binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity "
-        "cross dist hinge_embedding_loss huber_loss isclose kl_div l1_loss linalg_pinv margin_ranking_loss "
-        "masked_select max min mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss "
-        "triplet_margin_loss"
-    ).split()
-}
-"""Operators whose operands are spread to one shape, which the result has, or what it is the sum of."""
 
 
 LIMIT_CODES = frozenset(["IRC441", "IRC442", "IRC443"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import Any, cast
 
-from irc.ops.object_size import STRING_BYTES, object_bytes
+from irc.ops.sizes import STRING_BYTES, object_bytes
 from irc.runtime.array_memory import is_alone
 from irc.runtime.values import Array, arrays_once, owner
 

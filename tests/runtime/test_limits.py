@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.ops.object_size import ENTRY_BYTES
+from irc.ops.sizes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
 from irc.runtime.limits import LimitGuard, Limits

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from irc.ir.types import DType, TensorType, Type
-from irc.ops import algebra, object_size
+from irc.ops import algebra, sizes
 from irc.ops.algebra import (
     Expression,
     divide,
@@ -24,8 +24,9 @@ from irc.ops.algebra import (
     trunc,
     truncated_remainder,
 )
-from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
+from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import category, floats, if_float, shape_together, together
+from irc.ops.inference import UNKNOWN
 from irc.ops.scalar import Choice, ScalarSemantics
 
 ROWS = """
@@ -143,8 +144,8 @@ ROWS = """
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("add div mul sub", reads_first=True)
-FAMILY.each("add add_", object_size=object_size.concatenated)
-FAMILY.each("mul mul_", object_size=object_size.repeated)
+FAMILY.each("add add_", size=sizes.concatenated)
+FAMILY.each("mul mul_", size=sizes.repeated)
 FAMILY.add(
     *(
         ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.kinds import CONSTANT
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
 from irc.ops import tags
 from irc.ops.inference import NodeTypes, as_contents
@@ -20,9 +19,6 @@ from irc.ops.shape_rules import apply
 if TYPE_CHECKING:
     from irc.ir import Value
     from irc.ir.schema import Schema
-
-UNKNOWN: Final = object()
-"""An argument that the graph does not tell."""
 
 CallRule = Callable[["Call"], "Type | Sequence[Type]"]
 """Gives the types of a call's results; trailing ones that are missing, and what types leave open, are unknown."""
@@ -90,43 +86,34 @@ class Call:
         self.schema = schema
         self._index = {a.name: i for i, a in enumerate(schema.arguments)}
 
-    def value(self, name: str | int) -> Value | None:
-        """The argument of that name or number, if it is given and not None."""
+    def _at(self, name: str | int) -> int | None:
+        """The position of the argument of that name or number; None if it is not given."""
         index = name if isinstance(name, int) else self._index.get(name, len(self.node.inputs))
-        if index >= len(self.node.inputs):
-            return None
-        found = self.node.inputs[index]
-        return None if found.type == NONE else found
+        return index if index < len(self.node.inputs) else None
+
+    def type(self, name: str | int) -> Type | None:
+        """The type of an argument; None if it is not given, or None."""
+        index = self._at(name)
+        found = NONE if index is None else self.types.plain_type(index)
+        return None if found == NONE else found
 
     def tensor(self, name: str | int) -> TensorType:
         """The type of a tensor argument; an unknown one if it is absent or no tensor."""
-        value = self.value(name)
-        type = value.type if value is not None else TENSOR
-        type = type.elem if isinstance(type, OptionalType) else type
-        return type if isinstance(type, TensorType) else TENSOR
+        found = self.type(name)
+        found = found.elem if isinstance(found, OptionalType) else found
+        return found if isinstance(found, TensorType) else TENSOR
 
     def arg(self, name: str, default: Any = None) -> Any:
         """The constant value of an argument; ``default`` if this overload does not have it; UNKNOWN if it may vary."""
         if name not in self._index:
             return default
-        if self._index[name] >= len(self.node.inputs):
-            return self.schema.arguments[self._index[name]].default
-        value = self.node.inputs[self._index[name]]
-        return None if value.type == NONE else self.known(value)
+        index = self._at(name)
+        return self.schema.arguments[self._index[name]].default if index is None else self.types.item(index)
 
     def number(self, name: str, absent: int | None = None) -> int | None:
         """The constant whole number of an argument; ``absent`` if it is not given; None if it may vary."""
         given = self.arg(name)
         return absent if given is None else given if isinstance(given, int) else None
-
-    def known(self, value: Value) -> Any:
-        """The constant Python value of ``value``, or UNKNOWN."""
-        tracked = self.types.contents.get(value)
-        if tracked is not None and tracked.ndim == 0 and not isinstance(value.type, TensorType):
-            return tracked.item() if isinstance(tracked.item(), int) else UNKNOWN
-        source = value.made_by(CONSTANT)
-        found = UNKNOWN if source is None else source.attributes.get("value", UNKNOWN)
-        return found if isinstance(found, bool | int | float | str) else UNKNOWN
 
     def dims(self, name: str, count: int | None = None) -> list[Dim] | None:
         """The elements of a list of integers, None where one is unknown; None if the list itself is unknown.
@@ -135,12 +122,9 @@ class Call:
         """
         if name not in self._index:
             return None
-        index = self._index[name]
-        if index >= len(self.node.inputs):
-            found: Any = self.schema.arguments[index].default
-        else:
-            value = self.node.inputs[index]
-            found = self._items(value) if isinstance(value.type, ListType) else self.known(value)
+        index = self._at(name)
+        is_list = index is not None and isinstance(self.types.plain_type(index), ListType)
+        found: Any = self.types.items(index) if index is not None and is_list else self.arg(name)
         if isinstance(found, int):
             found = [found]
         if not isinstance(found, list | tuple):
@@ -151,43 +135,21 @@ class Call:
 
     def has(self, name: str) -> bool:
         """Whether an argument is given and not None."""
-        return self.value(name) is not None
+        return self.type(name) is not None
 
     def factors(self, name: str) -> list[int] | None:
         """The elements of a list of numbers, if all are known and whole."""
-        value = self.value(name)
-        found = None if value is None else self._items(value)
+        index = self._at(name)
+        found = None if index is None else self.types.items(index)
         if found is None or not all(isinstance(f, int | float) and f == int(f) for f in found):
             return None
         return [int(f) for f in found]
 
-    def _items(self, value: Value) -> list[Any] | None:
-        tracked = self.types.contents.get(value)
-        if tracked is not None:
-            return list(tracked) if self.types.is_fixed(value) else None
-        if value.node is None or not self.types.is_fixed(value):
-            return None
-        if value.node.kind == CONSTANT:
-            given = value.node.attributes.get("value")
-            return list(given) if isinstance(given, list | tuple) else None  # type: ignore[reportUnknownArgumentType]
-        if value.node.kind != "prim::ListConstruct":
-            return None
-        return [None if d is UNKNOWN else d for d in map(self._dim, value.node.inputs)]
-
-    def _dim(self, value: Value) -> Any:
-        tracked = self.types.contents.get(value)
-        if tracked is not None and tracked.ndim == 0:
-            return tracked.item()
-        return self.known(value)
-
     def elements(self, name: str) -> list[TensorType] | None:
         """The types of the tensors in a list that is made on the spot."""
-        value = self.value(name)
-        node = value.made_by("prim::ListConstruct") if value is not None and self.types.is_fixed(value) else None
-        if node is None:
-            return None
-        types = [v.type for v in node.inputs]
-        return [t if isinstance(t, TensorType) else TENSOR for t in types]
+        index = self._at(name)
+        found = None if index is None else self.types.element_types(index)
+        return None if found is None else [t if isinstance(t, TensorType) else TENSOR for t in found]
 
     def axis(self, dim: Any, rank: int) -> int | None:
         """``dim`` counted from the front, if it is known; Error if it is out of range."""

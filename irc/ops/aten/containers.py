@@ -7,7 +7,7 @@ as ``(*)``; these rows name the container that it goes into and comes from. ``k`
 
 from __future__ import annotations
 
-from irc.ops import object_size
+from irc.ops import sizes
 from irc.ops.aten.call import TorchFamily
 from irc.ops.record import Movement
 
@@ -82,6 +82,6 @@ ROWS = (
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("__getitem__", movement=Movement.GATHERED)
-FAMILY.each("extend", object_size=object_size.concatenated)
-FAMILY.each("items", object_size=object_size.pairs)
-FAMILY.each("list", object_size=object_size.entries)
+FAMILY.each("extend", size=sizes.concatenated)
+FAMILY.each("items", size=sizes.pairs)
+FAMILY.each("list", size=sizes.entries)

@@ -100,8 +100,8 @@ def filled(c: Call) -> Type:
     sizes, given = c.dims("size"), c.arg("dtype")
     dtype = DType.FLOAT if given is None else element_type(given)
     if given is None and c.schema.name == "aten::full":
-        fill = c.value("fill_value")
-        dtype = None if fill is None else NUMBERS.get(fill.type)
+        fill = c.type("fill_value")
+        dtype = None if fill is None else NUMBERS.get(fill)
     return TensorType(dtype, None if sizes is None else tuple(sizes))
 
 
@@ -120,8 +120,7 @@ def made(c: Call) -> Type:
 
 @FAMILY.shape("arange")
 def arange(c: Call) -> Type:
-    names = [n for n in ("start", "end", "step") if c.value(n) is not None]
-    kinds = {v.type for v in map(c.value, names) if v is not None}
+    kinds = {type for type in map(c.type, ("start", "end", "step")) if type is not None}
     given = c.arg("dtype")
     dtype = element_type(given)
     if given is None and kinds <= {types.INT, types.FLOAT}:
@@ -140,7 +139,7 @@ def evenly(c: Call) -> Type:
 
 
 def _is_real(c: Call) -> bool:
-    return all(v.type in (types.INT, types.FLOAT) for v in c.node.inputs[:2])
+    return all(c.type(i) in (types.INT, types.FLOAT) for i in range(2))
 
 
 @FAMILY.shape("eye", "randint", "randperm")

@@ -8,6 +8,7 @@ from functools import reduce
 from irc.ir import types
 from irc.ir.polynomials import plus, product
 from irc.ir.types import DType, OptionalType, TensorType, Type
+from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import like_first, result_type
 
@@ -69,6 +70,9 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("argwhere nonzero nonzero_numpy", size=sizes.nonzero)
+FAMILY.each("index", size=sizes.indexed)
+FAMILY.each("cat", size=sizes.listed)
 FAMILY.shape(
     *"""
     flip fliplr flipud roll tril triu index_add index_copy index_fill index_put index_reduce put scatter scatter_add
@@ -100,11 +104,10 @@ def nonzero(c: Call) -> Type:
 @FAMILY.shape("index")
 def index(c: Call) -> Type:
     """Indexing with a single tensor of integers among slices; the size of a result of masks is unknown."""
-    x, places = c.tensor(0), c.value("indices")
-    node = places.made_by("prim::ListConstruct") if places is not None and c.types.is_fixed(places) else None
-    if x.shape is None or node is None:
+    x, places = c.tensor(0), c.types.element_types(1)
+    if x.shape is None or places is None:
         return TensorType(x.dtype)
-    given = [(i, v.type) for i, v in enumerate(node.inputs) if v.type != types.NONE]
+    given = [(i, type) for i, type in enumerate(places) if type != types.NONE]
     tensors = [(i, t.elem if isinstance(t, OptionalType) else t) for i, t in given]
     if len(tensors) != 1 or tensors[0][0] >= len(x.shape):
         return TensorType(x.dtype)

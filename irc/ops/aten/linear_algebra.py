@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from irc.ir.types import Shape, TensorType, Type
+from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
 from irc.ops.einsum import einsum_shape
@@ -74,6 +75,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("cross linalg_pinv", size=sizes.broadcast)
 FAMILY.each("mm bmm matmul mv", widened=(0, 1))
 FAMILY.each("addmm baddbmm", widened=(0, 1, 2))
 FAMILY.each("linear bilinear", widened=(1, 2, 3))

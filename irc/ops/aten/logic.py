@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.ir.types import TensorType, Type
-from irc.ops import algebra
+from irc.ops import algebra, sizes
 from irc.ops.algebra import Expression, select
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import like_first
@@ -148,6 +148,8 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("where", size=sizes.nonzero)
+FAMILY.each("masked_select", size=sizes.broadcast)
 FAMILY.add(
     ScalarSemantics("aten::bitwise_not", algebra.PRIMITIVES["bitwise_not"]),
     ScalarSemantics("aten::logical_not", algebra.logical_not, result=None),

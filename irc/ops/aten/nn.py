@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
-from irc.ops.aten.call import UNKNOWN, Call, TorchFamily
+from irc.ops import sizes
+from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
+from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects
 from irc.ops.row_axes import static
 
@@ -160,6 +162,12 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each(  # also where they sum or average what the operands, spread to one shape, give
+    "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity hinge_embedding_loss "
+    "huber_loss kl_div l1_loss margin_ranking_loss mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss "
+    "soft_margin_loss triplet_margin_loss",
+    size=sizes.broadcast,
+)
 FAMILY.each(
     "dropout dropout_ feature_dropout feature_dropout_ alpha_dropout "
     "alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_ native_dropout "
@@ -279,7 +287,7 @@ def upsample(c: Call) -> Type:
     spatial: list[Dim] = [None] * n
     if sizes is not None and len(sizes) == n:
         spatial = sizes
-    elif c.value("output_size") is None and factors is not None and len(factors) == n:
+    elif not c.has("output_size") and factors is not None and len(factors) == n:
         spatial = [s * f if isinstance(s, int) else None for s, f in zip(x.shape[2:], factors, strict=True)]
     return TensorType(x.dtype, (*x.shape[:2], *spatial))
 

@@ -150,7 +150,7 @@ def together(c: Call, operands: list[Type] | None = None) -> TensorType:
 
 def _operands(c: Call) -> list[Type]:
     names = [a.name for a in c.schema.arguments if a.name not in _NOT_OPERANDS]
-    return [v.type for v in map(c.value, names) if v is not None]
+    return [type for type in map(c.type, names) if type is not None]
 
 
 def holds_tensors(type: Type) -> bool:
@@ -184,7 +184,7 @@ def shape_together(c: Call) -> Type | tuple[Type, ...]:
 def _number(c: Call) -> tuple[Type, ...]:
     """Arithmetic on known integers, which computes shapes: the result is tracked."""
     apply = _INTEGERS.get(c.schema.name.removeprefix("aten::"))
-    values = [c.known(v) for v in c.node.inputs]
+    values = [c.types.item(i) for i in range(len(c.node.inputs))]
     if apply is not None and len(values) == 2 and all(isinstance(v, int) for v in values):
         c.tell(c.node.outputs[0], apply(*values))
     return ()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops.aten.call import UNKNOWN, Call, TorchFamily, resized
+from irc.ops import sizes
+from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import (
     as_float,
     category,
@@ -17,6 +18,7 @@ from irc.ops.aten.promotion import (
     like_first_if_float,
     result_type,
 )
+from irc.ops.inference import UNKNOWN
 from irc.ops.row_axes import torch_reduction
 
 if TYPE_CHECKING:
@@ -134,6 +136,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
+FAMILY.each("allclose dist isclose", size=sizes.broadcast)
 FAMILY.shape("msort")(like_first)
 FAMILY.shape("logcumsumexp")(like_first_if_float)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.ir.polynomials import product
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops import object_size
+from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.record import Effects
 
@@ -125,12 +125,12 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.each("center ljust rjust zfill", object_size=object_size.padded)
-FAMILY.each("format percentFormat str", object_size=object_size.written)
-FAMILY.each("join", object_size=object_size.joined)
-FAMILY.each("replace", object_size=object_size.replaced)
-FAMILY.each("rsplit", object_size=object_size.split)
-FAMILY.each("splitlines", object_size=object_size.split_lines)
+FAMILY.each("center ljust rjust zfill", size=sizes.padded)
+FAMILY.each("format percentFormat str", size=sizes.written)
+FAMILY.each("join", size=sizes.joined)
+FAMILY.each("replace", size=sizes.replaced)
+FAMILY.each("rsplit", size=sizes.split)
+FAMILY.each("splitlines", size=sizes.split_lines)
 FAMILY.each("warn", effects=Effects.SIDE_EFFECT)
 
 

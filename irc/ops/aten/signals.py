@@ -55,7 +55,7 @@ FAMILY.shape("fft_fftshift", "fft_ifftshift")(like_first)
 def of_parts(c: Call) -> Type | tuple[Type, ...]:
     if c.is_number():
         return ()
-    found = together(c, [v.type for v in c.node.inputs])
+    found = together(c, list(map(c.types.plain_type, range(len(c.node.inputs)))))
     return TensorType(None if found.dtype is None else COMPLEX.get(found.dtype), found.shape)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import product
 from irc.ir.types import Dim, ListType, TensorType, Type
-from irc.ops import object_size
+from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
 from irc.ops.record import Change
@@ -121,7 +121,7 @@ FAMILY = TorchFamily(ROWS)
 FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze view", whole=True)
 FAMILY.each("squeeze_ t_ transpose_ unsqueeze_", changes=Change.SHAPE)
 FAMILY.each("as_strided_ set_", changes=Change.MEMORY)
-FAMILY.each("split", object_size=object_size.split)
+FAMILY.each("split", size=sizes.split)
 FAMILY.shape(
     *"_conj alias channel_shuffle conj contiguous cpu cuda data detach lift_fresh positive resolve_conj resolve_neg".split()
 )(like_first)
@@ -313,7 +313,7 @@ def broadcast_to(c: Call) -> Type:
 @FAMILY.shape("to", "type_as")
 def to(c: Call) -> Type:
     x = c.tensor(0)
-    if c.value("other") is not None:
+    if c.has("other"):
         return TensorType(c.tensor("other").dtype, x.shape)
     given = c.arg("dtype")
     return TensorType(x.dtype if given is None else element_type(given), x.shape)

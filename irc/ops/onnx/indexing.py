@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from irc.ir.types import DType, TensorType, Type
-from irc.ops import checks
+from irc.ops import checks, sizes
 from irc.ops.inference import Contents, NodeTypes, dims_array
 from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family, Movement
@@ -35,19 +32,9 @@ FAMILY.each("Trilu", shape=same_as_first, value_operands=(), kernel="generate")
 FAMILY.each(
     "TopK", value_operands=(1,), requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)), kernel="select"
 )
-
-
-def _all_elements(shapes: Sequence[Sequence[int]]) -> int:
-    return math.prod(shapes[0])
-
-
-def _all_indices(shapes: Sequence[Sequence[int]]) -> int:
-    return math.prod(shapes[0]) * max(1, len(shapes[0]))
-
-
-FAMILY.each("Compress", movement=Movement.GATHERED, most_elements=_all_elements, kernel="select")
-FAMILY.each("NonZero", most_elements=_all_indices, kernel="select")
-FAMILY.each("Unique", needed_outputs=1, most_elements=_all_elements, kernel="select")
+FAMILY.each("Compress", movement=Movement.GATHERED, size=sizes.all_elements, kernel="select")
+FAMILY.each("NonZero", size=sizes.nonzero, kernel="select")
+FAMILY.each("Unique", needed_outputs=1, size=sizes.all_elements, kernel="select")
 
 
 @FAMILY.shape("Gather")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, TensorType, Type
-from irc.ops import checks
+from irc.ops import checks, sizes
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 
@@ -15,6 +15,7 @@ FAMILY.each("SVMClassifier SVMRegressor", kernel="ml_svm")
 FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel="ml_trees")
 FAMILY.each("onnx::TfIdfVectorizer", attributes={"mode": ("TF", "IDF", "TFIDF")}, kernel="strings")
 FAMILY.each("onnx::RegexFullMatch onnx::StringConcat onnx::StringNormalizer onnx::StringSplit", kernel="strings")
+FAMILY.each("onnx::StringConcat", size=sizes.joined_text)
 FAMILY.each("onnx::StringNormalizer", attributes={"case_change_action": ("LOWER", "UPPER", "NONE")})
 
 

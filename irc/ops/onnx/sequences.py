@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
-from irc.ops import checks, tags
+from irc.ops import checks, sizes, tags
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 
@@ -26,7 +26,7 @@ FAMILY.each(
     "SequenceInsert SequenceLength",
     kernel="sequence",
 )
-FAMILY.each("ConcatFromSequence", requires=(checks.flags("new_axis"),), kernel="sequence")
+FAMILY.each("ConcatFromSequence", requires=(checks.flags("new_axis"),), size=sizes.listed, kernel="sequence")
 FAMILY.each("SplitToSequence", requires=(checks.rank("split", 1, 0, 1),), kernel="sequence")
 
 

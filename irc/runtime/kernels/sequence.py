@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops.object_size import VIEW_BYTES
+from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.pieces import concatenate, split_of
 from irc.runtime.kernels.registry import Kernel, kernel

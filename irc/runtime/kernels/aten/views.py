@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.objects import is_dense
-from irc.ops.object_size import VIEW_BYTES
+from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
