@@ -123,7 +123,7 @@ def test_places_lead_to_what_they_name() -> None:
         path, _, number = (place or "").partition(":")
         return (ROOT / path).read_text("utf-8").splitlines()[int(number) - 1]
 
-    assert line(the("onnx::Conv").kernels[1]) == '@kernel("onnx::Conv")'
+    assert line(the("onnx::Conv").kernels[1]) == '@computes("onnx::Conv", resolve=resolver)'
     assert line(the("onnx::Clip").kernels[6]) == '@FAMILY.semantics("onnx::Clip", since=6)'
     assert 'register("ceil"' in line(the("aten::ceil").kernels[1])
     assert '"Softmax"' in line(the("onnx::Softmax").shape_rule)

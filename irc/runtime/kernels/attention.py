@@ -22,7 +22,7 @@ from irc.runtime.bounds import CURRENT, in_turn, pace
 from irc.runtime.kernels.float16 import narrowed, rounded, widened
 from irc.runtime.kernels.last_axes import add_reduce, are_short
 from irc.runtime.kernels.matmul import matrix_product
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.softmax import exponentials, softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, counting, is_half, scratch
 
@@ -67,15 +67,32 @@ class Form(NamedTuple):
     dropout: Callable[[Array], Array] | None = None
 
 
+_PLAIN = Form()
+
+
+def _form(node: Node) -> Form:
+    given = node.attributes
+    return Form(
+        scale=None if given.get("scale") is None else float(given["scale"]),
+        softcap=float(given.get("softcap", 0)),
+        causal=given.get("causal", ""),
+        fill=float(given.get("fill", -math.inf)),
+        zero_rows=given.get("zero_rows", ""),
+        grouped=bool(given.get("grouped", 0)),
+    )
+
+
+@computes("irc::attention", form=_form)
 def attend(
     query: Array,
     key: Array,
     value: Array,
     bias: Array | None = None,
     mask: Array | None = None,
-    form: Form | None = None,
-    out: Array | None = None,
     sink: Array | None = None,
+    out: Array | None = None,
+    *,
+    form: Form | None = None,
 ) -> Array:
     """The result of attention, (..., H, L, V), in ``out`` if given (which must share with no operand).
 
@@ -85,15 +102,14 @@ def attend(
         value: (..., H, S, V), or K heads likewise.
         bias: numbers that are added to scores, (..., H, L, S); all of these broadcast, as in NumPy.
         mask: bools: which keys take part, likewise.
-        form: what else is done to scores; None: nothing.
-        out: where to write the result.
         sink: for each head, (H,), or for all, (1,), the score of a key that is not there, whose value is 0.
+        out: where to write the result.
+        form: what else is done to scores; None: nothing.
 
     Raises:
         Error: IRC421 if shapes do not fit together, IRC422 if the result is too large, IRC423 if element types do not.
     """
-    form = form or _PLAIN
-    dtype = query.dtype
+    form, dtype = form or _PLAIN, query.dtype
     if not dtype == key.dtype == value.dtype or dtype.kind not in "fV":
         raise Error("IRC423", "query, key and value must have one element type, of floats; convert them")
     if mask is not None and mask.dtype.kind != "b":
@@ -113,9 +129,6 @@ def attend(
             key, value = widened(key), widened(value)
         _compute(form, group, out, query, key, value, bias, mask, sink)
     return out
-
-
-_PLAIN = Form()
 
 
 _SURELY_SMALL = 1 << 20
@@ -379,29 +392,3 @@ def _blocks(lead: Shape, group: int, rows: int, row: int) -> Iterator[tuple[tupl
     for index in np.ndindex(*lead):
         for start in range(0, rows, some):
             yield index, start, min(start + some, rows)
-
-
-@kernel("irc::attention")
-def attention(node: Node) -> Kernel:
-    given = node.attributes
-    form = Form(
-        scale=None if given.get("scale") is None else float(given["scale"]),
-        softcap=float(given.get("softcap", 0)),
-        causal=given.get("causal", ""),
-        fill=float(given.get("fill", -math.inf)),
-        zero_rows=given.get("zero_rows", ""),
-        grouped=bool(given.get("grouped", 0)),
-    )
-
-    def run(
-        query: Array,
-        key: Array,
-        value: Array,
-        bias: Array | None = None,
-        mask: Array | None = None,
-        sink: Array | None = None,
-        out: Array | None = None,
-    ) -> Array:
-        return attend(query, key, value, bias, mask, form, out, sink)
-
-    return run

@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.bounds import pace
 from irc.runtime.kernels.float16 import FLOAT, HALF, narrowed, widened
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
 
 if TYPE_CHECKING:
@@ -33,47 +33,35 @@ Conversion = Callable[[Array], Array]
 _SATURATING = (DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ)
 
 
-@kernel("onnx::Cast")
-def cast(node: Node) -> Kernel:
+def _target(node: Node) -> AnyDType:
     to: int | str = node.attributes["to"]
-    dtype = DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
-    convert = conversion(dtype, *_options(node))
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        if out is None:
-            return convert(x)
-        if {x.dtype, dtype} == _BY_BITS:
-            return _between_floats(x, dtype, out)
-        np.copyto(out, convert(x))
-        return out
-
-    return run
+    return DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
 
 
-@kernel("onnx::CastLike")
-def cast_like(node: Node) -> Kernel:
-    saturate, round_mode = _options(node)
-
-    def run(x: Array, like: Array) -> Array:
-        return conversion(like.dtype, saturate, round_mode)(x)
-
-    return run
+def _conversion(node: Node) -> Conversion:
+    return conversion(_target(node), bool(node.attributes.get("saturate", 1)), node.attributes.get("round_mode", "up"))
 
 
-@kernel("onnx::BitCast")
-def bit_cast(node: Node) -> Kernel:
-    dtype = numpy_dtype(node.attributes["to"])
-
-    def run(x: Array) -> Array:
-        if x.dtype.hasobject or dtype.hasobject or DType.from_numpy(x.dtype).bits != DType.from_numpy(dtype).bits:
-            raise Error("IRC421", f"elements of type {x.dtype} do not have the size of {dtype}")
-        return x.copy().view(dtype)
-
-    return run
+@computes("onnx::Cast", dtype=_target, convert=_conversion)
+def cast(x: Array, out: Array | None = None, *, dtype: AnyDType, convert: Conversion) -> Array:
+    if out is None:
+        return convert(x)
+    if {x.dtype, dtype} == _BY_BITS:
+        return _between_floats(x, dtype, out)
+    np.copyto(out, convert(x))
+    return out
 
 
-def _options(node: Node) -> tuple[bool, str]:
-    return bool(node.attributes.get("saturate", 1)), node.attributes.get("round_mode", "up")
+@computes("onnx::CastLike")
+def cast_like(x: Array, like: Array, *, saturate: bool = True, round_mode: str = "up") -> Array:
+    return conversion(like.dtype, saturate, round_mode)(x)
+
+
+@computes("onnx::BitCast", dtype=_target)
+def bit_cast(x: Array, *, dtype: AnyDType) -> Array:
+    if x.dtype.hasobject or dtype.hasobject or DType.from_numpy(x.dtype).bits != DType.from_numpy(dtype).bits:
+        raise Error("IRC421", f"elements of type {x.dtype} do not have the size of {dtype}")
+    return x.copy().view(dtype)
 
 
 def conversion(dtype: AnyDType, saturate: bool = True, round_mode: str = "up") -> Conversion:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from irc.runtime.bounds import CURRENT, check_bytes, check_work, pace
 from irc.runtime.kernels.columns import PACE_ELEMENTS, columns
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.products import product
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, resolver, split_padding
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 COLUMN_ELEMENTS = 1 << 19
@@ -65,15 +65,11 @@ def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transpose
         raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected [{features}]")
 
 
-@kernel("onnx::Conv")
-def conv(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    group = int(node.attributes.get("group", 1))
-
-    def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
-        return convolve(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), out)
-
-    return run
+@computes("onnx::Conv", resolve=resolver)
+def conv(
+    x: Array, w: Array, b: Array | None = None, out: Array | None = None, *, resolve: Any, group: int = 1
+) -> Array:
+    return convolve(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), out)
 
 
 def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None) -> Array:
@@ -214,18 +210,20 @@ def share(total: int, most: int) -> int:
 # -- ConvTranspose -------------------------------------------------------------
 
 
-@kernel("onnx::ConvTranspose")
-def conv_transpose(node: Node) -> Kernel:
-    window = Window.of(node)
-    group = int(node.attributes.get("group", 1))
-    adjust = tuple(node.attributes.get("output_padding") or ())
-    wanted = tuple(node.attributes.get("output_shape") or ())
-
-    def run(x: Array, w: Array, b: Array | None = None) -> Array:
-        check_operands(x, w, b, group, transposed=True)
-        return transpose_convolve(x, w, b, group, transposed_axes(window, x.shape[2:], w.shape[2:], adjust, wanted))
-
-    return run
+@computes("onnx::ConvTranspose", window=Window.of)
+def conv_transpose(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    window: Window,
+    group: int = 1,
+    output_padding: Sizes = (),
+    output_shape: Sizes = (),
+) -> Array:
+    check_operands(x, w, b, group, transposed=True)
+    axes = transposed_axes(window, x.shape[2:], w.shape[2:], tuple(output_padding or ()), tuple(output_shape or ()))
+    return transpose_convolve(x, w, b, group, axes)
 
 
 def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, wanted: Sizes) -> Axes:
@@ -349,36 +347,33 @@ def _add_tiles(image: Array, w: Array, group: int, axes: Axes, counts: Sizes, su
 # -- Col2Im --------------------------------------------------------------------
 
 
-@kernel("onnx::Col2Im")
-def col2im(node: Node) -> Kernel:
+@computes("onnx::Col2Im")
+def col2im(
+    x: Array, image: Array, block: Array, *, dilations: Any = None, strides: Any = None, pads: Any = None
+) -> Array:
     """Of blocks [n, c * elements of a block, blocks] the sums where they overlap, [n, c, *image]."""
-    given = {name: node.attributes.get(name) for name in ("dilations", "strides", "pads")}
-
-    def run(x: Array, image: Array, block: Array) -> Array:
-        sizes, kernel_sizes = ints(image), ints(block)
-        rank = len(sizes)
-        dilations, strides = (given[name] or [1] * rank for name in ("dilations", "strides"))
-        pads: list[int] = given["pads"] or [0] * (2 * rank)
-        lengths = (len(kernel_sizes), len(dilations), len(strides), len(pads))
-        if lengths != (rank, rank, rank, 2 * rank) or not rank or min(*dilations, *strides) < 1 or min(pads) < 0:
-            raise Error("IRC421", f"block_shape {kernel_sizes}, {given} do not fit an image of shape {sizes}")
-        if min(kernel_sizes) < 1 or min(sizes) < 1:
-            raise Error("IRC422", f"an image of shape {sizes} has no blocks of shape {kernel_sizes}")
-        padded = [s + pads[i] + pads[i + rank] for i, s in enumerate(sizes)]
-        axes = zip(padded, kernel_sizes, dilations, strides, strict=True)
-        blocks = [(size - (k - 1) * d - 1) // s + 1 for size, k, d, s in axes]
-        taps = math.prod(kernel_sizes)
-        if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != math.prod(blocks) or min(blocks) < 1:
-            wanted = f"[n, a multiple of {taps}, {math.prod(blocks) if min(blocks) > 0 else 'a number of blocks'}]"
-            raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be {wanted}")
-        channels = x.shape[1] // taps
-        sums = np.zeros(check_size([len(x), channels, *padded], x.dtype), x.dtype)
-        columns = x.reshape(len(x), channels, taps, *blocks)
-        for tap, offset in enumerate(np.ndindex(*kernel_sizes)):
-            steps = zip(offset, dilations, strides, blocks, strict=True)
-            at = [slice(o * d, o * d + (n - 1) * s + 1, s) for o, d, s, n in steps]
-            sums[(..., *at)] += columns[:, :, tap]
-            pace()
-        return c_order(sums[(..., *(slice(pads[i], pads[i] + s) for i, s in enumerate(sizes)))])
-
-    return run
+    sizes, kernel_sizes = ints(image), ints(block)
+    rank = len(sizes)
+    dilations, strides, pads = dilations or [1] * rank, strides or [1] * rank, pads or [0] * (2 * rank)
+    lengths = (len(kernel_sizes), len(dilations), len(strides), len(pads))
+    if lengths != (rank, rank, rank, 2 * rank) or not rank or min(*dilations, *strides) < 1 or min(pads) < 0:
+        given = f"dilations {dilations}, strides {strides} and pads {pads}"
+        raise Error("IRC421", f"block_shape {kernel_sizes}, {given} do not fit an image of shape {sizes}")
+    if min(kernel_sizes) < 1 or min(sizes) < 1:
+        raise Error("IRC422", f"an image of shape {sizes} has no blocks of shape {kernel_sizes}")
+    padded = [s + pads[i] + pads[i + rank] for i, s in enumerate(sizes)]
+    axes = zip(padded, kernel_sizes, dilations, strides, strict=True)
+    blocks = [(size - (k - 1) * d - 1) // s + 1 for size, k, d, s in axes]
+    taps = math.prod(kernel_sizes)
+    if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != math.prod(blocks) or min(blocks) < 1:
+        wanted = f"[n, a multiple of {taps}, {math.prod(blocks) if min(blocks) > 0 else 'a number of blocks'}]"
+        raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be {wanted}")
+    channels = x.shape[1] // taps
+    sums = np.zeros(check_size([len(x), channels, *padded], x.dtype), x.dtype)
+    columns = x.reshape(len(x), channels, taps, *blocks)
+    for tap, offset in enumerate(np.ndindex(*kernel_sizes)):
+        steps = zip(offset, dilations, strides, blocks, strict=True)
+        at = [slice(o * d, o * d + (n - 1) * s + 1, s) for o, d, s, n in steps]
+        sums[(..., *at)] += columns[:, :, tap]
+        pace()
+    return c_order(sums[(..., *(slice(pads[i], pads[i] + s) for i, s in enumerate(sizes)))])

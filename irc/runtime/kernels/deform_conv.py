@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,41 +12,43 @@ from irc.errors import Error
 from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.float16 import narrowed
 from irc.runtime.kernels.products import product
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.resize import add_pixels
 from irc.runtime.kernels.support import Array, check_size, is_half
-from irc.runtime.kernels.windows import Axes, Window, outputs, resolver
+from irc.runtime.kernels.windows import Axes, outputs, resolver
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
-@kernel("onnx::DeformConv")
-def deform_conv(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    group = int(node.attributes.get("group", 1))
-    offset_group = int(node.attributes.get("offset_group", 1))
-
-    def run(
-        x: Array, w: Array, offset: Array, b: Array | None = None, mask: Array | None = None, out: Array | None = None
-    ) -> Array:
-        check_operands(x, w, b, group)
-        axes = resolve(x.shape[2:], w.shape[2:])
-        _check_offsets(x, offset, mask, offset_group, axes)
-        wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        columns = _sample(x.astype(wide), offset.astype(wide), None if mask is None else mask.astype(wide), axes)
-        images, features, count = x.shape[0], w.shape[0], math.prod(outputs(axes))
-        # (group, O / group, K) @ (N, group, K, positions), where K runs over channels and taps
-        weights = w.astype(wide).reshape(group, features // group, math.prod(w.shape[1:]))
-        columns = columns.reshape(images, group, weights.shape[2], count)
-        shape = (images, features, *outputs(axes))
-        result = np.empty(shape, wide) if out is None or is_half(x.dtype) else out
-        product(weights, columns, result.reshape(images, group, features // group, count))
-        if b is not None:
-            result += b.astype(wide).reshape(-1, *(1,) * len(axes))
-        return narrowed(result, x.dtype, out)
-
-    return run
+@computes("onnx::DeformConv", resolve=resolver)
+def deform_conv(
+    x: Array,
+    w: Array,
+    offset: Array,
+    b: Array | None = None,
+    mask: Array | None = None,
+    out: Array | None = None,
+    *,
+    resolve: Any,
+    group: int = 1,
+    offset_group: int = 1,
+) -> Array:
+    check_operands(x, w, b, group)
+    axes = resolve(x.shape[2:], w.shape[2:])
+    _check_offsets(x, offset, mask, offset_group, axes)
+    wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+    columns = _sample(x.astype(wide), offset.astype(wide), None if mask is None else mask.astype(wide), axes)
+    images, features, count = x.shape[0], w.shape[0], math.prod(outputs(axes))
+    # (group, O / group, K) @ (N, group, K, positions), where K runs over channels and taps
+    weights = w.astype(wide).reshape(group, features // group, math.prod(w.shape[1:]))
+    columns = columns.reshape(images, group, weights.shape[2], count)
+    shape = (images, features, *outputs(axes))
+    result = np.empty(shape, wide) if out is None or is_half(x.dtype) else out
+    product(weights, columns, result.reshape(images, group, features // group, count))
+    if b is not None:
+        result += b.astype(wide).reshape(-1, *(1,) * len(axes))
+    return narrowed(result, x.dtype, out)
 
 
 def _check_offsets(x: Array, offset: Array, mask: Array | None, offset_group: int, axes: Axes) -> None:

@@ -11,49 +11,46 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Reader, attribute, computes, one_of
 from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 GROUP = 256
 """How many boxes are compared with as many others at once; for several classes, as many as make no more pairs."""
 
 
-@kernel("onnx::NonMaxSuppression")
-def non_max_suppression(node: Node) -> Kernel:
+@computes("onnx::NonMaxSuppression")
+def non_max_suppression(
+    boxes: Array,
+    scores: Array,
+    limit: Array | None = None,
+    iou_threshold: Array | None = None,
+    score_threshold: Array | None = None,
+    *,
+    center_point_box: bool = False,
+) -> Array:
     """Per batch and class: boxes by falling score, without those that overlap one taken before too much.
 
     Returns triples (batch, class, box), [count, 3].
     """
-    centered = bool(node.attributes.get("center_point_box", 0))
-
-    def run(
-        boxes: Array,
-        scores: Array,
-        limit: Array | None = None,
-        iou_threshold: Array | None = None,
-        score_threshold: Array | None = None,
-    ) -> Array:
-        if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
-            shapes = f"{list(boxes.shape)} and {list(scores.shape)}"
-            raise Error("IRC421", f"boxes must be [batch, n, 4] and scores [batch, classes, n]; they are {shapes}")
-        most = 0 if limit is None else min(int(scalar(limit, "max_output_boxes_per_class")), boxes.shape[1])
-        overlap = 0.0 if iou_threshold is None else float(scalar(iou_threshold, "iou_threshold"))
-        if not 0 <= overlap <= 1:
-            raise Error("IRC424", f"iou_threshold is {overlap}; it must be between 0 and 1")
-        least = -math.inf if score_threshold is None else float(scalar(score_threshold, "score_threshold"))
-        found = [np.empty((0, 3), np.int64)]
-        for batch in range(boxes.shape[0] if most > 0 else 0):
-            order, starts = _by_score(scores[batch], None if score_threshold is None else least)
-            taken = _greedy(_extents(boxes[batch], centered), order, starts, most, overlap)
-            labels = np.repeat(counting(len(starts) - 1), np.diff(starts))[taken]
-            found.append(np.stack([np.full_like(labels, batch), labels, order[taken]], axis=1))
-        return np.concatenate(found)
-
-    return run
+    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
+        shapes = f"{list(boxes.shape)} and {list(scores.shape)}"
+        raise Error("IRC421", f"boxes must be [batch, n, 4] and scores [batch, classes, n]; they are {shapes}")
+    most = 0 if limit is None else min(int(scalar(limit, "max_output_boxes_per_class")), boxes.shape[1])
+    overlap = 0.0 if iou_threshold is None else float(scalar(iou_threshold, "iou_threshold"))
+    if not 0 <= overlap <= 1:
+        raise Error("IRC424", f"iou_threshold is {overlap}; it must be between 0 and 1")
+    least = -math.inf if score_threshold is None else float(scalar(score_threshold, "score_threshold"))
+    found = [np.empty((0, 3), np.int64)]
+    for batch in range(boxes.shape[0] if most > 0 else 0):
+        order, starts = _by_score(scores[batch], None if score_threshold is None else least)
+        taken = _greedy(_extents(boxes[batch], center_point_box), order, starts, most, overlap)
+        labels = np.repeat(counting(len(starts) - 1), np.diff(starts))[taken]
+        found.append(np.stack([np.full_like(labels, batch), labels, order[taken]], axis=1))
+    return np.concatenate(found)
 
 
 def _by_score(scores: Array, least: float | None) -> tuple[Array, Array]:
@@ -203,54 +200,60 @@ def _axis(start: np.floating[Any], length: np.floating[Any], cells: int, bins: i
     return _Axis(start, length, cells, bins, points)
 
 
-@kernel("onnx::RoiAlign")
-def roi_align(node: Node) -> Kernel:
+_ROI_ALIGN: dict[str, Reader] = {
+    "mode": one_of("mode", "avg", ("avg", "max")),
+    "bins": lambda node: _bins([node.attributes.get(name, 1) for name in ("output_height", "output_width")]),
+}
+_TRANSFORMATION = "coordinate_transformation_mode"
+
+
+@computes("onnx::RoiAlign", transformation=attribute(_TRANSFORMATION, "output_half_pixel"), read=_ROI_ALIGN)
+@computes("onnx::RoiAlign", since=16, transformation=attribute(_TRANSFORMATION, "half_pixel"), read=_ROI_ALIGN)
+def roi_align(
+    x: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    mode: str,
+    bins: tuple[int, int],
+    transformation: str,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Array:
     """Bilinear samples in each bin of each region, averaged; ``max``: the largest single term of any of them.
 
     He, Gkioxari, Dollár, Girshick, "Mask R-CNN" (2017). What ``max`` takes the
     largest of is what ONNX Runtime and the node suite take it of.
     """
-    mode = node.attributes.get("mode", "avg")
-    if mode not in ("avg", "max"):
-        raise Error("IRC320", f"RoiAlign's mode is {mode!r}; it must be 'avg' or 'max'")
-    bins = _bins([node.attributes.get("output_height", 1), node.attributes.get("output_width", 1)])
-    ratio: int = node.attributes.get("sampling_ratio", 0)
-    spatial_scale: float = node.attributes.get("spatial_scale", 1.0)
-    newest = node.version is None or node.version >= 16
-    default = "half_pixel" if newest else "output_half_pixel"
-    half_pixel = node.attributes.get("coordinate_transformation_mode", default) == "half_pixel"
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
+        shapes = f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}"
+        raise Error("IRC421", f"RoiAlign needs [n, c, h, w], [rois, 4] and [rois]; the inputs are {shapes}")
+    if ((batch_indices < 0) | (batch_indices >= x.shape[0])).any():
+        raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
+    half_pixel = transformation == "half_pixel"
     pool, most = (_average, 1 << 10) if mode == "avg" else (_largest, 1 << 7)
-
-    def run(x: Array, rois: Array, batch_indices: Array) -> Array:
-        if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
-            shapes = f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}"
-            raise Error("IRC421", f"RoiAlign needs [n, c, h, w], [rois, 4] and [rois]; the inputs are {shapes}")
-        if ((batch_indices < 0) | (batch_indices >= x.shape[0])).any():
-            raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
-        wide = x.astype(np.float32) if is_half(x.dtype) else x
-        out = np.zeros(check_size((len(rois), x.shape[1], *bins), wide.dtype), wide.dtype)
-        # In the operands' precision, as others do: it decides what is inside of the image.
-        number = wide.dtype.type
-        regions = rois.astype(wide.dtype) * number(spatial_scale) - number(0.5 if half_pixel else 0)
-        _check_finite(regions)
-        images = wide if mode == "avg" else _channels_last(wide)
-        for i, (left, top, right, bottom) in enumerate(regions):
-            height, width = bottom - top, right - left
-            if not half_pixel:
-                height, width = max(height, number(1)), max(width, number(1))
-            rows = _axis(top, height, x.shape[2], bins[0], ratio)
-            columns = _axis(left, width, x.shape[3], bins[1], ratio)
-            if not (x.size and rows.points and columns.points):
-                continue
-            # Part by part, so that work memory stays small and time is looked at, however many bins there are.
-            for part in rows.slices(most):
-                samples = rows.samples(part)
-                for other in columns.slices(most):
-                    pace()
-                    pool(images[batch_indices[i]], samples, columns.samples(other), out[i, :, part, other])
-        return out.astype(x.dtype, copy=False)
-
-    return run
+    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    out = np.zeros(check_size((len(rois), x.shape[1], *bins), wide.dtype), wide.dtype)
+    # In the operands' precision, as others do: it decides what is inside of the image.
+    number = wide.dtype.type
+    regions = rois.astype(wide.dtype) * number(spatial_scale) - number(0.5 if half_pixel else 0)
+    _check_finite(regions)
+    images = wide if mode == "avg" else _channels_last(wide)
+    for i, (left, top, right, bottom) in enumerate(regions):
+        height, width = bottom - top, right - left
+        if not half_pixel:
+            height, width = max(height, number(1)), max(width, number(1))
+        rows = _axis(top, height, x.shape[2], bins[0], sampling_ratio)
+        columns = _axis(left, width, x.shape[3], bins[1], sampling_ratio)
+        if not (x.size and rows.points and columns.points):
+            continue
+        # Part by part, so that work memory stays small and time is looked at, however many bins there are.
+        for part in rows.slices(most):
+            samples = rows.samples(part)
+            for other in columns.slices(most):
+                pace()
+                pool(images[batch_indices[i]], samples, columns.samples(other), out[i, :, part, other])
+    return out.astype(x.dtype, copy=False)
 
 
 def _channels_last(x: Array) -> Array:
@@ -301,42 +304,36 @@ def _largest_along(x: Array, axis: int, samples: _Samples, first: int) -> Array:
     return terms.max(axis + 1)
 
 
-@kernel("onnx::MaxRoiPool")
-def max_roi_pool(node: Node) -> Kernel:
+@computes("onnx::MaxRoiPool", bins=lambda node: _bins(node.attributes["pooled_shape"]))
+def max_roi_pool(x: Array, rois: Array, *, bins: tuple[int, int], spatial_scale: float = 1.0) -> Array:
     """The largest pixel in each bin of each region; bins on whole pixels, 0 where there is none.
 
     Girshick, "Fast R-CNN" (2015).
     """
-    bins = _bins(node.attributes["pooled_shape"])
-    spatial_scale: float = node.attributes.get("spatial_scale", 1.0)
-
-    def run(x: Array, rois: Array) -> Array:
-        if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
-            shapes = f"{list(x.shape)} and {list(rois.shape)}"
-            raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes}")
-        numbers = rois[:, 0].astype(np.int64)
-        if ((numbers < 0) | (numbers >= x.shape[0])).any():
-            raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
-        scaled = rois[:, 1:].astype(np.float64) * spatial_scale
-        _check_finite(scaled)
-        corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
-        out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
-        images = _channels_last(x)
-        for i, (left, top, right, bottom) in enumerate(corners.tolist()):
-            columns = _whole_bins(left, right, x.shape[3], bins[1])
-            for r, row in enumerate(_whole_bins(top, bottom, x.shape[2], bins[0])):
-                strip = images[numbers[i], slice(*row)]
-                if not strip.size:
-                    continue
-                strip = strip.max(axis=0)
-                for c, column in enumerate(columns):
-                    pace()
-                    part = strip[slice(*column)]
-                    if part.size:
-                        out[i, :, r, c] = part.max(axis=0)
-        return out
-
-    return run
+    if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
+        shapes = f"{list(x.shape)} and {list(rois.shape)}"
+        raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes}")
+    numbers = rois[:, 0].astype(np.int64)
+    if ((numbers < 0) | (numbers >= x.shape[0])).any():
+        raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
+    scaled = rois[:, 1:].astype(np.float64) * spatial_scale
+    _check_finite(scaled)
+    corners = np.clip(np.copysign(np.floor(np.abs(scaled) + 0.5), scaled), -_FAR, _FAR).astype(np.int64)
+    out = np.zeros(check_size((len(rois), x.shape[1], *bins), x.dtype), x.dtype)
+    images = _channels_last(x)
+    for i, (left, top, right, bottom) in enumerate(corners.tolist()):
+        columns = _whole_bins(left, right, x.shape[3], bins[1])
+        for r, row in enumerate(_whole_bins(top, bottom, x.shape[2], bins[0])):
+            strip = images[numbers[i], slice(*row)]
+            if not strip.size:
+                continue
+            strip = strip.max(axis=0)
+            for c, column in enumerate(columns):
+                pace()
+                part = strip[slice(*column)]
+                if part.size:
+                    out[i, :, r, c] = part.max(axis=0)
+    return out
 
 
 _FAR = float(1 << 40)

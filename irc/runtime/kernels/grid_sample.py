@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.resize import add_pixels, mixing_dtype, narrow
 from irc.runtime.kernels.support import Array, blank, check_size, counting, ints
 
@@ -28,21 +28,16 @@ _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # their names in version 16
 _FAR = 1e9  # coordinates are cut off here, so that they fit integers
 
 
-@kernel("onnx::AffineGrid")
-def affine_grid(node: Node) -> Kernel:
+@computes("onnx::AffineGrid")
+def affine_grid(theta: Array, size: Array, *, align_corners: bool = False) -> Array:
     """Of theta [N, axes, axes + 1], size (N, C, ...sizes) -> [N, ...sizes, axes], as `affine_points`.
 
     Where one pixel has its middle at both -1 and 1, it is taken to be at 1, as in ONNX Runtime.
     """
-    corners = bool(node.attributes.get("align_corners", 0))
-
-    def run(theta: Array, size: Array) -> Array:
-        wide = theta.astype(mixing_dtype(theta.dtype), copy=False)
-        if size.size not in (4, 5):
-            raise Error("IRC421", f"size has {size.size} elements; it must be N, C, H, W, or N, C, D, H, W")
-        return narrow(affine_points(wide, ints(size), corners, 1.0), theta.dtype)
-
-    return run
+    wide = theta.astype(mixing_dtype(theta.dtype), copy=False)
+    if size.size not in (4, 5):
+        raise Error("IRC421", f"size has {size.size} elements; it must be N, C, H, W, or N, C, D, H, W")
+    return narrow(affine_points(wide, ints(size), align_corners, 1.0), theta.dtype)
 
 
 def affine_points(theta: Array, size: Sequence[int], corners: bool, alone: float) -> Array:
@@ -71,20 +66,18 @@ def affine_points(theta: Array, size: Sequence[int], corners: bool, alone: float
     return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *spatial, len(spatial))
 
 
-@kernel("onnx::GridSample")
-def grid_sample(node: Node) -> Kernel:
-    """X [N, C, ...sizes], grid [N, ...points, axes] with the last axis' coordinate first -> [N, C, ...points]."""
+def _modes(node: Node) -> tuple[str, str]:
     given: str = node.attributes.get("mode", "linear")
-    mode = _MODES.get(given, given)
-    padding: str = node.attributes.get("padding_mode", "zeros")
+    mode, padding = _MODES.get(given, given), node.attributes.get("padding_mode", "zeros")
     if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
         raise Error("IRC320", f"GridSample has no mode {given!r} with padding_mode {padding!r}")
-    corners = bool(node.attributes.get("align_corners", 0))
+    return mode, padding
 
-    def run(x: Array, grid: Array) -> Array:
-        return sample_grid(x, grid, mode, padding, corners)
 
-    return run
+@computes("onnx::GridSample", modes=_modes)
+def grid_sample(x: Array, grid: Array, *, modes: tuple[str, str], align_corners: bool = False) -> Array:
+    """X [N, C, ...sizes], grid [N, ...points, axes] with the last axis' coordinate first -> [N, C, ...points]."""
+    return sample_grid(x, grid, *modes, align_corners)
 
 
 def sample_grid(x: Array, grid: Array, mode: str, padding: str, corners: bool, as_torch: bool = False) -> Array:

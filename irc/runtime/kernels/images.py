@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes, one_of
 from irc.runtime.kernels.support import Array, c_order, check_size, needed
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 FORMATS = ("BMP", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """What the specification names, by Pillow's names."""
@@ -24,27 +24,23 @@ CHANNELS = {"RGB": ("RGB", 3), "BGR": ("RGB", 3), "Grayscale": ("L", 1)}
 BYTE = np.dtype(np.uint8)
 
 
-@kernel("onnx::ImageDecoder")
-def image_decoder(node: Node) -> Kernel:
+@computes(
+    "onnx::ImageDecoder",
+    pixel_format=one_of("pixel_format", "RGB", CHANNELS),
+    pillow=lambda node: needed("PIL.Image", node.kind),
+)
+def image_decoder(encoded: Array, *, pixel_format: str, pillow: Any) -> Array:
     """Of an encoded image [bytes] the pixels [height, width, channels], uint8; without any if it cannot be decoded."""
-    pixel_format = node.attributes.get("pixel_format", "RGB")
-    if pixel_format not in CHANNELS:
-        raise Error("IRC320", f"pixel_format is {pixel_format!r}; it must be one of {', '.join(CHANNELS)}")
     mode, channels = CHANNELS[pixel_format]
-    pillow = needed("PIL.Image", node.kind)
-
-    def run(encoded: Array) -> Array:
-        if encoded.ndim != 1 or encoded.dtype != BYTE:
-            raise Error("IRC421", f"an encoded image is a vector of uint8, not {encoded.dtype}{list(encoded.shape)}")
-        try:
-            pixels = _decode(pillow, encoded.tobytes(), mode, channels)
-        except pillow.DecompressionBombError as error:
-            raise Error("IRC422", str(error)) from None
-        except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises for files that it cannot read
-            return np.zeros((0, 0, channels), BYTE)
-        return c_order(pixels[:, :, ::-1] if pixel_format == "BGR" else pixels)
-
-    return run
+    if encoded.ndim != 1 or encoded.dtype != BYTE:
+        raise Error("IRC421", f"an encoded image is a vector of uint8, not {encoded.dtype}{list(encoded.shape)}")
+    try:
+        pixels = _decode(pillow, encoded.tobytes(), mode, channels)
+    except pillow.DecompressionBombError as error:
+        raise Error("IRC422", str(error)) from None
+    except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises for files that it cannot read
+        return np.zeros((0, 0, channels), BYTE)
+    return c_order(pixels[:, :, ::-1] if pixel_format == "BGR" else pixels)
 
 
 def _decode(pillow: Any, data: bytes, mode: str, channels: int) -> Array:

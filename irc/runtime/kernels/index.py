@@ -9,7 +9,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.objects import address
 from irc.runtime.kernels.combine import combine_at
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import at_least, computes, one_of
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh
 
 if TYPE_CHECKING:
@@ -20,30 +20,20 @@ def _out_of_range(error: IndexError) -> Error:
     return Error("IRC423", f"an index is out of range: {error}")
 
 
-@kernel("onnx::Gather")
-def gather(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", 0)
-
-    def run(x: Array, indices: Array) -> Array:
-        try:
-            return np.asarray(x.take(indices, axis_in(axis, x.ndim)), x.dtype)  # one string is no array
-        except IndexError as error:
-            raise _out_of_range(error) from None
-
-    return run
+@computes("onnx::Gather")
+def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    try:
+        return np.asarray(x.take(indices, axis_in(axis, x.ndim)), x.dtype)  # one string is no array
+    except IndexError as error:
+        raise _out_of_range(error) from None
 
 
-@kernel("onnx::GatherElements")
-def gather_elements(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", 0)
-
-    def run(x: Array, indices: Array) -> Array:
-        try:
-            return c_order(x[_along(x, indices, axis)])
-        except IndexError as error:
-            raise _out_of_range(error) from None
-
-    return run
+@computes("onnx::GatherElements")
+def gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
+    try:
+        return c_order(x[_along(x, indices, axis)])
+    except IndexError as error:
+        raise _out_of_range(error) from None
 
 
 def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
@@ -56,27 +46,20 @@ def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
     return (*own[:at], indices, *own[at + 1 :])
 
 
-@kernel("onnx::GatherND")
-def gather_nd(node: Node) -> Kernel:
+@computes("onnx::GatherND", batch_dims=at_least("batch_dims", 0, 0))
+def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
     """The last dimension of the indices holds index tuples, after ``batch_dims`` dimensions shared with the data."""
-    batch_dims: int = node.attributes.get("batch_dims", 0)
-    if batch_dims < 0:
-        raise Error("IRC320", f"batch_dims is {batch_dims}; it must not be negative")
-
-    def run(x: Array, indices: Array) -> Array:
-        batch = x.shape[:batch_dims]
-        depth = indices.shape[-1] if indices.ndim else 0
-        if indices.ndim <= batch_dims or depth > x.ndim - batch_dims or indices.shape[:batch_dims] != batch:
-            raise Error("IRC421", f"indices of shape {list(indices.shape)} do not fit data of shape {list(x.shape)}")
-        own = np.ogrid[tuple(slice(0, d) for d in batch)] if batch else ()
-        spread = (1,) * (indices.ndim - 1 - batch_dims)
-        try:
-            found = x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))]
-            return fresh(np.asarray(found, x.dtype), x)  # a single index tuple is basic indexing, which gives a view
-        except IndexError as error:
-            raise _out_of_range(error) from None
-
-    return run
+    batch = x.shape[:batch_dims]
+    depth = indices.shape[-1] if indices.ndim else 0
+    if indices.ndim <= batch_dims or depth > x.ndim - batch_dims or indices.shape[:batch_dims] != batch:
+        raise Error("IRC421", f"indices of shape {list(indices.shape)} do not fit data of shape {list(x.shape)}")
+    own = np.ogrid[tuple(slice(0, d) for d in batch)] if batch else ()
+    spread = (1,) * (indices.ndim - 1 - batch_dims)
+    try:
+        found = x[(*(o.reshape(o.shape + spread) for o in own), *np.moveaxis(indices, -1, 0))]
+        return fresh(np.asarray(found, x.dtype), x)  # a single index tuple is basic indexing, which gives a view
+    except IndexError as error:
+        raise _out_of_range(error) from None
 
 
 _COMBINED: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -103,123 +86,89 @@ def _begun(x: Array, out: Array | None) -> Array:
     return out
 
 
-def _reduction(node: Node) -> str:
-    reduction = node.attributes.get("reduction", "none")
-    if reduction != "none" and reduction not in _COMBINED:
-        raise Error(
-            "IRC320", f"reduction is {reduction!r}; it must be 'none' or one of {', '.join(map(repr, _COMBINED))}"
-        )
-    return reduction
+_REDUCTION = one_of("reduction", "none", ("none", *_COMBINED))
 
 
-@kernel("onnx::Scatter")
-@kernel("onnx::ScatterElements")
-def scatter_elements(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", 0)
-    reduction = _reduction(node)
-
-    def run(x: Array, indices: Array, updates: Array, out: Array | None = None) -> Array:
-        if updates.shape != indices.shape:
-            raise Error("IRC421", f"updates of shape {list(updates.shape)} for indices of {list(indices.shape)}")
-        places = _along(x, indices, axis)
-        return _write(_begun(x, out), places, updates, reduction)
-
-    return run
+@computes("onnx::Scatter", "onnx::ScatterElements", reduction=_REDUCTION)
+def scatter_elements(
+    x: Array, indices: Array, updates: Array, out: Array | None = None, *, axis: int = 0, reduction: str
+) -> Array:
+    if updates.shape != indices.shape:
+        raise Error("IRC421", f"updates of shape {list(updates.shape)} for indices of {list(indices.shape)}")
+    places = _along(x, indices, axis)
+    return _write(_begun(x, out), places, updates, reduction)
 
 
-@kernel("onnx::ScatterND")
-def scatter_nd(node: Node) -> Kernel:
-    reduction = _reduction(node)
-
-    def run(x: Array, indices: Array, updates: Array, out: Array | None = None) -> Array:
-        depth = indices.shape[-1] if indices.ndim else 0
-        if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
-            shapes = f"{list(indices.shape)} and {list(updates.shape)}"
-            raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
-        return _write(_begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
-
-    return run
+@computes("onnx::ScatterND", reduction=_REDUCTION)
+def scatter_nd(x: Array, indices: Array, updates: Array, out: Array | None = None, *, reduction: str) -> Array:
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
+        shapes = f"{list(indices.shape)} and {list(updates.shape)}"
+        raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
+    return _write(_begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
 
 
-@kernel("irc::slice_scatter")
-def slice_scatter(node: Node) -> Kernel:
+@computes("irc::slice_scatter")
+def slice_scatter(x: Array, updates: Array, out: Array | None = None, *, starts: list[int], steps: list[int]) -> Array:
     """A copy of the first input in which the elements at ``start + i * step`` of each axis are the second input's."""
-    write = slice_scatter_(node)
-
-    def run(x: Array, updates: Array, out: Array | None = None) -> Array:
-        return write(_begun(x, out), updates)
-
-    return run
+    return slice_scatter_(_begun(x, out), updates, starts=starts, steps=steps)
 
 
-@kernel("irc::slice_scatter_")
-def slice_scatter_(node: Node) -> Kernel:
+@computes("irc::slice_scatter_")
+def slice_scatter_(x: Array, updates: Array, *, starts: list[int], steps: list[int]) -> Array:
     """As ``irc::slice_scatter``, written into the first input itself."""
-    starts: list[int] = node.attributes["starts"]
-    steps: list[int] = node.attributes["steps"]
-
-    def run(x: Array, updates: Array) -> Array:
-        ends = [start + step * n for start, step, n in zip(starts, steps, updates.shape, strict=False)]
-        fits = len(starts) == len(steps) == x.ndim == updates.ndim and min([*steps, 1]) > 0 and min([*starts, 0]) >= 0
-        if not fits or any(n and e - s >= d for n, e, s, d in zip(updates.shape, ends, steps, x.shape, strict=True)):
-            raise Error(
-                "IRC421",
-                f"a slice of shape {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}",
-            )
-        if not x.flags.writeable:
-            raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
-        x[(*map(slice, starts, ends, steps), ...)] = updates  # without the ellipsis, a string would become an array
-        return x
-
-    return run
+    ends = [start + step * n for start, step, n in zip(starts, steps, updates.shape, strict=False)]
+    fits = len(starts) == len(steps) == x.ndim == updates.ndim and min([*steps, 1]) > 0 and min([*starts, 0]) >= 0
+    if not fits or any(n and e - s >= d for n, e, s, d in zip(updates.shape, ends, steps, x.shape, strict=True)):
+        raise Error(
+            "IRC421",
+            f"a slice of shape {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}",
+        )
+    if not x.flags.writeable:
+        raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
+    x[(*map(slice, starts, ends, steps), ...)] = updates  # without the ellipsis, a string would become an array
+    return x
 
 
-@kernel("onnx::TensorScatter")
-def tensor_scatter(node: Node) -> Kernel:
+@computes("onnx::TensorScatter", mode=one_of("mode", "linear", ("linear", "circular")))
+def tensor_scatter(
+    cache: Array, update: Array, starts: Array | None = None, out: Array | None = None, *, axis: int = -2, mode: str
+) -> Array:
     """Writes ``update`` into a cache along ``axis``, from an index for each sample on; circular: wrapping around."""
-    axis: int = node.attributes.get("axis", -2)
-    mode = node.attributes.get("mode", "linear")
-    if mode not in ("linear", "circular"):
-        raise Error("IRC320", f"TensorScatter's mode is {mode!r}; it must be 'linear' or 'circular'")
-
-    def run(cache: Array, update: Array, starts: Array | None = None, out: Array | None = None) -> Array:
-        at = axis_in(axis, cache.ndim)
-        rest = (*cache.shape[:at], *cache.shape[at + 1 :])
-        if at == 0 or update.ndim != cache.ndim or (*update.shape[:at], *update.shape[at + 1 :]) != rest:
-            raise Error("IRC421", f"an update of shape {list(update.shape)} does not fit {list(cache.shape)}")
-        length, capacity = update.shape[at], cache.shape[at]
-        first = np.zeros(cache.shape[0], np.int64) if starts is None else starts
-        if first.shape != cache.shape[:1]:
-            raise Error("IRC421", f"starts of shape {list(first.shape)} do not fit {len(cache)} samples")
-        if mode == "circular" and capacity:
-            first = first % capacity
-        elif (first < 0).any() or (first > capacity - length).any():
-            raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
-        places = (first[:, None] + counting(length)) % max(capacity, 1)
-        result = _begun(cache, out)
-        np.moveaxis(result, at, 1)[counting(len(result))[:, None], places] = np.moveaxis(update, at, 1)
-        return result
-
-    return run
+    at = axis_in(axis, cache.ndim)
+    rest = (*cache.shape[:at], *cache.shape[at + 1 :])
+    if at == 0 or update.ndim != cache.ndim or (*update.shape[:at], *update.shape[at + 1 :]) != rest:
+        raise Error("IRC421", f"an update of shape {list(update.shape)} does not fit {list(cache.shape)}")
+    length, capacity = update.shape[at], cache.shape[at]
+    first = np.zeros(cache.shape[0], np.int64) if starts is None else starts
+    if first.shape != cache.shape[:1]:
+        raise Error("IRC421", f"starts of shape {list(first.shape)} do not fit {len(cache)} samples")
+    if mode == "circular" and capacity:
+        first = first % capacity
+    elif (first < 0).any() or (first > capacity - length).any():
+        raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
+    places = (first[:, None] + counting(length)) % max(capacity, 1)
+    result = _begun(cache, out)
+    np.moveaxis(result, at, 1)[counting(len(result))[:, None], places] = np.moveaxis(update, at, 1)
+    return result
 
 
-@kernel("onnx::ReverseSequence")
-def reverse_sequence(node: Node) -> Kernel:
+def _time_axis(node: Node) -> int:
+    batch, time = node.attributes.get("batch_axis", 1), node.attributes.get("time_axis", 0)
+    if sorted((batch, time)) != [0, 1]:
+        raise Error("IRC320", f"batch_axis {batch} and time_axis {time} must be 0 and 1, or 1 and 0")
+    return time
+
+
+@computes("onnx::ReverseSequence", time_axis=_time_axis)
+def reverse_sequence(x: Array, lengths: Array, *, time_axis: int) -> Array:
     """The first ``lengths[i]`` steps of sample i in reverse, the others as they are."""
-    batch_axis: int = node.attributes.get("batch_axis", 1)
-    time_axis: int = node.attributes.get("time_axis", 0)
-    if sorted((batch_axis, time_axis)) != [0, 1]:
-        raise Error("IRC320", f"batch_axis {batch_axis} and time_axis {time_axis} must be 0 and 1, or 1 and 0")
-
-    def run(x: Array, lengths: Array) -> Array:
-        if x.ndim < 2 or lengths.shape != (x.shape[batch_axis],):
-            raise Error("IRC421", f"{list(lengths.shape)} lengths do not fit the shape {list(x.shape)}")
-        if ((lengths < 0) | (lengths > x.shape[time_axis])).any():
-            raise Error("IRC424", f"a length in {lengths.tolist()} is not between 0 and {x.shape[time_axis]}")
-        step = counting(x.shape[time_axis])
-        source = np.where(step < lengths[:, None], lengths[:, None] - 1 - step, step)  # [sample, step]
-        if time_axis == 0:
-            return c_order(x[source.T, counting(x.shape[1])])
-        return c_order(x[counting(x.shape[0])[:, None], source])
-
-    return run
+    if x.ndim < 2 or lengths.shape != (x.shape[1 - time_axis],):
+        raise Error("IRC421", f"{list(lengths.shape)} lengths do not fit the shape {list(x.shape)}")
+    if ((lengths < 0) | (lengths > x.shape[time_axis])).any():
+        raise Error("IRC424", f"a length in {lengths.tolist()} is not between 0 and {x.shape[time_axis]}")
+    step = counting(x.shape[time_axis])
+    source = np.where(step < lengths[:, None], lengths[:, None] - 1 - step, step)  # [sample, step]
+    if time_axis == 0:
+        return c_order(x[source.T, counting(x.shape[1])])
+    return c_order(x[counting(x.shape[0])[:, None], source])

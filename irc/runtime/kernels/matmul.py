@@ -13,7 +13,7 @@ from irc.ops.einsum import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.products import FEW_ROWS, LARGE, product
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _SURELY_SMALL = MAX_BYTES // 16
 """With at most this many combinations of elements, a product of matrices is no larger than results may be."""
 
 
+@computes("onnx::MatMul")
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     """``a @ b`` by the rules of ``numpy.matmul``, in ``out`` if given (which must share with neither).
 
@@ -171,55 +172,41 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
         raise Error("IRC421", f"matrices of shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied") from None
 
 
-@kernel("onnx::MatMul")
-def matmul(node: Node) -> Kernel:
-    return matrix_product
-
-
-@kernel("onnx::Gemm")
-def gemm_6(node: Node) -> Kernel:
-    run = gemm(node)
-    broadcast = bool(node.attributes.get("broadcast", 0))
-
-    def run_6(a: Array, b: Array, c: Array, out: Array | None = None) -> Array:
-        result = run(a, b, c, out)
-        if not broadcast and c.shape != result.shape:
-            raise Error(
-                "IRC421", f"C has shape {list(c.shape)}, the product {list(result.shape)}: that needs broadcast=1"
-            )
-        return result
-
-    return run_6
-
-
-@kernel("onnx::Gemm", since=7)
-def gemm(node: Node) -> Kernel:
-    alpha, beta = float(node.attributes.get("alpha", 1.0)), float(node.attributes.get("beta", 1.0))
-    flip_a, flip_b = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
-
-    def run(a: Array, b: Array, c: Array | None = None, out: Array | None = None) -> Array:
-        if a.ndim != 2 or b.ndim != 2:
-            raise Error("IRC421", f"A and B must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
-        half = is_half(a.dtype)
-        wide = np.dtype(np.float32) if half else a.dtype
-        left, right = (widened(a), widened(b)) if half else (a, b.astype(wide, copy=False))
-        into = None if half else out
-        result = matrix_product(left.T if flip_a else left, right.T if flip_b else right, into)
-        if alpha != 1:
-            np.multiply(result, _factor(alpha, wide), out=result, casting="unsafe")
-        if c is not None and beta != 0:
-            scaled = widened(c) if half else c.astype(wide, copy=False)
-            if beta != 1:
-                scaled = (scaled * _factor(beta, wide)).astype(wide, copy=False)
-            try:
-                result += scaled
-            except ValueError:
-                raise Error(
-                    "IRC421", f"C has shape {list(c.shape)}, which does not broadcast to {list(result.shape)}"
-                ) from None
-        return narrowed(result, a.dtype, out) if half else result
-
-    return run
+@computes("onnx::Gemm", broadcast=lambda node: bool(node.attributes.get("broadcast", 0)))
+@computes("onnx::Gemm", since=7)
+def gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    out: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: bool = False,
+    transB: bool = False,
+    broadcast: bool = True,
+) -> Array:
+    if a.ndim != 2 or b.ndim != 2:
+        raise Error("IRC421", f"A and B must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
+    half = is_half(a.dtype)
+    wide = np.dtype(np.float32) if half else a.dtype
+    left, right = (widened(a), widened(b)) if half else (a, b.astype(wide, copy=False))
+    into = None if half else out
+    result = matrix_product(left.T if transA else left, right.T if transB else right, into)
+    if alpha != 1:
+        np.multiply(result, _factor(alpha, wide), out=result, casting="unsafe")
+    if c is not None and not broadcast and c.shape != result.shape:
+        raise Error("IRC421", f"C has shape {list(c.shape)}, the product {list(result.shape)}: that needs broadcast=1")
+    if c is not None and beta != 0:
+        scaled = widened(c) if half else c.astype(wide, copy=False)
+        if beta != 1:
+            scaled = (scaled * _factor(beta, wide)).astype(wide, copy=False)
+        try:
+            result += scaled
+        except ValueError:
+            shapes = f"{list(c.shape)}, which does not broadcast to {list(result.shape)}"
+            raise Error("IRC421", f"C has shape {shapes}") from None
+    return narrowed(result, a.dtype, out) if half else result
 
 
 def _factor(value: float, dtype: np.dtype[Any]) -> Any:
@@ -227,25 +214,25 @@ def _factor(value: float, dtype: np.dtype[Any]) -> Any:
     return dtype.type(value) if dtype.kind == "f" else np.float64(value)
 
 
-@kernel("onnx::Einsum", since=12)
-def einsum(node: Node) -> Kernel:
+def _equation(node: Node) -> str:
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     if not is_equation(equation):
         raise Error("IRC320", f"{equation!r} is not an equation of letters, commas, one '...' a term, and '->'")
+    return equation
 
-    def run(*operands: Array, out: Array | None = None) -> Array:
-        dtype = operands[0].dtype
-        terms, axes, sizes = einsum_axes(equation, operands)
-        check_size([sizes[axis] for axis in axes], dtype)
-        wide = [widened(x) for x in operands] if is_half(dtype) else operands
-        if CURRENT.scope.guard is not None:
-            _check_contraction(equation, wide, terms, axes)
-        into = None if is_half(dtype) else out
-        result = np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS), out=into)
-        result = narrowed(np.asarray(result), dtype, out)
-        return fresh(result, *operands) if out is None else result
 
-    return run
+@computes("onnx::Einsum", since=12, equation=_equation)
+def einsum(*operands: Array, out: Array | None = None, equation: str) -> Array:
+    dtype = operands[0].dtype
+    terms, axes, sizes = einsum_axes(equation, operands)
+    check_size([sizes[axis] for axis in axes], dtype)
+    wide = [widened(x) for x in operands] if is_half(dtype) else operands
+    if CURRENT.scope.guard is not None:
+        _check_contraction(equation, wide, terms, axes)
+    into = None if is_half(dtype) else out
+    result = np.einsum(equation, *wide, optimize=("greedy", EINSUM_ELEMENTS), out=into)
+    result = narrowed(np.asarray(result), dtype, out)
+    return fresh(result, *operands) if out is None else result
 
 
 def _check_contraction(
@@ -300,14 +287,10 @@ def einsum_axes(
 # -- Det -----------------------------------------------------------------------
 
 
-@kernel("onnx::Det")
-def det(node: Node) -> Kernel:
+@computes("onnx::Det")
+def det(x: Array) -> Array:
     """Determinants of the matrices in the last two axes."""
-
-    def run(x: Array) -> Array:
-        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise Error("IRC421", f"the last two axes of the input, of shape {list(x.shape)}, must have one size")
-        wide = x.astype(np.float32) if is_half(x.dtype) else x
-        return np.asarray(np.linalg.det(wide), x.dtype)
-
-    return run
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise Error("IRC421", f"the last two axes of the input, of shape {list(x.shape)}, must have one size")
+    wide = x.astype(np.float32) if is_half(x.dtype) else x
+    return np.asarray(np.linalg.det(wide), x.dtype)

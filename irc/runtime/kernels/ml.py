@@ -16,7 +16,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_ELEMENTS
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, Reader, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
 from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size
 
@@ -30,179 +30,160 @@ _DTYPES: dict[str, AnyDType] = {
     "int64s": np.dtype(np.int64),
     "strings": np.dtype(object),
 }
-_DEFAULTS: dict[str, Any] = {"float": -0.0, "int64": -1, "string": "_Unused"}
+_DEFAULTS: dict[str, Any] = {"floats": -0.0, "int64s": -1, "strings": "_Unused"}
 
 
-def _given(node: Node, prefix: str) -> tuple[str, list[Any]]:
-    """Which of the attributes ``prefix_floats``, ``prefix_int64s``, ``prefix_strings`` is given, and its values."""
-    found: list[tuple[str, list[Any]]] = []
-    for form in _DTYPES:
-        values: list[Any] | None = node.attributes.get(f"{prefix}_{form}")
-        if values:
-            found.append((form, values))
+def one_list(node: Node, *names: str) -> tuple[str, list[Any]]:
+    """Which of the attributes ``names`` is given, with at least one value, and its values."""
+    found = [(name, node.attributes[name]) for name in names if node.attributes.get(name)]
     if len(found) != 1:
-        raise Error("IRC320", f"exactly one of {', '.join(f'{prefix}_{form}' for form in _DTYPES)} must be given")
+        raise Error("IRC320", f"exactly one of {', '.join(names[:-1])} and {names[-1]} must be given")
     return found[0]
 
 
-def _default(node: Node, form: str) -> Any:
-    single = form.removesuffix("s")
-    return node.attributes.get(f"default_{single}", _DEFAULTS[single])
+def _values(node: Node, name: str) -> tuple[list[Any], Any, AnyDType]:
+    """The values of the attributes ``name_tensor``, ``name_floats``, ``name_int64s`` or ``name_strings``.
 
-
-def _mapped(keys: Sequence[Any], values: Sequence[Any], default: Any, dtype: AnyDType) -> Kernel:
-    """A kernel that replaces each element that is a key by its value, any other by the default."""
-    if len(keys) != len(values):
-        raise Error("IRC320", f"there are {len(keys)} keys and {len(values)} values")
-    table: dict[Any, Any] = {}
-    for key, value in zip(keys, values, strict=True):
-        table.setdefault(key, value)
-    at_nan = next((v for k, v in zip(keys, values, strict=True) if k != k), default)
-
-    def run(x: Array) -> Array:
-        found: Array = np.empty(x.size, dtype)
-        found[:] = [table.get(v, default) if v == v else at_nan for v in x.reshape(-1).tolist()]
-        return found.reshape(x.shape)
-
-    return run
-
-
-@kernel(f"{DOMAIN}::LabelEncoder", since=2)
-def label_encoder(node: Node) -> Kernel:
-    """Keys, values and default are lists, or from version 4 on tensors. NaN as a key stands for every NaN."""
-    keys = _tensor(node, "keys_tensor")
-    values = _tensor(node, "values_tensor")
-    default = _tensor(node, "default_tensor")
-    key_list = _given(node, "keys")[1] if keys is None else keys.tolist()
-    if values is None:
-        form, value_list = _given(node, "values")
-        return _mapped(key_list, value_list, _default(node, form), _DTYPES[form])
-    form = {"f": "floats", "i": "int64s"}.get(values.dtype.kind, "strings")
-    dtype = _DTYPES["strings"] if form == "strings" else values.dtype
-    return _mapped(key_list, values.tolist(), _default(node, form) if default is None else default.item(), dtype)
+    Then what stands for anything else, by default, and the element type.
+    """
+    tensor, default = (_tensor(node, f"{each}_tensor") for each in (name, "default"))
+    if tensor is None:
+        given, values = one_list(node, *(f"{name}_{form}" for form in _DTYPES))
+        form = given.removeprefix(f"{name}_")
+        return values, _default(node, form), _DTYPES[form]
+    form = {"f": "floats", "i": "int64s"}.get(tensor.dtype.kind, "strings")
+    dtype = _DTYPES["strings"] if form == "strings" else tensor.dtype
+    return tensor.tolist(), _default(node, form) if default is None else default.item(), dtype
 
 
 def _tensor(node: Node, name: str) -> Array | None:
     return node.attributes[name].numpy() if name in node.attributes else None
 
 
-@kernel(f"{DOMAIN}::LabelEncoder", since=1)
-def label_encoder_of_classes(node: Node) -> Kernel:
-    classes: list[str] = node.attributes["classes_strings"]
-    return _both_ways(node, range(len(classes)), classes)
+def _default(node: Node, form: str) -> Any:
+    return node.attributes.get(f"default_{form.removesuffix('s')}", _DEFAULTS[form])
 
 
-@kernel(f"{DOMAIN}::CategoryMapper")
-def category_mapper(node: Node) -> Kernel:
-    return _both_ways(node, node.attributes["cats_int64s"], node.attributes["cats_strings"])
+class _Map:
+    """Replaces each element that is a key by its value, of equal keys by the first one's, any other by the default.
+
+    NaN as a key stands for every NaN.
+    """
+
+    def __init__(self, keys: Sequence[Any], values: Sequence[Any], default: Any, dtype: AnyDType) -> None:
+        if len(keys) != len(values):
+            raise Error("IRC320", f"there are {len(keys)} keys and {len(values)} values")
+        self.table = dict(zip(reversed(keys), reversed(values)))
+        self.at_nan = next((v for k, v in zip(keys, values) if k != k), default)
+        self.default, self.dtype = default, dtype
+
+    def __call__(self, x: Array) -> Array:
+        found: Array = np.empty(x.size, self.dtype)
+        found[:] = [self.table.get(v, self.default) if v == v else self.at_nan for v in x.reshape(-1).tolist()]
+        return found.reshape(x.shape)
 
 
-def _both_ways(node: Node, numbers: Sequence[int], names: Sequence[str]) -> Kernel:
+@kernel(f"{DOMAIN}::LabelEncoder", since=2)
+def label_encoder(node: Node) -> Kernel:
+    """Keys, values and default are lists, or from version 4 on tensors."""
+    return _Map(_values(node, "keys")[0], *_values(node, "values"))
+
+
+def _by_numbers(node: Node) -> tuple[Kernel, Kernel]:
+    """From names to numbers, and back."""
+    names: list[str] = node.attributes["cats_strings" if "Mapper" in node.kind else "classes_strings"]
+    numbers: Sequence[int] = node.attributes.get("cats_int64s", range(len(names)))
+    maps = (names, numbers, "int64s"), (numbers, names, "strings")
+    to_number, to_name = (_Map(a, b, _default(node, form), _DTYPES[form]) for a, b, form in maps)
+    return to_number, to_name
+
+
+@computes(f"{DOMAIN}::LabelEncoder", f"{DOMAIN}::CategoryMapper", maps=_by_numbers)
+def map_categories(x: Array, *, maps: tuple[Kernel, Kernel]) -> Array:
     """Names to numbers or numbers to names, as the input is."""
-    to_number = _mapped(names, numbers, _default(node, "int64s"), _DTYPES["int64s"])
-    to_name = _mapped(numbers, names, _default(node, "strings"), _DTYPES["strings"])
-
-    def run(x: Array) -> Array:
-        return to_name(x) if x.dtype.kind in "iu" else to_number(x)
-
-    return run
+    to_number, to_name = maps
+    return to_name(x) if x.dtype.kind in "iu" else to_number(x)
 
 
-@kernel(f"{DOMAIN}::ZipMap")
-def zip_map(node: Node) -> Kernel:
+def _labels(*names: str) -> Reader:
+    """Reads the first of the attributes ``names`` that has a value."""
+
+    def read(node: Node) -> list[Any]:
+        return next((node.attributes[name] for name in names if node.attributes.get(name)), list[Any]())
+
+    return read
+
+
+@computes(f"{DOMAIN}::ZipMap", labels=_labels("classlabels_int64s", "classlabels_strings"))
+def zip_map(x: Array, *, labels: list[Any]) -> list[dict[Any, float]]:
     """Scores [n, classes] as a sequence of maps from class label to score; of one row [classes], of one map."""
-    labels: list[Any] = node.attributes.get("classlabels_int64s") or node.attributes.get("classlabels_strings") or []
-
-    def run(x: Array) -> list[dict[Any, float]]:
-        rows = x.reshape(1, -1) if x.ndim == 1 else x
-        if rows.ndim != 2 or rows.shape[1] != len(labels):
-            raise Error("IRC421", f"scores of shape {list(x.shape)} do not fit {len(labels)} class labels")
-        return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
-
-    return run
+    rows = x.reshape(1, -1) if x.ndim == 1 else x
+    if rows.ndim != 2 or rows.shape[1] != len(labels):
+        raise Error("IRC421", f"scores of shape {list(x.shape)} do not fit {len(labels)} class labels")
+    return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
 
 
-@kernel(f"{DOMAIN}::CastMap")
-def cast_map(node: Node) -> Kernel:
-    """The values of a map in the order of its keys, [1, n]; sparse: each where its key says, [1, max_map]."""
-    to = node.attributes.get("cast_to", "TO_FLOAT")
-    types: dict[str, Any] = {"TO_FLOAT": (np.float32, float), "TO_INT64": (np.int64, int), "TO_STRING": (object, str)}
-    if to not in types:
-        raise Error("IRC320", f"cast_to is {to!r}; it must be one of {', '.join(types)}")
-    dtype, convert = types[to]
-    sparse = node.attributes.get("map_form", "DENSE") == "SPARSE"
+_CASTS: dict[str, Any] = {"TO_FLOAT": (np.float32, float), "TO_INT64": (np.int64, int), "TO_STRING": (object, str)}
+
+
+def _room(node: Node) -> int | None:
+    """How many places a sparse map has; None if it is dense."""
     size: int = node.attributes.get("max_map", 1)
-    if sparse and not 0 <= size < 1 << 30:
+    if node.attributes.get("map_form", "DENSE") != "SPARSE":
+        return None
+    if not 0 <= size < 1 << 30:
         raise Error("IRC320", f"max_map is {size}")
+    return size
 
-    def run(pairs: dict[int, Any]) -> Array:
-        ordered = sorted(pairs.items())
-        try:
-            if not sparse:
-                found = np.empty(len(ordered), dtype)
-                found[:] = [convert(value) for _, value in ordered]
-                return found[None]
-            found = np.full(size, "" if dtype is object else 0, dtype)
-            for key, value in ordered:
-                if not 0 <= key < size:
-                    raise Error("IRC423", f"the key {key} is not between 0 and max_map {size}")
-                found[key] = convert(value)
+
+@computes(f"{DOMAIN}::CastMap", cast_to=one_of("cast_to", "TO_FLOAT", _CASTS), size=_room)
+def cast_map(pairs: dict[int, Any], *, cast_to: str, size: int | None) -> Array:
+    """The values of a map in the order of its keys, [1, n]; sparse: each where its key says, [1, max_map]."""
+    dtype, convert = _CASTS[cast_to]
+    ordered = sorted(pairs.items())
+    try:
+        if size is None:
+            found = np.empty(len(ordered), dtype)
+            found[:] = [convert(value) for _, value in ordered]
             return found[None]
-        except ValueError as error:
-            raise Error("IRC424", f"a value of the map cannot be cast: {error}") from None
+        found = np.full(size, "" if dtype is object else 0, dtype)
+        for key, value in ordered:
+            if not 0 <= key < size:
+                raise Error("IRC423", f"the key {key} is not between 0 and max_map {size}")
+            found[key] = convert(value)
+        return found[None]
+    except ValueError as error:
+        raise Error("IRC424", f"a value of the map cannot be cast: {error}") from None
 
-    return run
 
-
-@kernel(f"{DOMAIN}::DictVectorizer")
-def dict_vectorizer(node: Node) -> Kernel:
+@computes(
+    f"{DOMAIN}::DictVectorizer",
+    vocabulary=lambda node: one_list(node, "string_vocabulary", "int64_vocabulary")[1],
+)
+def dict_vectorizer(pairs: dict[Any, Any], *, vocabulary: list[Any]) -> Array:
     """The values of a map in the order of a vocabulary, [n]; 0, or the empty string, where the map has none."""
-    words: list[str] | None = node.attributes.get("string_vocabulary")
-    vocabulary: list[Any] = words or node.attributes.get("int64_vocabulary") or []
-    if not vocabulary or (words and node.attributes.get("int64_vocabulary")):
-        raise Error("IRC320", "exactly one of string_vocabulary and int64_vocabulary must be given")
-
-    def run(pairs: dict[Any, Any]) -> Array:
-        kinds: set[type[Any]] = {type(value) for value in pairs.values()}
-        if kinds <= {str} and kinds:
-            return np.array([pairs.get(word, "") for word in vocabulary], object)
-        dtype = np.int64 if kinds == {int} else np.float64 if kinds == {np.float64} else np.float32
-        return np.array([pairs.get(word, 0) for word in vocabulary], dtype)
-
-    return run
+    kinds: set[type[Any]] = {type(value) for value in pairs.values()}
+    if kinds <= {str} and kinds:
+        return np.array([pairs.get(word, "") for word in vocabulary], object)
+    dtype = np.int64 if kinds == {int} else np.float64 if kinds == {np.float64} else np.float32
+    return np.array([pairs.get(word, 0) for word in vocabulary], dtype)
 
 
-@kernel(f"{DOMAIN}::Normalizer")
-def normalizer(node: Node) -> Kernel:
+_NORMS: dict[str, Callable[[Array], Array]] = {
+    "MAX": lambda x: x.max(axis=-1, keepdims=True),
+    "L1": lambda x: np.absolute(x).sum(axis=-1, keepdims=True),
+    "L2": lambda x: np.sqrt(np.square(x).sum(axis=-1, keepdims=True)),
+}
+
+
+@computes(f"{DOMAIN}::Normalizer", norm=one_of("norm", "MAX", _NORMS))
+def normalizer(x: Array, *, norm: str) -> Array:
     """Each row divided by its largest element, its sum of sizes or its length; rows where that is 0 stay."""
-    norm = node.attributes.get("norm", "MAX")
-    if norm not in _NORMS:
-        raise Error("IRC320", f"norm is {norm!r}; it must be one of {', '.join(_NORMS)}")
-    measure = _NORMS[norm]
-
-    def run(x: Array) -> Array:
-        if x.ndim not in (1, 2):
-            raise Error("IRC421", f"Normalizer needs [n, features] or [features]; the shape is {list(x.shape)}")
-        wide = x.astype(np.float64)
-        size = measure(wide) if x.size else np.ones(())
-        return np.asarray(wide / np.where(size == 0, 1, size)).astype(np.float32)
-
-    return run
-
-
-def _largest(x: Array) -> Array:
-    return x.max(axis=-1, keepdims=True)
-
-
-def _total(x: Array) -> Array:
-    return np.absolute(x).sum(axis=-1, keepdims=True)
-
-
-def _length(x: Array) -> Array:
-    return np.sqrt(np.square(x).sum(axis=-1, keepdims=True))
-
-
-_NORMS: dict[str, Callable[[Array], Array]] = {"MAX": _largest, "L1": _total, "L2": _length}
+    if x.ndim not in (1, 2):
+        raise Error("IRC421", f"Normalizer needs [n, features] or [features]; the shape is {list(x.shape)}")
+    wide = x.astype(np.float64)
+    size = _NORMS[norm](wide) if x.size else np.ones(())
+    return np.asarray(wide / np.where(size == 0, 1, size)).astype(np.float32)
 
 
 # -- features ------------------------------------------------------------------
@@ -221,123 +202,90 @@ def _per_feature(values: Array, name: str, x: Array) -> Array:
     return values
 
 
-@kernel(f"{DOMAIN}::ArrayFeatureExtractor")
-def array_feature_extractor(node: Node) -> Kernel:
+@computes(f"{DOMAIN}::ArrayFeatureExtractor")
+def array_feature_extractor(x: Array, columns: Array) -> Array:
     """Columns by number, [..., n]; of a vector, as in ONNX Runtime, a matrix of one row."""
-
-    def run(x: Array, columns: Array) -> Array:
-        if not x.ndim:
-            raise Error("IRC421", "the input is a scalar; it must have at least one dimension")
-        at = columns.reshape(-1)
-        if at.size and not 0 <= at.min() <= at.max() < x.shape[-1]:
-            raise Error("IRC423", f"columns {at.min()} to {at.max()} are asked for; there are {x.shape[-1]}")
-        found = np.take(x, at, axis=-1)
-        return found[None] if x.ndim == 1 else found
-
-    return run
+    if not x.ndim:
+        raise Error("IRC421", "the input is a scalar; it must have at least one dimension")
+    at = columns.reshape(-1)
+    if at.size and not 0 <= at.min() <= at.max() < x.shape[-1]:
+        raise Error("IRC423", f"columns {at.min()} to {at.max()} are asked for; there are {x.shape[-1]}")
+    found = np.take(x, at, axis=-1)
+    return found[None] if x.ndim == 1 else found
 
 
-@kernel(f"{DOMAIN}::Binarizer")
-def binarizer(node: Node) -> Kernel:
-    threshold = float(node.attributes.get("threshold", 0.0))
-
-    def run(x: Array) -> Array:
-        return c_order(np.greater(x, threshold)).astype(x.dtype)
-
-    return run
+@computes(f"{DOMAIN}::Binarizer")
+def binarizer(x: Array, *, threshold: float = 0.0) -> Array:
+    return c_order(np.greater(x, threshold)).astype(x.dtype)
 
 
-@kernel(f"{DOMAIN}::FeatureVectorizer")
-def feature_vectorizer(node: Node) -> Kernel:
+@computes(f"{DOMAIN}::FeatureVectorizer")
+def feature_vectorizer(*inputs: Array, inputdimensions: list[int] | None = None) -> Array:
     """Inputs [n, features] side by side, each cut or filled up with zeros to its number of columns, as float32."""
-    widths: list[int] | None = node.attributes.get("inputdimensions")
-
-    def run(*inputs: Array) -> Array:
-        parts = [x.reshape(-1, 1) if x.ndim < 2 else x for x in inputs]
-        wanted = [x.shape[1] for x in parts] if widths is None else widths
-        rows = {len(x) for x in parts}
-        if len(wanted) != len(parts) or len(rows) != 1 or any(x.ndim != 2 for x in parts):
-            shapes = ", ".join(str(list(x.shape)) for x in inputs)
-            raise Error("IRC421", f"inputs of shapes {shapes} do not make columns {wanted}")
-        (count,) = rows
-        check_size([count, *wanted], np.dtype(np.uint8))
-        found: Array = np.zeros(check_size((count, sum(wanted)), np.dtype(np.float32)), np.float32)
-        ends = np.cumsum(wanted).tolist()
-        for x, width, end in zip(parts, wanted, ends, strict=True):
-            used = min(width, x.shape[1])
-            found[:, end - width : end - width + used] = x[:, :used]
-        return found
-
-    return run
+    parts = [x.reshape(-1, 1) if x.ndim < 2 else x for x in inputs]
+    wanted = [x.shape[1] for x in parts] if inputdimensions is None else inputdimensions
+    rows = {len(x) for x in parts}
+    if len(wanted) != len(parts) or len(rows) != 1 or any(x.ndim != 2 for x in parts):
+        shapes = ", ".join(str(list(x.shape)) for x in inputs)
+        raise Error("IRC421", f"inputs of shapes {shapes} do not make columns {wanted}")
+    (count,) = rows
+    check_size([count, *wanted], np.dtype(np.uint8))
+    found: Array = np.zeros(check_size((count, sum(wanted)), np.dtype(np.float32)), np.float32)
+    ends = np.cumsum(wanted).tolist()
+    for x, width, end in zip(parts, wanted, ends, strict=True):
+        used = min(width, x.shape[1])
+        found[:, end - width : end - width + used] = x[:, :used]
+    return found
 
 
-@kernel(f"{DOMAIN}::Imputer")
-def imputer(node: Node) -> Kernel:
+def _imputed(node: Node) -> tuple[Array, Any]:
+    """The values that are put in, and the one that they replace."""
+    name, values = one_list(node, "imputed_value_floats", "imputed_value_int64s")
+    replaced = "replaced_value_float" if name.endswith("floats") else "replaced_value_int64"
+    return np.array(values), node.attributes.get(replaced, 0)
+
+
+@computes(f"{DOMAIN}::Imputer", imputed=_imputed)
+def imputer(x: Array, *, imputed: tuple[Array, Any]) -> Array:
     """Values that mean "missing" replaced, by one value or one for each feature."""
-    floats: list[float] = node.attributes.get("imputed_value_floats") or []
-    numbers: list[int] = node.attributes.get("imputed_value_int64s") or []
-    if bool(floats) == bool(numbers):
-        raise Error("IRC320", "exactly one of imputed_value_floats and imputed_value_int64s must be given")
-    missing: Any = node.attributes.get("replaced_value_float" if floats else "replaced_value_int64", 0)
-    values = np.array(floats or numbers)
-
-    def run(x: Array) -> Array:
-        as_rows(x)
-        is_missing = np.isnan(x) if missing != missing else x == missing
-        return c_order(np.where(is_missing, _per_feature(values, "imputed_value", x).astype(x.dtype), x))
-
-    return run
+    values, missing = imputed
+    as_rows(x)
+    is_missing = np.isnan(x) if missing != missing else x == missing
+    return c_order(np.where(is_missing, _per_feature(values, "imputed_value", x).astype(x.dtype), x))
 
 
-@kernel(f"{DOMAIN}::OneHotEncoder")
-def one_hot_encoder(node: Node) -> Kernel:
+def _categories(node: Node) -> tuple[dict[Any, int], int]:
+    """The number of each category, and how many there are."""
+    categories = _labels("cats_int64s", "cats_strings")(node)
+    return {category: i for i, category in enumerate(categories)}, len(categories)
+
+
+@computes(f"{DOMAIN}::OneHotEncoder", categories=_categories)
+def one_hot_encoder(x: Array, *, categories: tuple[dict[Any, int], int], zeros: bool = True) -> Array:
     """Of x [...] the vectors [..., categories]; of no category one of zeros, or an error."""
-    categories: list[Any] = node.attributes.get("cats_int64s") or node.attributes.get("cats_strings") or []
-    place = {category: i for i, category in enumerate(categories)}
-    allows_none = bool(node.attributes.get("zeros", 1))
-
-    def run(x: Array) -> Array:
-        keys: list[Any] = (x if x.dtype.kind in "OU" else x.astype(np.int64)).reshape(-1).tolist()
-        at = np.array([place.get(key, -1) for key in keys], np.int64)
-        if not allows_none and (at < 0).any():
-            raise Error("IRC424", f"{keys[int(np.argmin(at))]!r} is none of the categories")
-        shape = check_size((len(keys), len(categories)), np.dtype(np.float32))
-        found: Array = np.zeros(shape, np.float32)
-        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1
-        return found.reshape(*x.shape, len(categories))
-
-    return run
+    place, count = categories
+    keys: list[Any] = (x if x.dtype.kind in "OU" else x.astype(np.int64)).reshape(-1).tolist()
+    at = np.array([place.get(key, -1) for key in keys], np.int64)
+    if not zeros and (at < 0).any():
+        raise Error("IRC424", f"{keys[int(np.argmin(at))]!r} is none of the categories")
+    found: Array = np.zeros(check_size((len(keys), count), np.dtype(np.float32)), np.float32)
+    found[np.flatnonzero(at >= 0), at[at >= 0]] = 1
+    return found.reshape(*x.shape, count)
 
 
-@kernel(f"{DOMAIN}::Scaler")
-def scaler(node: Node) -> Kernel:
+@computes(f"{DOMAIN}::Scaler")
+def scaler(x: Array, *, offset: Sequence[float] = (0.0,), scale: Sequence[float] = (1.0,)) -> Array:
     """``(x - offset) * scale``, with one value of each or one for each feature, as float32."""
-    offset, scale = (np.array(node.attributes.get(n, [d]), np.float32) for n, d in (("offset", 0.0), ("scale", 1.0)))
-
-    def run(x: Array) -> Array:
-        as_rows(x)
-        moved = x - _per_feature(offset, "offset", x).astype(np.float64)
-        return (moved * _per_feature(scale, "scale", x)).astype(np.float32, order="C")
-
-    return run
+    as_rows(x)
+    shift, factor = (np.array(v, np.float32) for v in (offset, scale))
+    moved = x - _per_feature(shift, "offset", x).astype(np.float64)
+    return (moved * _per_feature(factor, "scale", x)).astype(np.float32, order="C")
 
 
 # -- scores --------------------------------------------------------------------
 
 
 Transform = Callable[[Array], Array]
-
-
-def _none(x: Array) -> Array:
-    return x
-
-
-def _logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-def _softmax(x: Array) -> Array:
-    return softmax(x, -1)
 
 
 def _softmax_zero(x: Array) -> Array:
@@ -358,9 +306,9 @@ def _probit(x: Array) -> Array:
 
 
 TRANSFORMS: dict[str, Transform] = {
-    "NONE": _none,
-    "SOFTMAX": _softmax,
-    "LOGISTIC": _logistic,
+    "NONE": lambda x: x,
+    "SOFTMAX": lambda x: softmax(x, -1),
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
     "SOFTMAX_ZERO": _softmax_zero,
     "PROBIT": _probit,
 }
@@ -378,11 +326,8 @@ def post_transform(node: Node) -> str:
 
 def class_labels(node: Node, ints: str) -> Array:
     """The labels of classes, [classes]: the attribute ``ints``, or ``classlabels_strings``."""
-    numbers: list[int] = node.attributes.get(ints) or []
-    words: list[str] = node.attributes.get("classlabels_strings") or []
-    if bool(numbers) == bool(words):
-        raise Error("IRC320", f"exactly one of {ints} and classlabels_strings must be given")
-    return np.array(numbers, np.int64) if numbers else np.array(words, object)
+    name, labels = one_list(node, ints, "classlabels_strings")
+    return np.array(labels, np.int64 if name == ints else object)
 
 
 # -- linear models -------------------------------------------------------------

@@ -7,6 +7,7 @@ MeanVarianceNormalization, LpNormalization, LRN. All compute in at least float32
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from irc.errors import Error
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.last_axes import add_reduce, row_sums
 from irc.runtime.kernels.pool import reduce_along
-from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, numpy_dtype
+from irc.runtime.kernels.registry import always, at_least, computes, element_type, one_of
+from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 def _wide(x: Array) -> Array:
@@ -84,149 +85,104 @@ def _check_channels(x: Array) -> None:
         raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, ...)")
 
 
-@kernel("onnx::InstanceNormalization")
-def instance_normalization(node: Node) -> Kernel:
-    epsilon = float(node.attributes.get("epsilon", 1e-5))
-
-    def run(x: Array, scale: Array, b: Array) -> Array:
-        _check_channels(x)
-        factor, shift = _by_channel(x, (scale, b), x.shape[1])
-        rows = _wide(x).reshape(x.shape[0] * x.shape[1], math.prod(x.shape[2:]))
-        return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
-
-    return run
+@computes("onnx::InstanceNormalization")
+def instance_normalization(x: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:
+    _check_channels(x)
+    factor, shift = _by_channel(x, (scale, b), x.shape[1])
+    rows = _wide(x).reshape(x.shape[0] * x.shape[1], math.prod(x.shape[2:]))
+    return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
 
 
-def _group_normalization(node: Node, *, per_group: bool) -> Kernel:
-    epsilon = float(node.attributes.get("epsilon", 1e-5))
-    groups = int(node.attributes.get("num_groups", 0))
-
-    def run(x: Array, scale: Array, b: Array) -> Array:
-        _check_channels(x)
-        if groups < 1 or x.shape[1] % groups:
-            raise Error("IRC421", f"num_groups is {groups}, which does not divide the {x.shape[1]} channels")
-        each = x.shape[1] // groups
-        count, repeat = (groups, each) if per_group else (x.shape[1], 1)
-        factor, shift = _by_channel(x, (scale, b), count, repeat)
-        rows = _wide(x).reshape(x.shape[0] * groups, each * math.prod(x.shape[2:]))
-        return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
-
-    return run
-
-
-@kernel("onnx::GroupNormalization", since=18)
-def group_normalization_18(node: Node) -> Kernel:
-    return _group_normalization(node, per_group=True)
+@computes("onnx::GroupNormalization", since=18, per_group=always(True))
+@computes("onnx::GroupNormalization", since=21, per_group=always(False))
+def group_normalization(
+    x: Array, scale: Array, b: Array, *, per_group: bool, epsilon: float = 1e-5, num_groups: int = 0
+) -> Array:
+    """``per_group``: scale and bias have one element for each group, not for each channel."""
+    _check_channels(x)
+    if num_groups < 1 or x.shape[1] % num_groups:
+        raise Error("IRC421", f"num_groups is {num_groups}, which does not divide the {x.shape[1]} channels")
+    each = x.shape[1] // num_groups
+    count, repeat = (num_groups, each) if per_group else (x.shape[1], 1)
+    factor, shift = _by_channel(x, (scale, b), count, repeat)
+    rows = _wide(x).reshape(x.shape[0] * num_groups, each * math.prod(x.shape[2:]))
+    return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
 
 
-@kernel("onnx::GroupNormalization", since=21)
-def group_normalization(node: Node) -> Kernel:
-    return _group_normalization(node, per_group=False)
+@computes("onnx::LayerNormalization", since=17, stash=element_type("stash_type", 1))
+def layer_normalization(
+    x: Array, scale: Array, b: Array | None = None, *, epsilon: float = 1e-5, axis: int = -1, stash: Any, outputs: int
+) -> Any:
+    shape = x.shape
+    row = (x.size,) if outputs == 1 and axis == -1 and x.size else None
+    if b is not None and row == shape[-1:] == scale.shape == b.shape and _is_wide(x, scale, b):
+        y, _, _ = _standardize_row(x.ravel(), epsilon)
+        y *= scale
+        y += b
+        return y[None, None] if len(shape) == 3 else y.reshape(shape)
+    first = axis_in(axis, len(shape))
+    lead, inner = shape[:first], shape[first:]
+    rows = _wide(x).reshape(math.prod(lead), math.prod(inner))
+    normal, mean, inverse = standardize(rows, epsilon)
+    y = _scaled(normal.reshape(x.shape), scale, b, x.dtype)
+    if outputs == 1:
+        return y
+    statistics = (*lead, *(1,) * (x.ndim - first))
+    return (y, *(np.asarray(v, stash).reshape(statistics) for v in (mean, inverse)))[:outputs]
 
 
-@kernel("onnx::LayerNormalization", since=17)
-def layer_normalization(node: Node) -> Kernel:
-    epsilon, axis = float(node.attributes.get("epsilon", 1e-5)), int(node.attributes.get("axis", -1))
-    stash = numpy_dtype(int(node.attributes.get("stash_type", 1)))
-    outputs = len(node.outputs)
-    alone = outputs == 1 and axis == -1
-
-    def run(x: Array, scale: Array, b: Array | None = None) -> Any:
-        shape = x.shape
-        row = (x.size,) if alone and x.size else None
-        if b is not None and row == shape[-1:] == scale.shape == b.shape and _is_wide(x, scale, b):
-            y, _, _ = _standardize_row(x.ravel(), epsilon)
-            y *= scale
-            y += b
-            return y[None, None] if len(shape) == 3 else y.reshape(shape)
-        first = axis_in(axis, len(shape))
-        lead, inner = shape[:first], shape[first:]
-        rows = _wide(x).reshape(math.prod(lead), math.prod(inner))
-        normal, mean, inverse = standardize(rows, epsilon)
-        y = _scaled(normal.reshape(x.shape), scale, b, x.dtype)
-        if outputs == 1:
-            return y
-        statistics = (*lead, *(1,) * (x.ndim - first))
-        return (y, *(np.asarray(v, stash).reshape(statistics) for v in (mean, inverse)))[:outputs]
-
-    return run
+@computes("onnx::RMSNormalization", since=23)
+def rms_normalization(x: Array, scale: Array, *, epsilon: float = 1e-5, axis: int = -1) -> Array:
+    first = axis_in(axis, x.ndim)
+    if (x.size,) == x.shape[first:] == scale.shape and _is_wide(x, scale, scale):
+        row, number = x.reshape(-1), x.dtype.type  # a decoder's: in half the time, with the same result
+        row = row / np.sqrt(row.dot(row) / number(row.size or 1) + number(epsilon))
+        row *= scale
+        return row.reshape(x.shape)
+    rows = _wide(x).reshape(math.prod(x.shape[:first]), math.prod(x.shape[first:]))
+    squares = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(1, rows.shape[1]))
+    normal = rows / np.sqrt(squares + rows.dtype.type(epsilon))
+    return _scaled(normal.reshape(x.shape), scale, None, scale.dtype)
 
 
-@kernel("onnx::RMSNormalization", since=23)
-def rms_normalization(node: Node) -> Kernel:
-    epsilon, axis = float(node.attributes.get("epsilon", 1e-5)), int(node.attributes.get("axis", -1))
-
-    def run(x: Array, scale: Array) -> Array:
-        first = axis_in(axis, x.ndim)
-        if (x.size,) == x.shape[first:] == scale.shape and _is_wide(x, scale, scale):
-            row, number = x.reshape(-1), x.dtype.type  # a decoder's: in half the time, with the same result
-            row = row / np.sqrt(row.dot(row) / number(row.size or 1) + number(epsilon))
-            row *= scale
-            return row.reshape(x.shape)
-        rows = _wide(x).reshape(math.prod(x.shape[:first]), math.prod(x.shape[first:]))
-        squares = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(1, rows.shape[1]))
-        normal = rows / np.sqrt(squares + rows.dtype.type(epsilon))
-        return _scaled(normal.reshape(x.shape), scale, None, scale.dtype)
-
-    return run
+@computes("onnx::MeanVarianceNormalization", since=9)
+def mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -> Array:
+    over = axes_in(axes or (0, 2, 3), x.ndim)
+    wide = _wide(x)
+    count = wide.dtype.type(max(1, math.prod(x.shape[i] for i in over)))
+    result = wide - add_reduce(wide, over, True) / count
+    deviation = np.sqrt(add_reduce(np.square(result), over, True) / count)
+    result /= deviation + wide.dtype.type(1e-9)  # as in the function body that defines the operator
+    return narrowed(result, x.dtype)
 
 
-@kernel("onnx::MeanVarianceNormalization", since=9)
-def mean_variance_normalization(node: Node) -> Kernel:
-    axes: list[int] = list(node.attributes.get("axes") or (0, 2, 3))
-
-    def run(x: Array) -> Array:
-        over = axes_in(axes, x.ndim)
-        wide = _wide(x)
-        count = wide.dtype.type(max(1, math.prod(x.shape[i] for i in over)))
-        result = wide - add_reduce(wide, over, True) / count
-        deviation = np.sqrt(add_reduce(np.square(result), over, True) / count)
-        result /= deviation + wide.dtype.type(1e-9)  # as in the function body that defines the operator
-        return narrowed(result, x.dtype)
-
-    return run
+@computes("onnx::LpNormalization", p=one_of("p", 2, (1, 2)))
+def lp_normalization(x: Array, *, p: int, axis: int = -1) -> Array:
+    along, wide = axis_in(axis, x.ndim), _wide(x)
+    if p == 1:
+        norm = add_reduce(np.abs(wide), (along,), True)
+    else:
+        norm = np.sqrt(add_reduce(np.square(wide), (along,), True))
+    norm[norm == 0] = 1  # all elements are 0 then, and 0 is their result
+    return narrowed(wide / norm, x.dtype)
 
 
-@kernel("onnx::LpNormalization")
-def lp_normalization(node: Node) -> Kernel:
-    p, axis = int(node.attributes.get("p", 2)), int(node.attributes.get("axis", -1))
-    if p not in (1, 2):
-        raise Error("IRC320", f"p is {p}: only 1 and 2 are defined")
-
-    def run(x: Array) -> Array:
-        along, wide = axis_in(axis, x.ndim), _wide(x)
-        if p == 1:
-            norm = add_reduce(np.abs(wide), (along,), True)
-        else:
-            norm = np.sqrt(add_reduce(np.square(wide), (along,), True))
-        norm[norm == 0] = 1  # all elements are 0 then, and 0 is their result
-        return narrowed(wide / norm, x.dtype)
-
-    return run
-
-
-@kernel("onnx::LRN")
-def lrn(node: Node) -> Kernel:
+@computes("onnx::LRN", size=at_least("size", 1, 0))
+def lrn(
+    x: Array, out: Array | None = None, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int
+) -> Array:
     """Local response normalisation across channels (Krizhevsky, Sutskever and Hinton, 2012)."""
-    alpha, beta = float(node.attributes.get("alpha", 1e-4)), float(node.attributes.get("beta", 0.75))
-    bias, size = float(node.attributes.get("bias", 1.0)), int(node.attributes.get("size", 0))
-    if size < 1:
-        raise Error("IRC320", f"size is {size}: it must be at least 1")
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        _check_channels(x)
-        wide = _wide(x)
-        before = (size - 1) // 2
-        window = Axis(x.shape[1], x.shape[1], size, 1, 1, before, size - 1 - before)
-        sums = reduce_along(np.square(wide), 1, window, np.add, 0)
-        sums *= wide.dtype.type(alpha / size)
-        sums += wide.dtype.type(bias)
-        if beta == 0.75:  # AlexNet's; two square roots cost much less than a power
-            root = np.sqrt(sums)
-            divisor = np.multiply(root, np.sqrt(root), out=sums)
-        else:
-            divisor = np.power(sums, wide.dtype.type(beta), out=sums)
-        quotient = np.divide(wide, divisor, out=divisor if out is None or is_half(x.dtype) else out)
-        return narrowed(quotient, x.dtype, out)
-
-    return run
+    _check_channels(x)
+    wide = _wide(x)
+    before = (size - 1) // 2
+    window = Axis(x.shape[1], x.shape[1], size, 1, 1, before, size - 1 - before)
+    sums = reduce_along(np.square(wide), 1, window, np.add, 0)
+    sums *= wide.dtype.type(alpha / size)
+    sums += wide.dtype.type(bias)
+    if beta == 0.75:  # AlexNet's; two square roots cost much less than a power
+        root = np.sqrt(sums)
+        divisor = np.multiply(root, np.sqrt(root), out=sums)
+    else:
+        divisor = np.power(sums, wide.dtype.type(beta), out=sums)
+    quotient = np.divide(wide, divisor, out=divisor if out is None or is_half(x.dtype) else out)
+    return narrowed(quotient, x.dtype, out)

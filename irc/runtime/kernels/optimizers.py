@@ -3,91 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Reader, always, computes, one_of
 from irc.runtime.kernels.support import Array, c_order, scalar
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
-Step = Callable[[np.float64, int, list[Array]], tuple[Array, ...]]
-"""From the learning rate, the number of steps made, and tensor, gradient and states: the new tensor and states."""
+Step = Callable[..., tuple[Array, ...]]
+"""From the attributes, the learning rate, the number of steps made, and tensor, slope and states: the new tensor and
+states."""
 
 
-def _bind(states: int, step: Step) -> Kernel:
-    """A kernel of inputs R, T, all tensors, all gradients, all first states...: all new tensors, all first states..."""
+_NUMBERS = {"decay_factor": 0.0, "epsilon": 1e-6, "norm_coefficient": 0.0, "norm_coefficient_post": 0.0}
+_OF_ADAM = {"alpha": 0.9, "beta": 0.999}
+
+
+def _numbers(node: Node) -> SimpleNamespace:
+    """Attributes, in a type whose powers and quotients overflow to infinity."""
+    defaults = _NUMBERS | (_OF_ADAM if node.kind.endswith("Adam") else dict.fromkeys(_OF_ADAM, 0.0))
+    return SimpleNamespace(**{name: np.float64(node.attributes.get(name, value)) for name, value in defaults.items()})
+
+
+def _steps(rate: Array, count: Array, *inputs: Array, step: Step, states: int, given: Any) -> Any:
+    """Of inputs R, T, all tensors, all gradients, all first states...: all new tensors, all first states..."""
     kinds = 2 + states
-
-    def run(rate: Array, count: Array, *inputs: Array) -> Array | tuple[Array, ...]:
-        tensors, left = divmod(len(inputs), kinds)
-        if left or not tensors:
-            raise Error("IRC421", f"{len(inputs)} tensors, gradients and states are not {kinds} for each tensor")
-        r, t = np.float64(scalar(rate, "the learning rate")), int(scalar(count, "the number of steps"))
-        found: list[tuple[Array, ...]] = []
-        for i in range(tensors):
-            group = list(inputs[i::tensors])
-            if len({x.shape for x in group}) != 1:
-                shapes = ", ".join(str(list(x.shape)) for x in group)
-                raise Error("IRC421", f"a tensor, its gradient and states have different shapes: {shapes}")
-            found.append(tuple(c_order(y.astype(x.dtype)) for y, x in zip(step(r, t, group), [group[0], *group[2:]])))
-        return tuple(group[k] for k in range(kinds - 1) for group in found)
-
-    return run
+    tensors, left = divmod(len(inputs), kinds)
+    if left or not tensors:
+        raise Error("IRC421", f"{len(inputs)} tensors, gradients and states are not {kinds} for each tensor")
+    r, t = np.float64(scalar(rate, "the learning rate")), int(scalar(count, "the number of steps"))
+    found: list[tuple[Array, ...]] = []
+    for i in range(tensors):
+        x, gradient, *own = group = list(inputs[i::tensors])
+        if len({x.shape for x in group}) != 1:
+            shapes = ", ".join(str(list(x.shape)) for x in group)
+            raise Error("IRC421", f"a tensor, its gradient and states have different shapes: {shapes}")
+        made = step(given, r, t, x, given.norm_coefficient * x + gradient, *own)
+        found.append(tuple(c_order(y.astype(x.dtype)) for y, x in zip(made, [x, *own])))
+    return tuple(group[k] for k in range(kinds - 1) for group in found)
 
 
-def _number(node: Node, name: str, default: float) -> np.float64:
-    """An attribute, in a type whose powers and quotients overflow to infinity."""
-    return np.float64(node.attributes.get(name, default))
+def _adagrad(given: Any, rate: np.float64, count: int, x: Array, slope: Array, squares: Array) -> tuple[Array, ...]:
+    total = squares + slope * slope
+    return x - rate / (1 + count * given.decay_factor) * slope / (np.sqrt(total) + given.epsilon), total
 
 
-@kernel("ai.onnx.preview.training::Adagrad")
-def adagrad(node: Node) -> Kernel:
-    decay, epsilon = _number(node, "decay_factor", 0.0), _number(node, "epsilon", 1e-6)
-    norm = _number(node, "norm_coefficient", 0.0)
-
-    def step(rate: np.float64, count: int, group: list[Array]) -> tuple[Array, ...]:
-        x, gradient, squares = group
-        slope = norm * x + gradient
-        total = squares + slope * slope
-        return x - rate / (1 + count * decay) * slope / (np.sqrt(total) + epsilon), total
-
-    return _bind(1, step)
+def _adam(
+    given: Any, rate: np.float64, count: int, x: Array, slope: Array, mean: Array, square: Array
+) -> tuple[Array, ...]:
+    mean = given.alpha * mean + (1 - given.alpha) * slope
+    square = given.beta * square + (1 - given.beta) * slope * slope
+    if count > 0:
+        rate = rate * np.sqrt(1 - given.beta**count) / (1 - given.alpha**count)
+    moved = x - rate * mean / (np.sqrt(square) + given.epsilon)
+    return (1 - given.norm_coefficient_post) * moved, mean, square
 
 
-@kernel("ai.onnx.preview.training::Adam")
-def adam(node: Node) -> Kernel:
-    alpha, beta = _number(node, "alpha", 0.9), _number(node, "beta", 0.999)
-    norm, after = _number(node, "norm_coefficient", 0.0), _number(node, "norm_coefficient_post", 0.0)
-    epsilon = _number(node, "epsilon", 1e-6)
-
-    def step(rate: np.float64, count: int, group: list[Array]) -> tuple[Array, ...]:
-        x, gradient, mean, square = group
-        slope = norm * x + gradient
-        mean = alpha * mean + (1 - alpha) * slope
-        square = beta * square + (1 - beta) * slope * slope
-        if count > 0:
-            rate = rate * np.sqrt(1 - beta**count) / (1 - alpha**count)
-        moved = x - rate * mean / (np.sqrt(square) + epsilon)
-        return (1 - after) * moved, mean, square
-
-    return _bind(2, step)
+def _momentum(given: Any, rate: np.float64, count: int, x: Array, slope: Array, velocity: Array) -> tuple[Array, ...]:
+    velocity = given.alpha * velocity + (given.beta if count > 0 else 1) * slope
+    return x - rate * velocity, velocity
 
 
-@kernel("ai.onnx.preview.training::Momentum")
-def momentum(node: Node) -> Kernel:
-    alpha, beta, norm = (_number(node, name, 0.0) for name in ("alpha", "beta", "norm_coefficient"))
-    mode = node.attributes.get("mode")
-    if mode not in ("standard", "nesterov"):
-        raise Error("IRC320", f"mode is {mode!r}; it must be 'standard' or 'nesterov'")
+def _nesterov(given: Any, rate: np.float64, count: int, x: Array, slope: Array, velocity: Array) -> tuple[Array, ...]:
+    velocity = given.alpha * velocity + (given.beta if count > 0 else 1) * slope
+    return x - rate * (slope + given.alpha * velocity), velocity
 
-    def step(rate: np.float64, count: int, group: list[Array]) -> tuple[Array, ...]:
-        x, gradient, velocity = group
-        slope = norm * x + gradient
-        velocity = alpha * velocity + (beta if count > 0 else 1) * slope
-        return x - rate * (slope + alpha * velocity if mode == "nesterov" else velocity), velocity
 
-    return _bind(1, step)
+_MODES: dict[str, Step] = {"standard": _momentum, "nesterov": _nesterov}
+
+
+def _of_momentum(node: Node) -> Step:
+    return _MODES[one_of("mode", None, _MODES)(node)]
+
+
+_STEPS: tuple[tuple[str, int, Reader], ...] = (
+    ("Adagrad", 1, always(_adagrad)),
+    ("Adam", 2, always(_adam)),
+    ("Momentum", 1, _of_momentum),
+)
+for _name, _states, _step in _STEPS:
+    computes(f"ai.onnx.preview.training::{_name}", step=_step, states=always(_states), given=_numbers)(_steps)

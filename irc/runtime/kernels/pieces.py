@@ -13,7 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.slices import bounds
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, computes, kernel, one_of
 from irc.runtime.kernels.support import (
     WORTH_COPYING,
     Array,
@@ -78,16 +78,9 @@ def slice_by_inputs(node: Node) -> Kernel:
     return run
 
 
-@kernel("onnx::Slice", since=1)
-def slice_by_attributes(node: Node) -> Kernel:
-    starts: list[int] = node.attributes["starts"]
-    ends: list[int] = node.attributes["ends"]
-    axes: list[int] | None = node.attributes.get("axes")
-
-    def run(x: Array) -> Array:
-        return x[index_of(x.shape, starts, ends, axes, None)]
-
-    return run
+@computes("onnx::Slice", since=1)
+def slice_by_attributes(x: Array, *, starts: list[int], ends: list[int], axes: list[int] | None = None) -> Array:
+    return x[index_of(x.shape, starts, ends, axes, None)]
 
 
 def split_of(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
@@ -117,45 +110,38 @@ def _split(x: Array, sizes: Sequence[int] | None, axis: int, count: int, uneven:
     return parts[0] if count == 1 else tuple(parts)
 
 
-@kernel("onnx::Split", since=13)
-def split_by_input(node: Node) -> Kernel:
-    """Equal parts if no sizes are given; from version 18 on the last may be smaller."""
-    axis: int = node.attributes.get("axis", 0)
-    count = len(node.outputs)
-    uneven = node.version is None or node.version >= 18
+def _count(node: Node) -> int | None:
     told: int | None = node.attributes.get("num_outputs")
-    if told is not None and told != count:
-        raise Error("IRC320", f"num_outputs is {told}, but the node has {count} outputs")
-
-    def run(x: Array, sizes: Array | None = None) -> Any:
-        if told is not None and sizes is not None:
-            raise Error("IRC421", "the sizes of the parts are given, so num_outputs must not be")
-        return _split(x, None if sizes is None else ints(sizes), axis, count, uneven)
-
-    return run
+    if told is not None and told != len(node.outputs):
+        raise Error("IRC320", f"num_outputs is {told}, but the node has {len(node.outputs)} outputs")
+    return told
 
 
-@kernel("onnx::Split", since=1)
-def split_by_attribute(node: Node) -> Kernel:
+@computes("onnx::Split", since=18, told=_count)
+def split_unevenly(x: Array, sizes: Array | None = None, *, axis: int = 0, outputs: int, told: int | None) -> Any:
+    """Equal parts if no sizes are given, of which the last may be smaller."""
+    if told is not None and sizes is not None:
+        raise Error("IRC421", "the sizes of the parts are given, so num_outputs must not be")
+    return _split(x, None if sizes is None else ints(sizes), axis, outputs, uneven=True)
+
+
+@computes("onnx::Split", since=13)
+def split_by_input(x: Array, sizes: Array | None = None, *, axis: int = 0, outputs: int) -> Any:
+    return _split(x, None if sizes is None else ints(sizes), axis, outputs, uneven=False)
+
+
+@computes("onnx::Split", since=1)
+def split_by_attribute(
+    x: Array, sizes: Array | None = None, *, axis: int = 0, split: list[int] | None = None, outputs: int
+) -> Any:
     """Version 1 also takes the sizes as an input, in the element type of the data."""
-    axis: int = node.attributes.get("axis", 0)
-    given: list[int] | None = node.attributes.get("split")
-    count = len(node.outputs)
-
-    def run(x: Array, sizes: Array | None = None) -> Any:
-        return _split(x, given if sizes is None else [int(s) for s in ints(sizes)], axis, count, uneven=False)
-
-    return run
+    return _split(x, split if sizes is None else [int(s) for s in ints(sizes)], axis, outputs, uneven=False)
 
 
-@kernel("onnx::Concat")
-def concat(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", 1)  # required from version 4 on
-
-    def run(*inputs: Array, out: Array | None = None) -> Array:
-        return concatenate(inputs, axis, out)
-
-    return run
+@computes("onnx::Concat")
+def concat(*inputs: Array, out: Array | None = None, axis: int = 1) -> Array:
+    """``axis`` is required from version 4 on."""
+    return concatenate(inputs, axis, out)
 
 
 def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> Array:
@@ -170,25 +156,19 @@ def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> 
         raise Error("IRC421", f"the shapes {shapes} do not fit together along axis {axis}") from None
 
 
-@kernel("onnx::Tile", since=6)
-def tile(node: Node) -> Kernel:
-    def run(x: Array, repeats: Array) -> Array:
-        times = ints(repeats)
-        if len(times) != x.ndim:
-            raise Error("IRC421", f"{len(times)} repeats are given for a tensor of {x.ndim} dimensions")
-        return _tile(x, times)
-
-    return run
+@computes("onnx::Tile", since=6)
+def tile(x: Array, repeats: Array) -> Array:
+    times = ints(repeats)
+    if len(times) != x.ndim:
+        raise Error("IRC421", f"{len(times)} repeats are given for a tensor of {x.ndim} dimensions")
+    return _tile(x, times)
 
 
-@kernel("onnx::Tile", since=1)
-def tile_along_axis(node: Node) -> Kernel:
-    def run(x: Array, tiles: Array, axis: Array) -> Array:
-        times = [1] * x.ndim
-        times[axis_in(int(scalar(axis, "axis")), x.ndim)] = int(scalar(tiles, "tiles"))
-        return _tile(x, times)
-
-    return run
+@computes("onnx::Tile", since=1)
+def tile_along_axis(x: Array, tiles: Array, axis: Array) -> Array:
+    times = [1] * x.ndim
+    times[axis_in(int(scalar(axis, "axis")), x.ndim)] = int(scalar(tiles, "tiles"))
+    return _tile(x, times)
 
 
 def _tile(x: Array, times: Sequence[int]) -> Array:
@@ -196,34 +176,23 @@ def _tile(x: Array, times: Sequence[int]) -> Array:
     return fresh(np.tile(x, tuple(times)), x)
 
 
-@kernel("onnx::Pad", since=11)
-def pad_by_inputs(node: Node) -> Kernel:
-    mode = _mode(node)
-
-    def run(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Array:
-        fill = None if value is None else scalar(value, "constant_value")
-        return pad(x, ints(pads), mode, fill, None if axes is None else ints(axes))
-
-    return run
+_MODE = one_of("mode", "constant", ("constant", "reflect", "edge", "wrap"))
 
 
-@kernel("onnx::Pad", since=1)
-def pad_by_attributes(node: Node) -> Kernel:
-    mode = _mode(node)
-    pads: list[int] = node.attributes["pads" if "pads" in node.attributes else "paddings"]  # so named in version 1
-    value: float = node.attributes.get("value", 0.0)
-
-    def run(x: Array) -> Array:
-        return pad(x, pads, mode, value)
-
-    return run
+@computes("onnx::Pad", since=11, mode=_MODE)
+def pad_by_inputs(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str) -> Array:
+    fill = None if value is None else scalar(value, "constant_value")
+    return pad(x, ints(pads), mode, fill, None if axes is None else ints(axes))
 
 
-def _mode(node: Node) -> str:
-    mode = node.attributes.get("mode", "constant")
-    if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise Error("IRC320", f"Pad's mode is {mode!r}; it must be 'constant', 'reflect', 'edge' or 'wrap'")
-    return mode
+@computes("onnx::Pad", since=2, mode=_MODE)
+def pad_by_attributes(x: Array, *, mode: str, pads: list[int], value: float = 0.0) -> Array:
+    return pad(x, pads, mode, value)
+
+
+@computes("onnx::Pad", since=1, mode=_MODE)
+def pad_1(x: Array, *, mode: str, paddings: list[int], value: float = 0.0) -> Array:
+    return pad(x, paddings, mode, value)
 
 
 def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Sequence[int] | None = None) -> Array:

@@ -20,7 +20,7 @@ from irc.errors import Error
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.last_axes import add_reduce
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, check_size, ints, is_half, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
@@ -153,7 +153,7 @@ def lowest(dtype: np.dtype[Any]) -> Any:
 
 @kernel("onnx::MaxPool")
 def max_pool(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
+    resolve = resolver(node)
     by_columns = bool(node.attributes.get("storage_order", 0))
 
     def run(x: Array, out: Array | None = None) -> Array:
@@ -198,16 +198,10 @@ def argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array
     return best, index
 
 
-@kernel("onnx::AveragePool")
-def average_pool(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    include = bool(node.attributes.get("count_include_pad", 0))
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        check_spatial(x)
-        return means(x, resolve(x.shape[2:], None), include, out=out)
-
-    return run
+@computes("onnx::AveragePool", resolve=resolver)
+def average_pool(x: Array, out: Array | None = None, *, resolve: Any, count_include_pad: bool = False) -> Array:
+    check_spatial(x)
+    return means(x, resolve(x.shape[2:], None), count_include_pad, out=out)
 
 
 def count_taps(axis: Axis, include: bool) -> Array:
@@ -219,25 +213,19 @@ def count_taps(axis: Axis, include: bool) -> Array:
     return np.maximum(first, np.minimum(axis.kernel, (axis.size - 1 + before) // axis.dilation + 1)) - first
 
 
-@kernel("onnx::LpPool")
-def lp_pool(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    p = _order(node)
-
-    def run(x: Array) -> Array:
-        check_spatial(x)
-        sums = reduce_windows(_powers(x, p), resolve(x.shape[2:], None), np.add, 0)
-        return _root(sums, p).astype(x.dtype, copy=False)
-
-    return run
-
-
 def _order(node: Node) -> float:
     """The attribute ``p``: an int, in the operators' first version a float."""
     p = float(node.attributes.get("p", 2))
     if not 0 < p < math.inf:
         raise Error("IRC320", f"p is {p}: it must be greater than 0")
     return p
+
+
+@computes("onnx::LpPool", resolve=resolver, p=_order)
+def lp_pool(x: Array, *, resolve: Any, p: float) -> Array:
+    check_spatial(x)
+    sums = reduce_windows(_powers(x, p), resolve(x.shape[2:], None), np.add, 0)
+    return _root(sums, p).astype(x.dtype, copy=False)
 
 
 def _powers(x: Array, p: float) -> Array:
@@ -259,60 +247,44 @@ def _spatial(x: Array) -> tuple[int, ...]:
     return tuple(range(2, x.ndim))
 
 
-@kernel("onnx::GlobalMaxPool")
-def global_max_pool(node: Node) -> Kernel:
-    def run(x: Array, out: Array | None = None) -> Array:
-        return np.max(x, axis=_spatial(x), keepdims=True, initial=lowest(x.dtype), out=out)
-
-    return run
+@computes("onnx::GlobalMaxPool")
+def global_max_pool(x: Array, out: Array | None = None) -> Array:
+    return np.max(x, axis=_spatial(x), keepdims=True, initial=lowest(x.dtype), out=out)
 
 
-@kernel("onnx::GlobalAveragePool")
-def global_average_pool(node: Node) -> Kernel:
-    def run(x: Array, out: Array | None = None) -> Array:
-        wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        sums: Array = add_reduce(x, _spatial(x), True, wide, out if wide == x.dtype else None)
-        sums /= wide.type(math.prod(x.shape[2:]))
-        return narrowed(sums, x.dtype, out)
-
-    return run
+@computes("onnx::GlobalAveragePool")
+def global_average_pool(x: Array, out: Array | None = None) -> Array:
+    wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+    sums: Array = add_reduce(x, _spatial(x), True, wide, out if wide == x.dtype else None)
+    sums /= wide.type(math.prod(x.shape[2:]))
+    return narrowed(sums, x.dtype, out)
 
 
-@kernel("onnx::GlobalLpPool")
-def global_lp_pool(node: Node) -> Kernel:
-    p = _order(node)
-
-    def run(x: Array) -> Array:
-        sums = np.sum(_powers(x, p), axis=_spatial(x), keepdims=True)
-        return _root(sums, p).astype(x.dtype, copy=False)
-
-    return run
+@computes("onnx::GlobalLpPool", p=_order)
+def global_lp_pool(x: Array, *, p: float) -> Array:
+    sums = np.sum(_powers(x, p), axis=_spatial(x), keepdims=True)
+    return _root(sums, p).astype(x.dtype, copy=False)
 
 
 # -- MaxUnpool -----------------------------------------------------------------
 
 
-@kernel("onnx::MaxUnpool")
-def max_unpool(node: Node) -> Kernel:
-    window = Window.of(node)
-
-    def run(x: Array, indices: Array, output_shape: Array | None = None) -> Array:
-        check_spatial(x)
-        if indices.shape != x.shape:
-            raise Error("IRC421", f"the indices have shape {list(indices.shape)}, the maxima {list(x.shape)}")
-        rank = x.ndim - 2
-        kernel_shape, strides, _, pads = window.parameters(rank)
-        sides = zip(x.shape[2:], kernel_shape, strides, pads[:rank], pads[rank:], strict=True)
-        sizes = [(size - 1) * s + k - begin - end for size, k, s, begin, end in sides]
-        shape = check_size((*x.shape[:2], *sizes), x.dtype)
-        flat = np.zeros(math.prod(shape), x.dtype)
-        if indices.size and not (indices.min() >= 0 and indices.max() < flat.size):
-            raise Error("IRC423", f"an index is outside the result, which has shape {list(shape)}")
-        flat[indices.ravel()] = x.ravel()
-        result = flat.reshape(shape)
-        return result if output_shape is None else _within(result, ints(output_shape))
-
-    return run
+@computes("onnx::MaxUnpool", window=Window.of)
+def max_unpool(x: Array, indices: Array, output_shape: Array | None = None, *, window: Window) -> Array:
+    check_spatial(x)
+    if indices.shape != x.shape:
+        raise Error("IRC421", f"the indices have shape {list(indices.shape)}, the maxima {list(x.shape)}")
+    rank = x.ndim - 2
+    kernel_shape, strides, _, pads = window.parameters(rank)
+    sides = zip(x.shape[2:], kernel_shape, strides, pads[:rank], pads[rank:], strict=True)
+    sizes = [(size - 1) * s + k - begin - end for size, k, s, begin, end in sides]
+    shape = check_size((*x.shape[:2], *sizes), x.dtype)
+    flat = np.zeros(math.prod(shape), x.dtype)
+    if indices.size and not (indices.min() >= 0 and indices.max() < flat.size):
+        raise Error("IRC423", f"an index is outside the result, which has shape {list(shape)}")
+    flat[indices.ravel()] = x.ravel()
+    result = flat.reshape(shape)
+    return result if output_shape is None else _within(result, ints(output_shape))
 
 
 def _within(x: Array, shape: list[int]) -> Array:

@@ -9,6 +9,7 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from irc.runtime.kernels.aten.python import texts
 from irc.runtime.kernels.aten.queries import item
 from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
 from irc.runtime.values import describe, is_array, is_mapping, is_of, is_sequence, typed
 
@@ -35,106 +36,62 @@ if TYPE_CHECKING:
 # -- containers ----------------------------------------------------------------
 
 
-@kernel("prim::ListConstruct")
-def list_construct(node: Node) -> Kernel:
-    return lambda *elements: list(elements)
+@computes("prim::ListUnpack", "prim::TupleUnpack")
+def unpack(container: Sequence[Any], *, outputs: int) -> Any:
+    if len(container) != outputs:
+        raise Error("IRC421", f"{len(container)} elements cannot be unpacked into {outputs}")
+    return container[0] if outputs == 1 else tuple(container)
 
 
-@kernel("prim::TupleConstruct")
-def tuple_construct(node: Node) -> Kernel:
-    return lambda *elements: elements
+@computes("prim::TupleIndex")
+def tuple_index(container: tuple[Any, ...], index: int) -> Any:
+    if not -len(container) <= index < len(container):
+        raise Error("IRC420", f"there is no element {index} in a tuple of {len(container)}")
+    return container[index]
 
 
-@kernel("prim::DictConstruct")
-def dict_construct(node: Node) -> Kernel:
-    return lambda *entries: dict(zip(entries[::2], entries[1::2]))
+@computes("prim::TupleSlice")
+def tuple_slice(container: Any, *, beg: int = 0, end: int | None = None) -> tuple[Any, ...]:
+    return tuple(container[beg:end])
 
 
-@kernel("prim::ListUnpack")
-@kernel("prim::TupleUnpack")
-def unpack(node: Node) -> Kernel:
-    expected = len(node.outputs)
-
-    def run(container: Sequence[Any]) -> Any:
-        if len(container) != expected:
-            raise Error("IRC421", f"{len(container)} elements cannot be unpacked into {expected}")
-        return container[0] if expected == 1 else tuple(container)
-
-    return run
-
-
-@kernel("prim::TupleIndex")
-def tuple_index(node: Node) -> Kernel:
-    def run(container: tuple[Any, ...], index: int) -> Any:
-        if not -len(container) <= index < len(container):
-            raise Error("IRC420", f"there is no element {index} in a tuple of {len(container)}")
-        return container[index]
-
-    return run
-
-
-@kernel("prim::TupleSlice")
-def tuple_slice(node: Node) -> Kernel:
-    chosen = slice(node.attributes.get("beg", 0), node.attributes.get("end"))
-    return one(lambda container: tuple(container[chosen]))
-
-
-@kernel("prim::ConstantChunk")
-def constant_chunk(node: Node) -> Kernel:
+@computes("prim::ConstantChunk")
+def constant_chunk(x: Array, *, chunks: Any = 1, dim: Any = 0, outputs: int) -> Any:
     """``chunk`` into as many parts as there are outputs, along a dimension that is an attribute."""
-    chunks, dim, outputs = node.attributes.get("chunks", 1), node.attributes.get("dim", 0), len(node.outputs)
-
-    def run(x: Array) -> Any:
-        axis = axis_in(dim, x.ndim)
-        size = max(-(-x.shape[axis] // max(chunks, 1)), 1)
-        parts = tuple(part(x, axis, i * size, (i + 1) * size) for i in range(outputs))
-        return parts[0] if outputs == 1 else parts
-
-    return run
+    axis = axis_in(dim, x.ndim)
+    size = max(-(-x.shape[axis] // max(chunks, 1)), 1)
+    parts = tuple(part(x, axis, i * size, (i + 1) * size) for i in range(outputs))
+    return parts[0] if outputs == 1 else parts
 
 
 # -- objects -------------------------------------------------------------------
 
 
-@kernel("prim::CreateObject")
-def create_object(node: Node) -> Kernel:
-    type = node.outputs[0].type
-    return lambda: Object(type if isinstance(type, ClassType) else ClassType(str(type)))
+@computes("prim::CreateObject", type=lambda node: node.outputs[0].type)
+def create_object(*, type: Any) -> Object:
+    return Object(type if isinstance(type, ClassType) else ClassType(str(type)))
 
 
-@kernel("prim::GetAttr")
-def get_attr(node: Node) -> Kernel:
-    name: str = node.attributes.get("name", "")
-
-    def run(object: Object) -> Any:
-        try:
-            return object.attributes[name]
-        except KeyError:
-            raise Error("IRC420", f"the object has no attribute {name!r}") from None
-
-    return run
+@computes("prim::GetAttr")
+def get_attr(object: Object, *, name: str = "") -> Any:
+    try:
+        return object.attributes[name]
+    except KeyError:
+        raise Error("IRC420", f"the object has no attribute {name!r}") from None
 
 
-@kernel("prim::SetAttr")
-def set_attr(node: Node) -> Kernel:
-    name: str = node.attributes.get("name", "")
-
-    def run(object: Object, value: Any) -> tuple[()]:
-        object.attributes[name] = value
-        return ()
-
-    return run
+@computes("prim::SetAttr")
+def set_attr(object: Object, value: Any, *, name: str = "") -> tuple[()]:
+    object.attributes[name] = value
+    return ()
 
 
 # -- effects -------------------------------------------------------------------
 
 
-@kernel("prim::RaiseException")
-def raise_exception(node: Node) -> Kernel:
-    def run(message: Any, kind: Any = None) -> None:
-        raise Error("IRC435", f"the model raised an exception: {message}")
-
-    return run
+@computes("prim::RaiseException")
+def raise_exception(message: Any, kind: Any = None) -> None:
+    raise Error("IRC435", f"the model raised an exception: {message}")
 
 
 @kernel("prim::Print")
@@ -150,16 +107,10 @@ def print_(node: Node) -> Kernel:
 # -- types ---------------------------------------------------------------------
 
 
-@kernel("prim::isinstance")
-def is_instance(node: Node) -> Kernel:
-    wanted: Sequence[Type] = node.attributes.get("types", ())
-    declared = node.inputs[0].type
-
-    def run(value: Any) -> bool:
-        value = typed(value, declared)  # a constant that is folded has no type of its own
-        return any(is_of(value, type) for type in wanted)
-
-    return run
+@computes("prim::isinstance", declared=lambda node: node.inputs[0].type)
+def is_instance(value: Any, *, types: Sequence[Type] = (), declared: Any) -> bool:
+    value = typed(value, declared)  # a constant that is folded has no type of its own
+    return any(is_of(value, type) for type in types)
 
 
 @kernel("prim::unchecked_cast")
@@ -201,11 +152,6 @@ def _range_list(n: int) -> list[int]:
     return list(range(n))
 
 
-def _to_list(x: Array, dim: int, kind: int) -> Any:
-    """Nested lists of numbers; ``kind`` 0 int, 1 float, 2 complex, 3 bool (the numbers of torch's cast)."""
-    return x.tolist()
-
-
 def _at(string: str, index: int) -> str:
     if not -len(string) <= index < len(string):
         raise Error("IRC420", f"there is no character {index} in a string of {len(string)}")
@@ -221,17 +167,20 @@ def _reduction_sizes(size: Sequence[int], axes: Sequence[int], keepdim: bool = F
     return [1 if i in dropped else n for i, n in enumerate(size) if keepdim or i not in dropped]
 
 
-def _never(x: Array) -> bool:
-    return False
-
-
 def _value_of(member: EnumMember) -> int | float | str:
     if member.value is None:
         raise Error("IRC424", f"IR text does not tell what {member.path} stands for: {member.path}(1), say, does")
     return member.value
 
 
+def _itself(run: Kernel, node: Node) -> Kernel:
+    return run
+
+
 _PLAIN: dict[str, Kernel] = {
+    "ListConstruct": lambda *elements: list(elements),
+    "TupleConstruct": lambda *elements: elements,
+    "DictConstruct": lambda *entries: dict(zip(entries[::2], entries[1::2])),
     "EnumName": one(lambda member: member.name),
     "EnumValue": one(_value_of),
     "NumToTensor": one(lambda x: np.array(x)),  # floats become float64
@@ -243,16 +192,15 @@ _PLAIN: dict[str, Kernel] = {
     "TimePoint": time.monotonic_ns,
     "StringIndex": _at,
     "rangelist": _range_list,
-    "tolist": _to_list,
+    "tolist": three(lambda x, dim, kind: x.tolist()),  # nested lists of numbers of the kind that the tensor has
     "data": one(lambda x: x.view()),
     "shape": one(lambda x: list(x.shape)),
     "dtype": one(lambda x: number_of(x.dtype)),
     "device": one(lambda x: "cpu"),
     "type": one(lambda device: device.partition(":")[0]),
     "layout": one(lambda x: 0),
-    "requires_grad": _never,
     "is_cpu": one(lambda x: True),
-    **dict.fromkeys(("is_cuda", "is_mkldnn", "is_nested", "is_quantized", "is_sparse"), _never),
+    **dict.fromkeys("requires_grad is_cuda is_mkldnn is_nested is_quantized is_sparse".split(), one(lambda x: False)),
     "VarConcat": lambda *values: concatenate(values[:-1], values[-1]),
     "VarStack": lambda *values: stack(values[:-1], values[-1]),
     "BroadcastSizes": lambda *sizes: list(broadcast_shape(*map(tuple, sizes))),
@@ -261,9 +209,5 @@ _PLAIN: dict[str, Kernel] = {
 }
 
 
-def _register(name: str, run: Kernel) -> None:
-    kernel(f"prim::{name}")(lambda node: run)
-
-
 for _name, _run in _PLAIN.items():
-    _register(_name, _run)
+    kernel(f"prim::{_name}")(partial(_itself, _run))

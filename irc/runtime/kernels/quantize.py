@@ -13,11 +13,11 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.kernels.cast import conversion
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, numpy_dtype
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:
@@ -47,63 +47,55 @@ def _limits(dtype: AnyDType) -> tuple[int, int] | None:
     return (0, (1 << found.bits) - 1) if unsigned else (-(1 << (found.bits - 1)), (1 << (found.bits - 1)) - 1)
 
 
-@kernel("onnx::QuantizeLinear")
-def quantize_linear(node: Node) -> Kernel:
+@computes("onnx::QuantizeLinear")
+def quantize_linear(
+    x: Array,
+    scale: Array,
+    zero: Array | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: bool = True,
+) -> Array:
     """saturate(round(x / scale) + zero point), rounding half to even; floats are not rounded to integers."""
-    axis: int = node.attributes.get("axis", 1)
-    block: int = node.attributes.get("block_size", 0)
-    output: int = node.attributes.get("output_dtype", 0)
-    precision: int = node.attributes.get("precision", 0)
-    saturate = bool(node.attributes.get("saturate", 1))
-
-    def run(x: Array, scale: Array, zero: Array | None = None) -> Array:
-        dtype = numpy_dtype(output) if output else np.dtype(np.uint8) if zero is None else zero.dtype
-        # Before version 23 all have one type; then the scale's type, or the attribute, is the division's.
-        exact = numpy_dtype(precision) if precision else x.dtype if scale.dtype.kind in "iu" else scale.dtype
-        if DType.from_numpy(exact) is DType.FLOAT8E8M0 or exact.kind in "iu":
-            exact = np.dtype(np.float32)
-        divided = np.asarray(x.astype(exact, copy=False) / _spread(scale, x, axis, block).astype(exact))
-        wide: Array = divided.astype(np.float32, copy=False) if exact != np.float64 else divided
-        limits = _limits(dtype)
-        if limits is not None:
-            np.rint(wide, out=wide)
-        if zero is not None:
-            offset = _spread(zero, x, axis, block).astype(np.float32)
-            if limits is None or offset.any():  # of floats, 0 loses its sign
-                wide += offset
-        if limits is None:
-            return conversion(dtype, saturate)(wide)
-        np.clip(wide, *limits, out=wide)
-        return wide.astype(np.int32).astype(dtype, order="C")
-
-    return run
+    dtype = numpy_dtype(output_dtype) if output_dtype else np.dtype(np.uint8) if zero is None else zero.dtype
+    # Before version 23 all have one type; then the scale's type, or the attribute, is the division's.
+    exact = numpy_dtype(precision) if precision else x.dtype if scale.dtype.kind in "iu" else scale.dtype
+    if DType.from_numpy(exact) is DType.FLOAT8E8M0 or exact.kind in "iu":
+        exact = np.dtype(np.float32)
+    divided = np.asarray(x.astype(exact, copy=False) / _spread(scale, x, axis, block_size).astype(exact))
+    wide: Array = divided.astype(np.float32, copy=False) if exact != np.float64 else divided
+    limits = _limits(dtype)
+    if limits is not None:
+        np.rint(wide, out=wide)
+    if zero is not None:
+        offset = _spread(zero, x, axis, block_size).astype(np.float32)
+        if limits is None or offset.any():  # of floats, 0 loses its sign
+            wide += offset
+    if limits is None:
+        return conversion(dtype, saturate)(wide)
+    np.clip(wide, *limits, out=wide)
+    return wide.astype(np.int32).astype(dtype, order="C")
 
 
-@kernel("onnx::DequantizeLinear")
-def dequantize_linear(node: Node) -> Kernel:
+@computes("onnx::DequantizeLinear")
+def dequantize_linear(
+    x: Array, scale: Array, zero: Array | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+) -> Array:
     """(x - zero point) scale, in the type of the scale or of ``output_dtype``."""
-    axis: int = node.attributes.get("axis", 1)
-    block: int = node.attributes.get("block_size", 0)
-    output: int = node.attributes.get("output_dtype", 0)
-
-    def run(x: Array, scale: Array, zero: Array | None = None) -> Array:
-        dtype = numpy_dtype(output) if output else scale.dtype
-        exact = x.dtype.kind in "iu" and x.itemsize > 2  # floats hold the differences of smaller integers
-        wide = np.dtype(np.int64 if exact else np.float32)
-        shifted = x.astype(wide)
-        if zero is not None:
-            shifted = shifted - _spread(zero, x, axis, block).astype(wide)
-        scaled = shifted.astype(np.float32, copy=False) * _spread(scale, x, axis, block).astype(np.float32)
-        return np.asarray(scaled).astype(dtype, order="C", copy=False)
-
-    return run
+    dtype = numpy_dtype(output_dtype) if output_dtype else scale.dtype
+    exact = x.dtype.kind in "iu" and x.itemsize > 2  # floats hold the differences of smaller integers
+    wide = np.dtype(np.int64 if exact else np.float32)
+    shifted = x.astype(wide)
+    if zero is not None:
+        shifted = shifted - _spread(zero, x, axis, block_size).astype(wide)
+    scaled = shifted.astype(np.float32, copy=False) * _spread(scale, x, axis, block_size).astype(np.float32)
+    return np.asarray(scaled).astype(dtype, order="C", copy=False)
 
 
-@kernel("onnx::DynamicQuantizeLinear")
-def dynamic_quantize_linear(node: Node) -> Kernel:
-    return dynamically_quantized
-
-
+@computes("onnx::DynamicQuantizeLinear")
 def dynamically_quantized(x: Array) -> tuple[Array, Array, Array]:
     """``x`` as uint8 by its range, widened to hold 0; the scale, float32; the zero point, uint8."""
     low = np.minimum(x.min(initial=np.float32(0)), np.float32(0))

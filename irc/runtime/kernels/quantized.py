@@ -8,7 +8,7 @@ which float32 does more often than not: weights are mostly small.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from irc.runtime.kernels.cast import conversion
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
-from irc.runtime.kernels.registry import PREPARES, Kernel, kernel
+from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
 from irc.runtime.kernels.support import AnyDType, Array
-from irc.runtime.kernels.windows import Axes, Sizes, Window, resolver
+from irc.runtime.kernels.windows import Axes, Sizes, resolver
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 _EXACT = 1 << 24
@@ -128,43 +128,48 @@ def _conv_sums(
     return convolve(values, filters, bias, group, resolve(x.shape[2:], filters.shape[2:]))
 
 
-def _preparing(run: Kernel, weights: int, make: Kernel) -> Kernel:
-    """``run``, which takes what ``make`` makes of operand ``weights`` and its zero point, two further on."""
-    setattr(run, PREPARES, ((weights, weights + 2), make))
-    return run
+def _preparing(weights: int, make: Kernel) -> Callable[[F], F]:
+    """Marks a kernel that takes what ``make`` makes of operand ``weights`` and its zero point, two further on."""
+
+    def mark(run: F) -> F:
+        setattr(run, PREPARES, ((weights, weights + 2), make))
+        return run
+
+    return mark
 
 
-@kernel("onnx::ConvInteger", since=10)
-def conv_integer(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    group = int(node.attributes.get("group", 1))
+@computes("onnx::ConvInteger", since=10, resolve=resolver)
+@_preparing(1, _filters)
+def conv_integer(
+    x: Array,
+    w: Array | Weights,
+    x_zero: Array | None = None,
+    w_zero: Array | None = None,
+    *,
+    resolve: Any,
+    group: int = 1,
+) -> Array:
+    return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve))
 
-    def run(x: Array, w: Array | Weights, x_zero: Array | None = None, w_zero: Array | None = None) -> Array:
-        return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve))
 
-    return _preparing(run, 1, _filters)
-
-
-@kernel("onnx::QLinearConv", since=10)
-def qlinear_conv(node: Node) -> Kernel:
-    resolve = resolver(Window.of(node))
-    group = int(node.attributes.get("group", 1))
-
-    def run(
-        x: Array,
-        x_scale: Array,
-        x_zero: Array,
-        w: Array | Weights,
-        w_scale: Array,
-        w_zero: Array,
-        y_scale: Array,
-        y_zero: Array,
-        b: Array | None = None,
-    ) -> Array:
-        sums = _conv_sums(x, w, x_zero, w_zero, group, resolve, b)
-        return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
-
-    return _preparing(run, 3, _filters)
+@computes("onnx::QLinearConv", since=10, resolve=resolver)
+@_preparing(3, _filters)
+def qlinear_conv(
+    x: Array,
+    x_scale: Array,
+    x_zero: Array,
+    w: Array | Weights,
+    w_scale: Array,
+    w_zero: Array,
+    y_scale: Array,
+    y_zero: Array,
+    b: Array | None = None,
+    *,
+    resolve: Any,
+    group: int = 1,
+) -> Array:
+    sums = _conv_sums(x, w, x_zero, w_zero, group, resolve, b)
+    return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
 
 
 def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None = None) -> Array:
@@ -173,26 +178,22 @@ def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Arra
     return matrix_product(*_operands(a, None if a_zero is None else _column(a_zero, 2), weights))
 
 
-@kernel("onnx::MatMulInteger", since=10)
-def matmul_integer(node: Node) -> Kernel:
-    def run(a: Array, b: Array | Weights, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-        return _int32(matmul_sums(a, b, a_zero, b_zero))
-
-    return _preparing(run, 1, columns)
+@computes("onnx::MatMulInteger", since=10)
+@_preparing(1, columns)
+def matmul_integer(a: Array, b: Array | Weights, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+    return _int32(matmul_sums(a, b, a_zero, b_zero))
 
 
-@kernel("onnx::QLinearMatMul", since=10)
-def qlinear_matmul(node: Node) -> Kernel:
-    def run(
-        a: Array,
-        a_scale: Array,
-        a_zero: Array,
-        b: Array | Weights,
-        b_scale: Array,
-        b_zero: Array,
-        y_scale: Array,
-        y_zero: Array,
-    ) -> Array:
-        return _requantized(matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)
-
-    return _preparing(run, 3, columns)
+@computes("onnx::QLinearMatMul", since=10)
+@_preparing(3, columns)
+def qlinear_matmul(
+    a: Array,
+    a_scale: Array,
+    a_zero: Array,
+    b: Array | Weights,
+    b_scale: Array,
+    b_zero: Array,
+    y_scale: Array,
+    y_zero: Array,
+) -> Array:
+    return _requantized(matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)

@@ -15,11 +15,11 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.last_axes import accumulate, add_reduce, extreme_reduce
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import always, computes
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 Axes = tuple[int, ...]
 Reduction = Callable[[Array, Axes, bool], Any]
@@ -109,94 +109,57 @@ def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) ->
 
 
 def _register(name: str, function: Reduction, real: bool) -> None:
-    @kernel(f"onnx::{name}", since=1)
-    def axes_as_attribute(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
-        keep = bool(node.attributes.get("keepdims", 1))
-        given: list[int] | None = node.attributes.get("axes")
+    @computes(f"onnx::{name}", since=1)
+    def axes_as_attribute(x: Array, *, axes: list[int] | None = None, keepdims: bool = True) -> Array:  # pyright: ignore[reportUnusedFunction]  registered
+        return reduce(x, axes_in(axes, x.ndim) if axes else tuple(range(x.ndim)), keepdims, function, real)
 
-        def run(x: Array) -> Array:
-            axes = axes_in(given, x.ndim) if given else tuple(range(x.ndim))
-            return reduce(x, axes, keep, function, real)
-
-        return run
-
-    @kernel(f"onnx::{name}", since=13 if name == "ReduceSum" else 18)
-    def axes_as_input(node: Node) -> Kernel:  # pyright: ignore[reportUnusedFunction]  registered
-        keep = bool(node.attributes.get("keepdims", 1))
-        none_means_none = bool(node.attributes.get("noop_with_empty_axes", 0))
-
-        def run(x: Array, axes: Array | None = None) -> Array:
-            if axes is not None and axes.size:
-                reduced = axes_in(ints(axes), x.ndim)
-            else:
-                reduced = () if none_means_none else tuple(range(x.ndim))
-            return reduce(x, reduced, keep, function, real)
-
-        return run
+    @computes(f"onnx::{name}", since=13 if name == "ReduceSum" else 18)
+    def axes_as_input(  # pyright: ignore[reportUnusedFunction]  registered
+        x: Array, axes: Array | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
+    ) -> Array:
+        if axes is not None and axes.size:
+            reduced = axes_in(ints(axes), x.ndim)
+        else:
+            reduced = () if noop_with_empty_axes else tuple(range(x.ndim))
+        return reduce(x, reduced, keepdims, function, real)
 
 
 for _name, (_function, _real) in REDUCTIONS.items():
     _register(_name, _function, _real)
 
 
-@kernel("onnx::ArgMax")
-def argmax(node: Node) -> Kernel:
-    return _arg(node, np.argmax)
-
-
-@kernel("onnx::ArgMin")
-def argmin(node: Node) -> Kernel:
-    return _arg(node, np.argmin)
-
-
-def _arg(node: Node, find: Callable[..., Any]) -> Kernel:
+def arg(x: Array, *, find: Any, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Array:
     """Index of the extreme element along an axis, the first or (``select_last_index``) the last of equal ones."""
-    axis: int = node.attributes.get("axis", 0)
-    keep = bool(node.attributes.get("keepdims", 1))
-    last = bool(node.attributes.get("select_last_index", 0))
-
-    def run(x: Array) -> Array:
-        along = axis_in(axis, x.ndim)
-        if x.shape[along] == 0:
-            sizes = (*x.shape[:along], *(1,) * keep, *x.shape[along + 1 :])
-            if 0 not in sizes:
-                raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
-            return np.empty(sizes, np.int64)
-        if last:
-            found = x.shape[along] - 1 - find(np.flip(x, along), along, keepdims=keep)
-        else:
-            found = find(x, along, keepdims=keep)
-        return np.asarray(found, np.int64, order="C")
-
-    return run
+    along = axis_in(axis, x.ndim)
+    if x.shape[along] == 0:
+        sizes = (*x.shape[:along], *(1,) * keepdims, *x.shape[along + 1 :])
+        if 0 not in sizes:
+            raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
+        return np.empty(sizes, np.int64)
+    found = find(np.flip(x, along) if select_last_index else x, along, keepdims=keepdims)
+    return np.asarray(x.shape[along] - 1 - found if select_last_index else found, np.int64, order="C")
 
 
-@kernel("onnx::CumSum")
-def cumsum(node: Node) -> Kernel:
-    return _cumulative(node, np.add, 0)
+computes("onnx::ArgMax", find=always(np.argmax))(arg)
+computes("onnx::ArgMin", find=always(np.argmin))(arg)
 
 
-@kernel("onnx::CumProd")
-def cumprod(node: Node) -> Kernel:
-    return _cumulative(node, np.multiply, 1)
-
-
-def _cumulative(node: Node, ufunc: np.ufunc, neutral: int) -> Kernel:
+def cumulative(
+    x: Array, axis: Array, *, ufunc: np.ufunc, neutral: int, exclusive: bool = False, reverse: bool = False
+) -> Array:
     """Running total along an axis; exclusive: of what comes before each element; reverse: from the end."""
-    exclusive = bool(node.attributes.get("exclusive", 0))
-    reverse = bool(node.attributes.get("reverse", 0))
+    along = axis_in(scalar(axis, "axis"), x.ndim)
+    source = np.flip(x, along) if reverse else x
+    wide = np.float32 if is_half(x.dtype) else x.dtype
+    out = np.empty(x.shape, wide)
+    target = np.flip(out, along) if reverse else out
+    if exclusive:
+        before = (slice(None),) * along
+        target[(*before, slice(0, 1))] = neutral
+        source, target = source[(*before, slice(0, -1))], target[(*before, slice(1, None))]
+    accumulate(ufunc, source, along, target)
+    return out.astype(x.dtype, copy=False)
 
-    def run(x: Array, axis: Array) -> Array:
-        along = axis_in(scalar(axis, "axis"), x.ndim)
-        source = np.flip(x, along) if reverse else x
-        wide = np.float32 if is_half(x.dtype) else x.dtype
-        out = np.empty(x.shape, wide)
-        target = np.flip(out, along) if reverse else out
-        if exclusive:
-            before = (slice(None),) * along
-            target[(*before, slice(0, 1))] = neutral
-            source, target = source[(*before, slice(0, -1))], target[(*before, slice(1, None))]
-        accumulate(ufunc, source, along, target)
-        return out.astype(x.dtype, copy=False)
 
-    return run
+computes("onnx::CumSum", ufunc=always(np.add), neutral=always(0))(cumulative)
+computes("onnx::CumProd", ufunc=always(np.multiply), neutral=always(1))(cumulative)

@@ -8,16 +8,19 @@ at each run. So running never looks at attributes, names or versions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from irc.errors import Error
 from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.ops.registry import record, records
 from irc.ops.scalar import module_line
+from irc.runtime.kernels.support import numpy_dtype
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -28,6 +31,10 @@ list for a sequence) and returns the node's output, or a tuple of them if the
 node does not have exactly one."""
 
 Binder = Callable[["Node"], Kernel]
+Reader = Callable[["Node"], Any]
+"""Gives what a kernel is to know of a node; error IRC320 if that is not in order."""
+
+F = TypeVar("F", bound=Kernel)
 
 _BINDERS: dict[str, tuple[list[int], list[Binder]]] = {}
 _PLACES: dict[tuple[str, int], tuple[str, int]] = {}
@@ -67,6 +74,105 @@ def kernel(kind: str, *, since: int = 1, place: tuple[str, int] | None = None) -
         return binder
 
     return register
+
+
+def computes(*kinds: str, since: int = 1, read: Mapping[str, Reader] | None = None, **more: Reader) -> Callable[[F], F]:
+    """Make a function the kernel of ``kinds``, for operator versions from ``since`` on, as `kernel` does.
+
+    Its keyword-only parameters are the node's attributes of these names, of the type of the default if that is a bool
+    or a number; those without a default must be given. ``outputs`` is how many results the node has. ``read`` and
+    ``more`` give what is not an attribute as it stands.
+
+    They are read once, when the kernel is bound, and become the defaults of a copy of the function: a call of that
+    costs no more than one of the function itself.
+    """
+
+    def register(run: F) -> F:
+        bind = _reading(run, {**(read or {}), **more})
+        for kind in kinds:
+            kernel(kind, since=since)(bind)
+        return run
+
+    return register
+
+
+def _reading(run: Any, readers: dict[str, Reader]) -> Binder:
+    code: CodeType = run.__code__
+    defaults: dict[str, Any] = run.__kwdefaults__ or {}
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    read = {
+        name: readers.get(name) or _OF_NODES.get(name) or attribute(name, defaults.get(name, _REQUIRED))
+        for name in names
+        if name != "out"
+    }
+
+    def bind(node: Node) -> Kernel:
+        bound = FunctionType(code, run.__globals__, run.__name__, run.__defaults__, run.__closure__)
+        bound.__kwdefaults__ = defaults | {name: reader(node) for name, reader in read.items()}
+        bound.__dict__.update(run.__dict__)
+        return bound
+
+    return bind if read else lambda node: run
+
+
+_OF_NODES: dict[str, Reader] = {"outputs": lambda node: len(node.outputs)}
+
+
+_REQUIRED = object()
+
+
+def attribute(name: str, default: Any = _REQUIRED) -> Reader:
+    """Reads an attribute, as an element of the type of ``default`` if that is a bool or a number."""
+    convert = type(default) if isinstance(default, (bool, int, float)) else None
+
+    def read(node: Node) -> Any:
+        value = node.attributes.get(name, default)
+        if value is _REQUIRED:
+            raise Error("IRC320", f"the attribute {name} is missing")
+        return value if convert is None else convert(value)
+
+    return read
+
+
+def one_of(name: str, default: Any, choices: Iterable[Any]) -> Reader:
+    """Reads an attribute that is one of ``choices``."""
+    known = tuple(choices)
+
+    def read(node: Node) -> Any:
+        value = node.attributes.get(name, default)
+        if value not in known:
+            raise Error("IRC320", f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
+        return value
+
+    return read
+
+
+def always(value: Any) -> Reader:
+    """Gives ``value``, whatever the node."""
+    return lambda node: value
+
+
+def at_least(name: str, least: int, default: Any = _REQUIRED) -> Reader:
+    """Reads an attribute that is an integer from ``least`` on."""
+    given = attribute(name, default)
+
+    def read(node: Node) -> int:
+        value = given(node)
+        if value < least:
+            raise Error("IRC320", f"{name} is {value}; it must be at least {least}")
+        return value
+
+    return read
+
+
+def element_type(name: str, default: int | None = None) -> Reader:
+    """Reads an attribute that is a number of ONNX's as an element type; None if it may be absent, and is."""
+
+    def read(node: Node) -> np.dtype[Any] | None:
+        number = node.attributes.get(name, default)
+        return None if number is None else numpy_dtype(number)
+
+    return read
 
 
 def find_binder(kind: str, version: int | None) -> Binder | None:

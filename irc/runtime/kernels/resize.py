@@ -20,7 +20,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import always, attribute, computes, one_of
 from irc.runtime.kernels.support import Array, axes_in, check_size, is_half, scratch, vector
 
 if TYPE_CHECKING:
@@ -369,13 +369,6 @@ def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
 # -- Resize and Upsample -------------------------------------------------------
 
 
-def _choice(node: Node, name: str, default: str, choices: Sequence[str]) -> str:
-    value = node.attributes.get(name, default)
-    if value not in choices:
-        raise Error("IRC320", f"{name} is {value!r}: it must be one of {', '.join(choices)}")
-    return value
-
-
 def _scaled(size: int, scale: float) -> int:
     """The size that ``size`` elements have after scaling.
 
@@ -396,94 +389,82 @@ def _by_scales(x: Array, scales: Sequence[float]) -> list[Side]:
     return [Side(n, out, F(s), out) for n, s, out in zip(x.shape, scales, outs, strict=True)]
 
 
-@kernel("onnx::Upsample")
-def upsample_1(node: Node) -> Kernel:
+_MODE = one_of("mode", "nearest", ("nearest", "linear"))
+
+
+@computes("onnx::Upsample", mode=one_of("mode", "nearest", ("nearest", "bilinear", "linear")))
+def upsample_1(x: Array, *, mode: str, height_scale: float = 1.0, width_scale: float = 1.0) -> Array:
     """``height_scale`` and ``width_scale`` of an image; called "bilinear" what is "linear" later."""
-    mode = _choice(node, "mode", "nearest", ("nearest", "bilinear", "linear"))
     how = Resampler("nearest" if mode == "nearest" else "linear")
-    sides = [float(node.attributes.get(name, 1.0)) for name in ("height_scale", "width_scale")]
-
-    def run(x: Array) -> Array:
-        return how.resize(x, _by_scales(x, (1.0, 1.0, *sides)))
-
-    return run
+    return how.resize(x, _by_scales(x, (1.0, 1.0, height_scale, width_scale)))
 
 
-@kernel("onnx::Upsample", since=7)
-def upsample_7(node: Node) -> Kernel:
-    how = Resampler(_choice(node, "mode", "nearest", ("nearest", "linear")))
-    scales: list[float] = list(node.attributes.get("scales") or ())
-
-    def run(x: Array) -> Array:
-        return how.resize(x, _by_scales(x, scales))
-
-    return run
+@computes("onnx::Upsample", since=7, mode=_MODE)
+def upsample_7(x: Array, *, mode: str, scales: Sequence[float] = ()) -> Array:
+    return Resampler(mode).resize(x, _by_scales(x, scales))
 
 
-@kernel("onnx::Upsample", since=9)
-@kernel("onnx::Resize", since=10)
-def resize_10(node: Node) -> Kernel:
-    how = Resampler(_choice(node, "mode", "nearest", ("nearest", "linear")))
-
-    def run(x: Array, scales: Array) -> Array:
-        return how.resize(x, _by_scales(x, vector(scales)))
-
-    return run
+@computes("onnx::Upsample", since=9, mode=_MODE)
+@computes("onnx::Resize", since=10, mode=_MODE)
+def resize_10(x: Array, scales: Array, *, mode: str) -> Array:
+    return Resampler(mode).resize(x, _by_scales(x, vector(scales)))
 
 
-@kernel("onnx::Resize", since=11)
-def resize_11(node: Node) -> Kernel:
-    return _resize(node, fractional=False)
+_CHOICES = (
+    one_of("mode", "nearest", ("nearest", *FILTERS)),
+    one_of("coordinate_transformation_mode", "half_pixel", COORDINATES),
+    one_of("nearest_mode", "round_prefer_floor", tuple(NEAREST)[:-1]),
+    attribute("cubic_coeff_a", -0.75),
+    attribute("exclude_outside", False),
+    attribute("extrapolation_value", 0.0),
+    attribute("antialias", False),
+)
+_POLICY = one_of("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
 
 
-@kernel("onnx::Resize", since=19)
-def resize_19(node: Node) -> Kernel:
+def _resampler(node: Node) -> Resampler:
+    return Resampler(*(read(node) for read in _CHOICES))
+
+
+@computes("onnx::Resize", since=11, how=_resampler, policy=_POLICY, fractional=always(False))
+@computes("onnx::Resize", since=19, how=_resampler, policy=_POLICY, fractional=always(True))
+def resize(
+    x: Array,
+    roi: Array | None = None,
+    scales: Array | None = None,
+    sizes: Array | None = None,
+    *,
+    how: Resampler,
+    policy: str,
+    fractional: bool,
+    axes: list[int] | None = None,
+) -> Array:
     """Since 19 the size after resizing "can be a fractional number when it is calculated out of a scale factor".
 
     The node suite's expected values for align_corners follow from that. Before, they are taken to be
     whole, as by PyTorch, whose models these are, and ONNX Runtime.
     """
-    return _resize(node, fractional=True)
-
-
-def _resize(node: Node, *, fractional: bool) -> Kernel:
-    get = node.attributes.get
-    how = Resampler(
-        _choice(node, "mode", "nearest", ("nearest", *FILTERS)),
-        _choice(node, "coordinate_transformation_mode", "half_pixel", tuple(COORDINATES)),
-        _choice(node, "nearest_mode", "round_prefer_floor", tuple(NEAREST)[:-1]),
-        float(get("cubic_coeff_a", -0.75)),
-        bool(get("exclude_outside", 0)),
-        float(get("extrapolation_value", 0.0)),
-        bool(get("antialias", 0)),
-    )
-    policy = _choice(node, "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
-    axes = get("axes")
-
-    def run(x: Array, roi: Array | None = None, scales: Array | None = None, sizes: Array | None = None) -> Array:
-        over = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
-        by_scale, by_size = scales is not None and scales.size > 0, sizes is not None and sizes.size > 0
-        if by_scale == by_size:
-            raise Error("IRC421", "exactly one of scales and sizes must be given")
-        given: list[Any] = vector(scales if by_scale else sizes)  # pyright: ignore[reportArgumentType]
-        if len(given) != len(over):
-            raise Error("IRC421", f"{'scales' if by_scale else 'sizes'} has {len(given)} entries for {len(over)} axes")
-        regions = _regions(roi, len(over)) if how.crops else [(ZERO, ONE)] * len(over)
-        extents = [x.shape[i] for i in over]
-        if by_scale:
-            outs = [_scaled(n, s) for n, s in zip(extents, given, strict=True)]
-            factors = [F(s) for s in given]
-        else:
-            outs, exact = _by_sizes(extents, given, policy)
-            # Coordinates in a region of interest do not depend on the factors.
-            factors = [F(factor) for factor in exact] if how.crops else exact
-        sides = [Side(n, n, ONE, n) for n in x.shape]
-        for i, out, factor, (start, end) in zip(over, outs, factors, regions, strict=True):
-            length = F(factor) * F(x.shape[i]) if by_scale and fractional else out
-            sides[i] = Side(x.shape[i], out, factor, length, start, end)
-        return how.resize(x, sides)
-
-    return run
+    over = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
+    by_scale, by_size = scales is not None and scales.size > 0, sizes is not None and sizes.size > 0
+    if by_scale == by_size:
+        raise Error("IRC421", "exactly one of scales and sizes must be given")
+    given: list[Any] = vector(scales if by_scale else sizes)  # pyright: ignore[reportArgumentType]
+    if len(given) != len(over):
+        raise Error("IRC421", f"{'scales' if by_scale else 'sizes'} has {len(given)} entries for {len(over)} axes")
+    regions = _regions(roi, len(over)) if how.crops else [(ZERO, ONE)] * len(over)
+    extents = [x.shape[i] for i in over]
+    if by_scale:
+        outs = [_scaled(n, s) for n, s in zip(extents, given, strict=True)]
+        factors = [F(s) for s in given]
+    else:
+        outs, exact = _by_sizes(extents, given, policy)
+        # Coordinates in a region of interest do not depend on the factors.
+        factors = [F(factor) for factor in exact] if how.crops else exact
+    sides = [Side(n, n, ONE, n) for n in x.shape]
+    for i, out, factor, (start, end) in zip(over, outs, factors, regions, strict=True):
+        length = F(factor) * F(x.shape[i]) if by_scale and fractional else out
+        sides[i] = Side(x.shape[i], out, factor, length, start, end)
+    return how.resize(x, sides)
 
 
 def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32]]:

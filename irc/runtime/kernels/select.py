@@ -9,72 +9,53 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.float16 import widened
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
-@kernel("onnx::Compress")
-def compress(node: Node) -> Kernel:
+@computes("onnx::Compress")
+def compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
     """What stands where the condition is true, along an axis or in the flattened tensor."""
-    axis: int | None = node.attributes.get("axis")
-
-    def run(x: Array, condition: Array) -> Array:
-        source = x.reshape(-1) if axis is None else x
-        along = 0 if axis is None else axis_in(axis, x.ndim)
-        chosen = np.flatnonzero(condition)
-        if chosen.size and chosen[-1] >= source.shape[along]:
-            raise Error(
-                "IRC423", f"the condition is true at {chosen[-1]}, but there are {source.shape[along]} elements"
-            )
-        return fresh(source.take(chosen, along), x)
-
-    return run
+    source = x.reshape(-1) if axis is None else x
+    along = 0 if axis is None else axis_in(axis, x.ndim)
+    chosen = np.flatnonzero(condition)
+    if chosen.size and chosen[-1] >= source.shape[along]:
+        raise Error("IRC423", f"the condition is true at {chosen[-1]}, but there are {source.shape[along]} elements")
+    return fresh(source.take(chosen, along), x)
 
 
-@kernel("onnx::NonZero")
-def nonzero(node: Node) -> Kernel:
+@computes("onnx::NonZero")
+def nonzero(x: Array) -> Array:
     """Indices of the elements that are not zero, [rank, count]; of a scalar [0, 1] or [0, 0]."""
-
-    def run(x: Array) -> Array:
-        if x.ndim == 0:
-            return np.empty((0, int(bool(x))), np.int64)
-        return np.array(np.nonzero(x), np.int64)
-
-    return run
+    if x.ndim == 0:
+        return np.empty((0, int(bool(x))), np.int64)
+    return np.array(np.nonzero(x), np.int64)
 
 
-@kernel("onnx::Unique")
-def unique(node: Node) -> Kernel:
+@computes("onnx::Unique")
+def unique(x: Array, *, axis: int | None = None, sorted: bool = True, outputs: int) -> Any:
     """Distinct elements, or distinct parts along an axis; sorted, or in the order of their first occurrence."""
-    axis: int | None = node.attributes.get("axis")
-    in_order = not node.attributes.get("sorted", 1)
-    count = len(node.outputs)
-
-    def run(x: Array) -> Any:
-        along = None if axis is None else axis_in(axis, x.ndim)
-        if along is None or x.ndim == 1:
-            values, first, inverse, counts = np.unique(
-                widened(x), return_index=True, return_inverse=True, return_counts=True
-            )
-            values = values if values.dtype == x.dtype else x.reshape(-1)[first]
-        else:
-            first, inverse, counts = _distinct(_parts(x, along))
-            values = x.take(first, along)
-        inverse = inverse.reshape(-1)
-        if in_order:
-            order = np.argsort(first)
-            values = values.take(order, 0 if along is None else along)
-            first, counts = first[order], counts[order]
-            rank = np.empty_like(order)
-            rank[order] = np.arange(order.size)
-            inverse = rank[inverse]
-        results = [fresh(values, x), *(c_order(a.astype(np.int64)) for a in (first, inverse, counts))][:count]
-        return results[0] if count == 1 else tuple(results)
-
-    return run
+    along = None if axis is None else axis_in(axis, x.ndim)
+    if along is None or x.ndim == 1:
+        found = np.unique(widened(x), return_index=True, return_inverse=True, return_counts=True)
+        values, first, inverse, counts = found
+        values = values if values.dtype == x.dtype else x.reshape(-1)[first]
+    else:
+        first, inverse, counts = _distinct(_parts(x, along))
+        values = x.take(first, along)
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first)
+        values = values.take(order, 0 if along is None else along)
+        first, counts = first[order], counts[order]
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        inverse = rank[inverse]
+    results = [fresh(values, x), *(c_order(a.astype(np.int64)) for a in (first, inverse, counts))][:outputs]
+    return results[0] if outputs == 1 else tuple(results)
 
 
 def _parts(x: Array, axis: int) -> Array:
@@ -109,30 +90,15 @@ _COLUMNS = 8
 """Columns by which rows are sorted at once."""
 
 
-@kernel("onnx::TopK", since=10)
-def top_k_of_input(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", -1)
-    largest = bool(node.attributes.get("largest", 1))
-    both = len(node.outputs) > 1
-
-    def run(x: Array, k: Array) -> Any:
-        found = top_k(x, int(scalar(k, "K")), axis, largest)
-        return found if both else found[0]
-
-    return run
+@computes("onnx::TopK", since=10)
+def top_k_of_input(x: Array, k: Array, *, axis: int = -1, largest: bool = True, outputs: int) -> Any:
+    return top_k_of_attribute(x, k=int(scalar(k, "K")), axis=axis, largest=largest, outputs=outputs)
 
 
-@kernel("onnx::TopK", since=1)
-def top_k_of_attribute(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", -1)
-    k: int = node.attributes["k"]
-    both = len(node.outputs) > 1
-
-    def run(x: Array) -> Any:
-        found = top_k(x, k, axis)
-        return found if both else found[0]
-
-    return run
+@computes("onnx::TopK", since=1)
+def top_k_of_attribute(x: Array, *, k: int, axis: int = -1, largest: bool = True, outputs: int) -> Any:
+    found = top_k(x, k, axis, largest)
+    return found if outputs > 1 else found[0]
 
 
 def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.pieces import concatenate, split_of
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar
 from irc.runtime.values import describe, is_array
 
@@ -32,36 +32,26 @@ def sequence_empty(node: Node) -> Kernel:
     return list
 
 
-@kernel("onnx::SequenceConstruct")
-def sequence_construct(node: Node) -> Kernel:
-    def run(*elements: Any) -> Sequence:
-        return [_tensor(element) for element in elements]
-
-    return run
+@computes("onnx::SequenceConstruct")
+def sequence_construct(*elements: Any) -> Sequence:
+    return [_tensor(element) for element in elements]
 
 
-@kernel("onnx::SequenceAt")
-def sequence_at(node: Node) -> Kernel:
-    def run(sequence: Sequence, where: Array) -> Any:
-        return sequence[_position(where, len(sequence))]
-
-    return run
+@computes("onnx::SequenceAt")
+def sequence_at(sequence: Sequence, where: Array) -> Any:
+    return sequence[_position(where, len(sequence))]
 
 
-@kernel("onnx::SequenceInsert")
-def sequence_insert(node: Node) -> Kernel:
+@computes("onnx::SequenceInsert")
+def sequence_insert(sequence: Sequence, element: Any, where: Array | None = None) -> Sequence:
     """With the element before the position given, or at the end."""
-
-    def run(sequence: Sequence, element: Any, where: Array | None = None) -> Sequence:
-        at = len(sequence)
-        if where is not None:
-            position = int(scalar(where, "position"))  # from -n to n: one more place than there are elements
-            if not -at <= position <= at:
-                raise Error("IRC423", f"position {position} is out of range: there are {at} elements")
-            at = position + at if position < 0 else position
-        return [*sequence[:at], _tensor(element), *sequence[at:]]
-
-    return run
+    at = len(sequence)
+    if where is not None:
+        position = int(scalar(where, "position"))  # from -n to n: one more place than there are elements
+        if not -at <= position <= at:
+            raise Error("IRC423", f"position {position} is out of range: there are {at} elements")
+        at = position + at if position < 0 else position
+    return [*sequence[:at], _tensor(element), *sequence[at:]]
 
 
 def _tensor(element: Any) -> Array:
@@ -71,91 +61,64 @@ def _tensor(element: Any) -> Array:
     return element
 
 
-@kernel("onnx::SequenceErase")
-def sequence_erase(node: Node) -> Kernel:
-    def run(sequence: Sequence, where: Array | None = None) -> Sequence:
-        at = _position(np.array(-1) if where is None else where, len(sequence))
-        return [*sequence[:at], *sequence[at + 1 :]]
-
-    return run
+@computes("onnx::SequenceErase")
+def sequence_erase(sequence: Sequence, where: Array | None = None) -> Sequence:
+    at = _position(np.array(-1) if where is None else where, len(sequence))
+    return [*sequence[:at], *sequence[at + 1 :]]
 
 
-@kernel("onnx::SequenceLength")
-def sequence_length(node: Node) -> Kernel:
-    def run(sequence: Sequence) -> Array:
-        return np.array(len(sequence), np.int64)
-
-    return run
+@computes("onnx::SequenceLength")
+def sequence_length(sequence: Sequence) -> Array:
+    return np.array(len(sequence), np.int64)
 
 
-@kernel("onnx::SplitToSequence")
-def split_to_sequence(node: Node) -> Kernel:
+@computes("onnx::SplitToSequence")
+def split_to_sequence(x: Array, split: Array | None = None, *, axis: int = 0, keepdims: bool = True) -> Sequence:
     """In parts of the sizes given; of one size, where the last may be smaller; or, by default, of single elements.
 
     Only in the last case ``keepdims=0`` drops the axis.
     """
-    axis: int = node.attributes.get("axis", 0)
-    keep = bool(node.attributes.get("keepdims", 1))
-
-    def run(x: Array, split: Array | None = None) -> Sequence:
-        along = axis_in(axis, x.ndim)
-        total = x.shape[along]
-        if split is not None and split.ndim:
-            check_bytes(split.size * VIEW_BYTES)
-            return list(split_of(x, ints(split), along))
-        size = 1 if split is None else int(scalar(split, "split"))
-        if size < 1:
-            raise Error("IRC424", f"a tensor cannot be split into parts of {size}")
-        check_bytes(-(-total // size) * VIEW_BYTES)
-        parts = split_of(x, [min(size, total - start) for start in range(0, total, size)], along)
-        return list(parts) if keep or split is not None else [p.squeeze(along) for p in parts]
-
-    return run
+    along = axis_in(axis, x.ndim)
+    total = x.shape[along]
+    if split is not None and split.ndim:
+        check_bytes(split.size * VIEW_BYTES)
+        return list(split_of(x, ints(split), along))
+    size = 1 if split is None else int(scalar(split, "split"))
+    if size < 1:
+        raise Error("IRC424", f"a tensor cannot be split into parts of {size}")
+    check_bytes(-(-total // size) * VIEW_BYTES)
+    parts = split_of(x, [min(size, total - start) for start in range(0, total, size)], along)
+    return list(parts) if keepdims or split is not None else [p.squeeze(along) for p in parts]
 
 
-@kernel("onnx::ConcatFromSequence")
-def concat_from_sequence(node: Node) -> Kernel:
-    axis: int = node.attributes["axis"]
-    stack = bool(node.attributes.get("new_axis", 0))
-
-    def run(sequence: Sequence) -> Array:
-        if not sequence:
-            raise Error("IRC421", "an empty sequence cannot be concatenated")
-        if any(x.dtype != sequence[0].dtype for x in sequence):
-            types = ", ".join(str(x.dtype) for x in sequence)
-            raise Error("IRC421", f"tensors of different element types, {types}, cannot be concatenated")
-        if not stack:
-            return concatenate(sequence, axis)
-        try:
-            return c_order(np.stack(sequence, axis_in(axis, sequence[0].ndim + 1)))
-        except ValueError:
-            shapes = ", ".join(str(list(x.shape)) for x in sequence)
-            raise Error("IRC421", f"tensors of different shapes {shapes} cannot be stacked") from None
-
-    return run
+@computes("onnx::ConcatFromSequence")
+def concat_from_sequence(sequence: Sequence, *, axis: int, new_axis: bool = False) -> Array:
+    if not sequence:
+        raise Error("IRC421", "an empty sequence cannot be concatenated")
+    if any(x.dtype != sequence[0].dtype for x in sequence):
+        types = ", ".join(str(x.dtype) for x in sequence)
+        raise Error("IRC421", f"tensors of different element types, {types}, cannot be concatenated")
+    if not new_axis:
+        return concatenate(sequence, axis)
+    try:
+        return c_order(np.stack(sequence, axis_in(axis, sequence[0].ndim + 1)))
+    except ValueError:
+        shapes = ", ".join(str(list(x.shape)) for x in sequence)
+        raise Error("IRC421", f"tensors of different shapes {shapes} cannot be stacked") from None
 
 
-@kernel("onnx::Optional")
-def optional(node: Node) -> Kernel:
-    def run(element: Any = None) -> Any:
-        return element
-
-    return run
+@computes("onnx::Optional")
+def optional(element: Any = None) -> Any:
+    return element
 
 
-@kernel("onnx::OptionalHasElement")
-def optional_has_element(node: Node) -> Kernel:
-    def run(element: Any = None) -> Array:
-        return np.array(element is not None)
-
-    return run
+@computes("onnx::OptionalHasElement")
+def optional_has_element(element: Any = None) -> Array:
+    return np.array(element is not None)
 
 
-@kernel("onnx::OptionalGetElement")
-def optional_get_element(node: Node) -> Kernel:
-    def run(element: Any) -> Any:
-        if element is None:
-            raise Error("IRC424", "the optional is empty: it has no element to get")
-        return element
-
-    return run
+@computes("onnx::OptionalGetElement")
+def optional_get_element(element: Any) -> Any:
+    if element is None:
+        raise Error("IRC424", "the optional is empty: it has no element to get")
+    return element

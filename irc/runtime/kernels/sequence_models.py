@@ -11,37 +11,39 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.numerics import negative
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import computes, one_of
 from irc.runtime.kernels.support import Array, is_half
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
-@kernel("onnx::RotaryEmbedding", since=23)
-def _rotary_embedding(node: Node) -> Kernel:
-    heads = int(node.attributes.get("num_heads", 0))
-    width = int(node.attributes.get("rotary_embedding_dim", 0))
-    is_interleaved = bool(node.attributes.get("interleaved", 0))
-
-    def run(x: Array, cos: Array, sin: Array, positions: Array | None = None) -> Array:
-        by_head = _by_head(x, heads)  # (batch, sequence, heads, size)
-        rotated = width or by_head.shape[-1]
-        if rotated % 2 or not 0 < rotated <= by_head.shape[-1]:
-            raise Error("IRC421", f"{rotated} elements of each head's {by_head.shape[-1]} cannot be rotated in pairs")
-        cos, sin = (_angles(table, positions, rotated // 2, by_head.shape) for table in (cos, sin))
-        out = np.empty(x.shape, x.dtype)
-        result = _by_head(out, heads)
-        result[..., rotated:] = by_head[..., rotated:]
-        halves = (slice(0, rotated, 2), slice(1, rotated, 2))
-        if not is_interleaved:
-            halves = (slice(0, rotated // 2), slice(rotated // 2, rotated))
-        a, b = (by_head[..., half] for half in halves)
-        result[..., halves[0]] = cos * a - sin * b
-        result[..., halves[1]] = sin * a + cos * b
-        return out
-
-    return run
+@computes("onnx::RotaryEmbedding", since=23)
+def _rotary_embedding(
+    x: Array,
+    cos: Array,
+    sin: Array,
+    positions: Array | None = None,
+    *,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    interleaved: bool = False,
+) -> Array:
+    by_head = _by_head(x, num_heads)  # (batch, sequence, num_heads, size)
+    rotated = rotary_embedding_dim or by_head.shape[-1]
+    if rotated % 2 or not 0 < rotated <= by_head.shape[-1]:
+        raise Error("IRC421", f"{rotated} elements of each head's {by_head.shape[-1]} cannot be rotated in pairs")
+    cos, sin = (_angles(table, positions, rotated // 2, by_head.shape) for table in (cos, sin))
+    out = np.empty(x.shape, x.dtype)
+    result = _by_head(out, num_heads)
+    result[..., rotated:] = by_head[..., rotated:]
+    halves = (slice(0, rotated, 2), slice(1, rotated, 2))
+    if not interleaved:
+        halves = (slice(0, rotated // 2), slice(rotated // 2, rotated))
+    a, b = (by_head[..., half] for half in halves)
+    result[..., halves[0]] = cos * a - sin * b
+    result[..., halves[1]] = sin * a + cos * b
+    return out
 
 
 def _by_head(x: Array, heads: int) -> Array:
@@ -69,56 +71,45 @@ def _angles(table: Array, positions: Array | None, width: int, shape: tuple[int,
 _EVEN, _ODD = slice(None, None, 2), slice(1, None, 2)
 
 
-@kernel("irc::rotate_half")
-def _rotate_half(node: Node) -> Kernel:
-    interleaved = bool(node.attributes.get("interleaved", 0))
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        if not x.ndim or x.shape[-1] % 2:
-            raise Error("IRC421", f"the last axis of the shape {list(x.shape)} has no halves")
-        half = x.shape[-1] // 2
-        result = np.empty(x.shape, x.dtype) if out is None else out
-        first, second = (_EVEN, _ODD) if interleaved else (slice(half), slice(half, None))
-        negative(x[..., second], result[..., first])
-        result[..., second] = x[..., first]
-        return result
-
-    return run
+@computes("irc::rotate_half")
+def _rotate_half(x: Array, out: Array | None = None, *, interleaved: bool = False) -> Array:
+    if not x.ndim or x.shape[-1] % 2:
+        raise Error("IRC421", f"the last axis of the shape {list(x.shape)} has no halves")
+    half = x.shape[-1] // 2
+    result = np.empty(x.shape, x.dtype) if out is None else out
+    first, second = (_EVEN, _ODD) if interleaved else (slice(half), slice(half, None))
+    negative(x[..., second], result[..., first])
+    result[..., second] = x[..., first]
+    return result
 
 
 def _silu(x: Array) -> Array:
     return x / (1 + np.exp(-x))
 
 
-_ACTIVATIONS = {"none": None, "silu": _silu, "swish": _silu}
+_ACTIVATIONS: dict[str, Any] = {"none": None, "silu": _silu, "swish": _silu}
 
 
-@kernel("onnx::CausalConvWithState", since=27)
-def _causal_conv(node: Node) -> Kernel:
-    name: Any = node.attributes.get("activation", "none")
-    if name not in _ACTIVATIONS:
-        raise Error("IRC320", f"activation {name!r} is none of {', '.join(_ACTIVATIONS)}")
-    activation = _ACTIVATIONS[name]
-    has_state = len(node.outputs) > 1
-
-    def run(x: Array, weight: Array, bias: Array | None = None, past: Array | None = None) -> Any:
-        batch, channels, length = _shape(x, weight, bias)
-        before = weight.shape[2] - 1
-        if past is None:
-            past = np.zeros((batch, channels, before), x.dtype)
-        elif past.shape != (batch, channels, before):
-            raise Error("IRC421", f"past_state of shape {list(past.shape)}: {[batch, channels, before]} is needed")
-        line = np.concatenate((past, x), axis=2)
-        exact = line.astype(np.float32) if is_half(x.dtype) else line
-        total = np.zeros(x.shape, exact.dtype)
-        for offset in range(before + 1):
-            total += exact[:, :, offset : offset + length] * weight[:, :, offset].astype(exact.dtype).reshape(1, -1, 1)
-        if bias is not None:
-            total += bias.astype(exact.dtype)[:, None]
-        result = (activation(total) if activation else total).astype(x.dtype, copy=False)
-        return (result, line[:, :, line.shape[2] - before :].copy()) if has_state else result
-
-    return run
+@computes("onnx::CausalConvWithState", since=27, activation=one_of("activation", "none", _ACTIVATIONS))
+def _causal_conv(
+    x: Array, weight: Array, bias: Array | None = None, past: Array | None = None, *, activation: str, outputs: int
+) -> Any:
+    batch, channels, length = _shape(x, weight, bias)
+    before = weight.shape[2] - 1
+    if past is None:
+        past = np.zeros((batch, channels, before), x.dtype)
+    elif past.shape != (batch, channels, before):
+        raise Error("IRC421", f"past_state of shape {list(past.shape)}: {[batch, channels, before]} is needed")
+    line = np.concatenate((past, x), axis=2)
+    exact = line.astype(np.float32) if is_half(x.dtype) else line
+    total = np.zeros(x.shape, exact.dtype)
+    for offset in range(before + 1):
+        total += exact[:, :, offset : offset + length] * weight[:, :, offset].astype(exact.dtype).reshape(1, -1, 1)
+    if bias is not None:
+        total += bias.astype(exact.dtype)[:, None]
+    activate = _ACTIVATIONS[activation]
+    result = (activate(total) if activate else total).astype(x.dtype, copy=False)
+    return (result, line[:, :, line.shape[2] - before :].copy()) if outputs > 1 else result
 
 
 def _shape(x: Array, weight: Array, bias: Array | None) -> tuple[int, int, int]:

@@ -6,42 +6,34 @@ Results of the second kind are views of their input wherever NumPy can make one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, Reader, at_least, computes, kernel, one_of
 from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, ints, reshaped
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 
-@kernel("onnx::Identity")
-def identity(node: Node) -> Kernel:
-    return lambda x: x  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]  of any type
+@computes("onnx::Identity")
+def identity(x: Any) -> Any:
+    return x
 
 
-@kernel("onnx::Shape")
-def shape(node: Node) -> Kernel:
+@computes("onnx::Shape")
+def shape(x: Array, *, start: int = 0, end: int | None = None) -> Array:
     """The shape, or from version 15 on a part of it: ``start`` and ``end`` clamp as slices do."""
-    part = slice(node.attributes.get("start", 0), node.attributes.get("end"))
-
-    def run(x: Array) -> Array:
-        return np.array(x.shape[part], np.int64)
-
-    return run
+    return np.array(x.shape[start:end], np.int64)
 
 
-@kernel("onnx::Size")
-def size(node: Node) -> Kernel:
-    def run(x: Array) -> Array:
-        return np.array(x.size, np.int64)
-
-    return run
+@computes("onnx::Size")
+def size(x: Array) -> Array:
+    return np.array(x.size, np.int64)
 
 
 def _sizes(shape: tuple[int, ...], target: list[int], allowzero: bool = False) -> list[int]:
@@ -66,8 +58,11 @@ def _sizes(shape: tuple[int, ...], target: list[int], allowzero: bool = False) -
     return sizes
 
 
-def _unfit(x: Array, target: list[int]) -> Error:
-    return Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {target}")
+def _reshape(x: Array, sizes: list[int], target: Array | list[int]) -> Array:
+    try:
+        return reshaped(x, sizes)
+    except ValueError:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {list(target)}") from None
 
 
 @kernel("onnx::Reshape", since=5)
@@ -83,37 +78,21 @@ def reshape_to_input(node: Node) -> Kernel:
         if told != known:
             sizes = _sizes(x.shape, ints(target), allowzero)
             last = told, sizes
-        try:
-            return reshaped(x, sizes)
-        except ValueError:
-            raise _unfit(x, ints(target)) from None
+        return _reshape(x, sizes, target)
 
     return run
 
 
-@kernel("onnx::Reshape", since=1)
-def reshape_to_attribute(node: Node) -> Kernel:
-    target: list[int] = list(node.attributes.get("shape", ()))
-
-    def run(x: Array) -> Array:
-        try:
-            return reshaped(x, _sizes(x.shape, target))
-        except ValueError:
-            raise _unfit(x, target) from None
-
-    return run
+@computes("onnx::Reshape", since=1)
+def reshape_to_attribute(x: Array, *, shape: Sequence[int] = ()) -> Array:
+    return _reshape(x, _sizes(x.shape, list(shape)), list(shape))
 
 
-@kernel("onnx::Flatten")
-def flatten(node: Node) -> Kernel:
+@computes("onnx::Flatten")
+def flatten(x: Array, *, axis: int = 1) -> Array:
     """To two dimensions: those before ``axis`` and those from it on."""
-    axis: int = node.attributes.get("axis", 1)
-
-    def run(x: Array) -> Array:
-        at = axis if axis == x.ndim else axis_in(axis, x.ndim)
-        return reshaped(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))
-
-    return run
+    at = axis if axis == x.ndim else axis_in(axis, x.ndim)
+    return reshaped(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))
 
 
 def squeeze(x: Array, axes: Iterable[int] | None) -> Array:
@@ -138,122 +117,84 @@ def unsqueeze(x: Array, axes: list[int]) -> Array:
     return x.reshape(sizes)
 
 
-@kernel("onnx::Squeeze", since=13)
-def squeeze_by_input(node: Node) -> Kernel:
-    def run(x: Array, axes: Array | None = None) -> Array:
-        return squeeze(x, None if axes is None else ints(axes))
-
-    return run
+@computes("onnx::Squeeze", since=13)
+def squeeze_by_input(x: Array, axes: Array | None = None) -> Array:
+    return squeeze(x, None if axes is None else ints(axes))
 
 
-@kernel("onnx::Squeeze", since=1)
-def squeeze_by_attribute(node: Node) -> Kernel:
-    axes: list[int] | None = node.attributes.get("axes")
-
-    def run(x: Array) -> Array:
-        return squeeze(x, axes)
-
-    return run
+@computes("onnx::Squeeze", since=1)
+def squeeze_by_attribute(x: Array, *, axes: list[int] | None = None) -> Array:
+    return squeeze(x, axes)
 
 
-@kernel("onnx::Unsqueeze", since=13)
-def unsqueeze_by_input(node: Node) -> Kernel:
-    def run(x: Array, axes: Array) -> Array:
-        return unsqueeze(x, ints(axes))
-
-    return run
+@computes("onnx::Unsqueeze", since=13)
+def unsqueeze_by_input(x: Array, axes: Array) -> Array:
+    return unsqueeze(x, ints(axes))
 
 
-@kernel("onnx::Unsqueeze", since=1)
-def unsqueeze_by_attribute(node: Node) -> Kernel:
-    axes: list[int] = node.attributes["axes"]
-
-    def run(x: Array) -> Array:
-        return unsqueeze(x, axes)
-
-    return run
+@computes("onnx::Unsqueeze", since=1)
+def unsqueeze_by_attribute(x: Array, *, axes: list[int]) -> Array:
+    return unsqueeze(x, axes)
 
 
-@kernel("onnx::Transpose")
-def transpose(node: Node) -> Kernel:
+def _permutation(node: Node) -> list[int] | None:
     perm: list[int] | None = node.attributes.get("perm")
     if perm is not None and sorted(perm) != list(range(len(perm))):
         raise Error("IRC320", f"perm {perm} is no permutation: each number from 0 on must be there once")
-
-    def run(x: Array) -> Array:
-        if perm is None:
-            return x.T
-        try:
-            return x.transpose(perm)
-        except ValueError:
-            raise Error("IRC420", f"{list(perm)} is no permutation of the axes of the shape {list(x.shape)}") from None
-
-    return run
+    return perm
 
 
-@kernel("onnx::Expand")
-def expand(node: Node) -> Kernel:
+@computes("onnx::Transpose", perm=_permutation)
+def transpose(x: Array, *, perm: list[int] | None) -> Array:
+    if perm is None:
+        return x.T
+    try:
+        return x.transpose(perm)
+    except ValueError:
+        raise Error("IRC420", f"{list(perm)} is no permutation of the axes of the shape {list(x.shape)}") from None
+
+
+@computes("onnx::Expand")
+def expand(x: Array, target: Array) -> Array:
     """Both shapes broadcast against each other, so that a target dimension may be 1 where the input's is not."""
-
-    def run(x: Array, target: Array) -> Array:
-        asked = check_size(ints(target), x.dtype)
-        try:
-            sizes = broadcast_shape(x.shape, asked)
-        except ValueError:
-            raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be expanded to {list(asked)}") from None
-        return np.broadcast_to(x, check_size(sizes, x.dtype))
-
-    return run
+    asked = check_size(ints(target), x.dtype)
+    try:
+        sizes = broadcast_shape(x.shape, asked)
+    except ValueError:
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be expanded to {list(asked)}") from None
+    return np.broadcast_to(x, check_size(sizes, x.dtype))
 
 
-@kernel("onnx::DepthToSpace")
-def depth_to_space(node: Node) -> Kernel:
-    """Blocks of channels become squares of pixels; DCR: the block's place is the outer part of the channel."""
-    block = _block_size(node)
-    outer = _outer(node)
-
-    def run(x: Array) -> Array:
-        n, c, h, w = _four(x)
-        if c % (block * block):
-            raise Error("IRC421", f"{c} channels do not divide into blocks of {block} × {block}")
-        depth = c // (block * block)
-        split = (n, block, block, depth, h, w) if outer else (n, depth, block, block, h, w)
-        order = (0, 3, 4, 1, 5, 2) if outer else (0, 1, 4, 2, 5, 3)
-        cells = x.reshape(check_size(split, x.dtype)).transpose(order)
-        return np.array(cells, order="C").reshape(n, depth, h * block, w * block)
-
-    return run
+_OF_BLOCKS: dict[str, Reader] = {
+    "blocksize": at_least("blocksize", 1),
+    "mode": one_of("mode", "DCR", ("DCR", "CRD")),
+}
+"""DCR: the block's place is the outer part of the channel."""
 
 
-@kernel("onnx::SpaceToDepth")
-def space_to_depth(node: Node) -> Kernel:
+@computes("onnx::DepthToSpace", read=_OF_BLOCKS)
+def depth_to_space(x: Array, *, blocksize: int, mode: str) -> Array:
+    """Blocks of channels become squares of pixels."""
+    n, c, h, w = _four(x)
+    if c % (blocksize * blocksize):
+        raise Error("IRC421", f"{c} channels do not divide into blocks of {blocksize} × {blocksize}")
+    depth = c // (blocksize * blocksize)
+    split = (n, blocksize, blocksize, depth, h, w) if mode == "DCR" else (n, depth, blocksize, blocksize, h, w)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    cells = x.reshape(check_size(split, x.dtype)).transpose(order)
+    return np.array(cells, order="C").reshape(n, depth, h * blocksize, w * blocksize)
+
+
+@computes("onnx::SpaceToDepth", read=_OF_BLOCKS)
+def space_to_depth(x: Array, *, blocksize: int, mode: str) -> Array:
     """Squares of pixels become blocks of channels: the reverse of DepthToSpace."""
-    block = _block_size(node)
-    outer = _outer(node)
-
-    def run(x: Array) -> Array:
-        n, c, h, w = _four(x)
-        if h % block or w % block:
-            raise Error("IRC421", f"{h} × {w} pixels do not divide into blocks of {block} × {block}")
-        cells = x.reshape(check_size((n, c, h // block, block, w // block, block), x.dtype))
-        order = (0, 3, 5, 1, 2, 4) if outer else (0, 1, 3, 5, 2, 4)
-        return np.array(cells.transpose(order), order="C").reshape(n, c * block * block, h // block, w // block)
-
-    return run
-
-
-def _block_size(node: Node) -> int:
-    block: int = node.attributes["blocksize"]
-    if block < 1:
-        raise Error("IRC320", f"blocksize is {block}; it must be at least 1")
-    return block
-
-
-def _outer(node: Node) -> bool:
-    mode = node.attributes.get("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        raise Error("IRC320", f"mode is {mode!r}; it must be 'DCR' or 'CRD'")
-    return mode == "DCR"
+    n, c, h, w = _four(x)
+    if h % blocksize or w % blocksize:
+        raise Error("IRC421", f"{h} × {w} pixels do not divide into blocks of {blocksize} × {blocksize}")
+    shape = (n, c, h // blocksize, blocksize, w // blocksize, blocksize)
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    cells = np.array(x.reshape(check_size(shape, x.dtype)).transpose(order), order="C")
+    return cells.reshape(n, c * blocksize * blocksize, h // blocksize, w // blocksize)
 
 
 def _four(x: Array) -> tuple[int, int, int, int]:

@@ -5,18 +5,18 @@ Complex numbers are pairs along the last axis, real ones vectors of one element 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import fft
 
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
-from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, is_half, numpy_dtype, scalar
+from irc.runtime.kernels.registry import computes, element_type
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, is_half, scalar
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 BLOCK_ELEMENTS = 1 << 18
 """Of frames that are transformed at once: measured twice as fast as all, and a run under limits looks at the clock."""
@@ -55,99 +55,87 @@ def _transform(x: Array, length: int, axis: int, is_inverse: bool, is_onesided: 
     return found[(*(slice(None),) * axis, slice(length // 2 + 1))] if is_onesided else found
 
 
-def _dft(node: Node, axis_of: Any) -> Kernel:
-    is_inverse, is_onesided = (bool(node.attributes.get(name, 0)) for name in ("inverse", "onesided"))
-
-    def run(x: Array, length: Array | None = None, *axis: Array) -> Array:
-        signal = _complex(x)
-        at = axis_in(axis_of(*axis), x.ndim)
-        if at == x.ndim - 1:
-            raise Error("IRC420", f"axis {at} is the last one, which holds real and imaginary parts")
-        size = signal.shape[at]
-        default = 2 * (size - 1) if is_inverse and is_onesided else size
-        n = default if length is None else int(scalar(length, "dft_length"))
-        return _components(_transform(signal, n, at, is_inverse, is_onesided), x.dtype)
-
-    return run
-
-
-@kernel("onnx::DFT", since=20)
-def dft(node: Node) -> Kernel:
+@computes("onnx::DFT", since=20)
+def dft(
+    x: Array,
+    length: Array | None = None,
+    axis: Array | None = None,
+    *,
+    inverse: bool = False,
+    onesided: bool = False,
+) -> Array:
     """The axis is an input."""
-
-    def axis_of(axis: Array | None = None) -> int:
-        return -2 if axis is None else int(scalar(axis, "axis"))
-
-    return _dft(node, axis_of)
+    along = -2 if axis is None else int(scalar(axis, "axis"))
+    return dft_along_attribute(x, length, axis=along, inverse=inverse, onesided=onesided)
 
 
-@kernel("onnx::DFT", since=17)
-def dft_along_attribute(node: Node) -> Kernel:
-    axis: int = node.attributes.get("axis", 1)
-    return _dft(node, lambda: axis)
+@computes("onnx::DFT", since=17)
+def dft_along_attribute(
+    x: Array, length: Array | None = None, *, axis: int = 1, inverse: bool = False, onesided: bool = False
+) -> Array:
+    signal = _complex(x)
+    at = axis_in(axis, x.ndim)
+    if at == x.ndim - 1:
+        raise Error("IRC420", f"axis {at} is the last one, which holds real and imaginary parts")
+    size = signal.shape[at]
+    default = 2 * (size - 1) if inverse and onesided else size
+    n = default if length is None else int(scalar(length, "dft_length"))
+    return _components(_transform(signal, n, at, inverse, onesided), x.dtype)
 
 
-@kernel("onnx::STFT")
-def stft(node: Node) -> Kernel:
+@computes("onnx::STFT")
+def stft(
+    x: Array, step: Array, window: Array | None = None, length: Array | None = None, *, onesided: bool = True
+) -> Array:
     """Transforms of frames: of a signal [batch, length, 1 or 2] the result is [batch, frames, frequencies, 2].
 
     A real signal may be [batch, length], as PyTorch's exporter writes it, and ONNX Runtime takes it.
     """
-    is_onesided = bool(node.attributes.get("onesided", 1))
+    if x.ndim not in (2, 3):
+        shapes = "[batch, length] or [batch, length, 1 or 2]"
+        raise Error("IRC421", f"the signal has shape {list(x.shape)}; it must be {shapes}")
+    signal = _complex(x[..., None] if x.ndim == 2 else x)
+    hop = int(scalar(step, "frame_step"))
+    size = x.shape[1] if window is None else window.size
+    size = size if length is None else int(scalar(length, "frame_length"))
+    if hop < 1 or not 1 <= size <= x.shape[1]:
+        raise Error("IRC424", f"frames of {size}, one every {hop}, cannot be taken of a signal of {x.shape[1]}")
+    if window is not None and window.shape != (size,):
+        raise Error("IRC421", f"the window has shape {list(window.shape)} and frames have {size} positions")
+    frames = np.lib.stride_tricks.sliding_window_view(signal, size, axis=1)[:, ::hop]
+    check_size(frames.shape, np.dtype(np.complex128))
+    weights = None if window is None else window.astype(signal.real.dtype)
 
-    def run(x: Array, step: Array, window: Array | None = None, length: Array | None = None) -> Array:
-        if x.ndim not in (2, 3):
-            shapes = "[batch, length] or [batch, length, 1 or 2]"
-            raise Error("IRC421", f"the signal has shape {list(x.shape)}; it must be {shapes}")
-        signal = _complex(x[..., None] if x.ndim == 2 else x)
-        hop = int(scalar(step, "frame_step"))
-        size = x.shape[1] if window is None else window.size
-        size = size if length is None else int(scalar(length, "frame_length"))
-        if hop < 1 or not 1 <= size <= x.shape[1]:
-            raise Error("IRC424", f"frames of {size}, one every {hop}, cannot be taken of a signal of {x.shape[1]}")
-        if window is not None and window.shape != (size,):
-            raise Error("IRC421", f"the window has shape {list(window.shape)} and frames have {size} positions")
-        frames = np.lib.stride_tricks.sliding_window_view(signal, size, axis=1)[:, ::hop]
-        check_size(frames.shape, np.dtype(np.complex128))
-        weights = None if window is None else window.astype(signal.real.dtype)
+    def transformed(part: Array) -> Array:
+        return _transform(part if weights is None else part * weights, size, 2, False, onesided)
 
-        def transformed(part: Array) -> Array:
-            return _transform(part if weights is None else part * weights, size, 2, False, is_onesided)
-
-        count = max(1, BLOCK_ELEMENTS // max(1, len(x) * size))
-        if frames.shape[1] <= count:
-            return _components(transformed(frames), x.dtype)
-        out = np.empty((*frames.shape[:2], size // 2 + 1 if is_onesided else size, 2), x.dtype)
-        for start in range(0, frames.shape[1], count):
-            pace()
-            found = transformed(frames[:, start : start + count])
-            block = out[:, start : start + count]
-            block[..., 0], block[..., 1] = found.real, found.imag
-        return out
-
-    return run
+    count = max(1, BLOCK_ELEMENTS // max(1, len(x) * size))
+    if frames.shape[1] <= count:
+        return _components(transformed(frames), x.dtype)
+    out = np.empty((*frames.shape[:2], size // 2 + 1 if onesided else size, 2), x.dtype)
+    for start in range(0, frames.shape[1], count):
+        pace()
+        found = transformed(frames[:, start : start + count])
+        block = out[:, start : start + count]
+        block[..., 0], block[..., 1] = found.real, found.imag
+    return out
 
 
-@kernel("onnx::MelWeightMatrix")
-def mel_weight_matrix(node: Node) -> Kernel:
+@computes("onnx::MelWeightMatrix", dtype=element_type("output_datatype", 1))
+def mel_weight_matrix(bins: Array, length: Array, rate: Array, low: Array, high: Array, *, dtype: AnyDType) -> Array:
     """Triangles over the frequencies of a transform, evenly spaced in mel: [dft_length // 2 + 1, bins]."""
-    dtype = numpy_dtype(node.attributes.get("output_datatype", 1))
-
-    def run(bins: Array, length: Array, rate: Array, low: Array, high: Array) -> Array:
-        count, size = int(scalar(bins, "num_mel_bins")), int(scalar(length, "dft_length"))
-        samples = int(scalar(rate, "sample_rate"))
-        if samples < 1:
-            raise Error("IRC424", f"the sample rate is {samples}")
-        shape = check_size([size // 2 + 1, count], np.dtype(np.float64))
-        ends = [2595 / np.log(10) * np.log1p(float(scalar(f, "a frequency")) / 700) for f in (low, high)]
-        mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
-        hertz = 700 * np.expm1(mels * (np.log(10) / 2595))
-        edges = np.floor((size + 1) * hertz / samples).astype(np.int64)
-        left, center, right = edges[:-2], edges[1:-1], edges[2:]
-        at = np.arange(shape[0])[:, None]
-        rising = (at - left) / np.maximum(center - left, 1)
-        falling = (right - at) / np.maximum(right - center, 1)
-        inside = [(at >= left) & (at < center), at == center, (at > center) & (at < right)]
-        return np.select(inside, [rising, np.ones(shape), falling], 0.0).astype(dtype)
-
-    return run
+    count, size = int(scalar(bins, "num_mel_bins")), int(scalar(length, "dft_length"))
+    samples = int(scalar(rate, "sample_rate"))
+    if samples < 1:
+        raise Error("IRC424", f"the sample rate is {samples}")
+    shape = check_size([size // 2 + 1, count], np.dtype(np.float64))
+    ends = [2595 / np.log(10) * np.log1p(float(scalar(f, "a frequency")) / 700) for f in (low, high)]
+    mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))
+    hertz = 700 * np.expm1(mels * (np.log(10) / 2595))
+    edges = np.floor((size + 1) * hertz / samples).astype(np.int64)
+    left, center, right = edges[:-2], edges[1:-1], edges[2:]
+    at = np.arange(shape[0])[:, None]
+    rising = (at - left) / np.maximum(center - left, 1)
+    falling = (right - at) / np.maximum(right - center, 1)
+    inside = [(at >= left) & (at < center), at == center, (at > center) & (at < right)]
+    return np.select(inside, [rising, np.ones(shape), falling], 0.0).astype(dtype)

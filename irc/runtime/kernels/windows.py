@@ -189,9 +189,9 @@ def split_padding(total: int, auto_pad: str) -> tuple[int, int]:
     return (small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small)
 
 
-def resolver(window: Window) -> Callable[[Sizes, Sizes | None], Axes]:
-    """``window.resolve``, remembering the last few shapes: a model meets few."""
-    return lru_cache(maxsize=16)(window.resolve)
+def resolver(node: Node) -> Callable[[Sizes, Sizes | None], Axes]:
+    """`Window.resolve` of the node's window, remembering the last few shapes: a model meets few."""
+    return lru_cache(maxsize=16)(Window.of(node).resolve)
 
 
 def outputs(axes: Iterable[Axis]) -> Sizes:

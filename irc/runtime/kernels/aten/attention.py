@@ -59,7 +59,7 @@ def attention(
     )
     if mask is not None and mask.dtype.kind == "b":
         mask = np.where(mask, FLOAT32.type(0), FLOAT32.type(-np.inf))  # scores that are not numbers stay that
-    return attend(query, key, value, mask, None, form, out)
+    return attend(query, key, value, mask, out=out, form=form)
 
 
 def _check_mask(mask: Array, query: Array, key: Array, is_shared: bool) -> None:
