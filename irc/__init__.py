@@ -48,4 +48,4 @@ __getattr__, __dir__ = lazy_getattr(
 
 defer("irc.compiler")
 provide("schemas", "irc.ops.lookup")
-provide("check", "irc.tools.check.locate")
+provide("check", "irc.tools.check.models")

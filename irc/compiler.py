@@ -204,7 +204,7 @@ class _Clock:
 def load_module(model: Any, refuse_unknown: bool = False) -> tuple[Module, str]:
     """A module of its own for anything that `compile` takes, and a name for it."""
     if isinstance(model, Module | Graph):
-        from irc.frontend.torchscript.outs import copy_into_outs
+        from irc.frontend.torchscript import copy_into_outs
 
         module = model.copy() if isinstance(model, Module) else module_of(model)
         if refuse_unknown:

@@ -114,7 +114,7 @@ def test_no_module_is_too_long() -> None:
         ("irc.runtime.plan", "if TYPE_CHECKING:\n    import irc.frontend.onnx"),
         ("irc.frontend.onnx", "from irc.fuser import groups"),
         ("irc.compiler", "import irc.cli"),
-        ("irc.compiler", "def f():\n    from irc.tools.check.locate import check_compiled"),
+        ("irc.compiler", "def f():\n    from irc.tools.check.models import check_compiled"),
         ("irc.errors", "from irc.ir import Node"),
         ("irc.errors", "from irc.support.files import replacing"),
         ("irc.support.files", "from irc.ir import Node"),

@@ -21,8 +21,8 @@ from benchmarks.race import IRC, race
 from benchmarks.zoo.models import Entry, feeds
 from benchmarks.zoo.packages import model_path
 from irc.ops import record
+from irc.tools.check.oracles import Tolerance, difference
 from irc.tools.check.peers import exact_onnxruntime, onnxruntime_session, run_session
-from irc.tools.check.tolerance import Tolerance, difference
 
 SOURCE = "source"
 ONNXRUNTIME = "onnxruntime"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from irc import __version__
 from irc.cli import compile, inspect, run
-from irc.cli.exit_status import Parser, out_of_memory, parsed
 from irc.cli.options import blamed, load
+from irc.cli.output import Parser, out_of_memory, parsed
 from irc.errors import Error
 
 

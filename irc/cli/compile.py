@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irc.cli import models, options
+from irc.cli import options
 from irc.cli.output import emit, progress
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def run_compile(given: argparse.Namespace) -> int:
     if (given.input or given.dim or given.shape) and not given.check:
         given.usage_error("--input, --dim and --shape are for --check")
     if given.output is not None:
-        models.check_output(given.output, (".irc", ONNX), given.model)
-    if given.external_data is not None and models.suffix(given.output or "") != ONNX:
+        options.check_output(given.output, (".irc", ONNX), given.model)
+    if given.external_data is not None and options.suffix(given.output or "") != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
@@ -102,7 +102,7 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 
     An ONNX file holds other operators than the compiled model does, no groups among them: the report counts those.
     """
-    if models.suffix(path) != ONNX:
+    if options.suffix(path) != ONNX:
         model.save(path)
         return Path(path).stat().st_size
     from irc.compiler import write_onnx
@@ -115,7 +115,7 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:
     from irc.cli.arrays import read_inputs, stated_sizes
     from irc.passes import PassManager
-    from irc.tools.check.locate import check_compiled
+    from irc.tools.check.models import check_compiled
 
     tell("checking")
     inputs = read_inputs(model, given.input)
@@ -151,12 +151,12 @@ def run_opt(given: argparse.Namespace) -> int:
     from irc.support.files import replacing, spare_sources
 
     if given.output is not None:
-        models.check_output(given.output, models.TEXT_SUFFIXES, given.model)
+        options.check_output(given.output, options.TEXT_SUFFIXES, given.model)
     manager = PassManager(options.pipeline(given), given.instruments)
     module = given.model.module()
     if given.output is not None:
         spare_sources(module.sources, [given.output])
-    models.check_operators(module, given.strict, given.model.path)
+    options.check_operators(module, given.strict, given.model.path)
     report = run_verified(manager, module, given.model.module)
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from irc.cli import models, options
+from irc.cli import options
 from irc.cli.output import emit, say
 from irc.errors import Error, suggestion
 
@@ -47,7 +47,7 @@ def add_print_and_alias(commands: options.Commands) -> None:
 def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text."""
     module = given.model.module()
-    models.say_passing(module)
+    options.say_passing(module)
     emit(str(module).rstrip("\n"))
     return 0
 
@@ -59,7 +59,7 @@ def print_alias(given: argparse.Namespace) -> int:
     if given.why and given.format != "text":
         given.usage_error("--why is answered in text: leave out --format")
     module = given.model.module()
-    models.check_operators(module, given.strict, given.model.path)
+    options.check_operators(module, given.strict, given.model.path)
     db = analyze(module.main, module)
     if given.why:
         a, b = (_value(module.main, name, given.model.path) for name in given.why)

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from irc.cli import models, options
-from irc.cli.models import Kind
+from irc.cli import options
+from irc.cli.options import Kind
 from irc.cli.output import emit, progress, say
 from irc.errors import Error
 from irc.support.formatting import one_line
@@ -55,9 +55,9 @@ def run_model(given: argparse.Namespace) -> int:
     if (given.dim or given.shape) and given.seed is None:
         given.usage_error("--dim and --shape are for the inputs that --seed makes up")
     if given.output is not None:
-        models.check_output(given.output, (".npz",), given.model)
+        options.check_output(given.output, (".npz",), given.model)
     if given.trace is not None:
-        models.check_output(given.trace, (".json",), given.model)
+        options.check_output(given.trace, (".json",), given.model)
     limits = options.limits(given)
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:

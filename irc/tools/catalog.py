@@ -17,9 +17,9 @@ from irc.alias import rules
 from irc.alias.rules.describe import OnMemory, on_memory
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.contrib import ROWS, Row
-from irc.frontend.onnx.control import SPECIAL as IMPORTED
+from irc.frontend.onnx.special import SPECIAL as IMPORTED
 from irc.frontend.onnx_export import operators as onnx_operators
-from irc.frontend.onnx_export.prepare import has_form
+from irc.frontend.onnx_export.model import has_form
 from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule

@@ -14,7 +14,7 @@ from irc.errors import Error
 from irc.ir import Graph, Module, Tensor, parse_module
 from irc.passes import Pass, PassContext, PassManager, Repeat, print_pass
 from irc.tools.check import Tolerance
-from irc.tools.check.locate import Wanted, blame, first_wrong
+from irc.tools.check.models import Wanted, blame, first_wrong
 from tests.check.test_wrong_passes import FAULTS, Wrong
 
 TEXT = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irc.tools.check.peer_faults import MOST, reason
+from irc.tools.check.peers import MOST, reason
 
 PLACE = "/onnxruntime_src/onnxruntime/core/graph/model.cc:256 "
 

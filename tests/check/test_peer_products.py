@@ -15,7 +15,7 @@ from onnx.shape_inference import infer_shapes
 import irc
 from irc.errors import Error
 from irc.tools.check import check_model
-from irc.tools.check.peer_faults import PRODUCTS, with_unsigned_products
+from irc.tools.check.peers import PRODUCTS, with_unsigned_products
 
 OF_BYTES = {
     "MatMulInteger": "MatMulInteger(a, b, az, bz)",

@@ -88,7 +88,7 @@ def test_no_more_text_is_read_than_the_limit(irc: Command, monkeypatch: pytest.M
             Endless.read_so_far += len(into)
             return len(into)
 
-    monkeypatch.setattr("irc.cli.models.MAX_TEXT", 1000)
+    monkeypatch.setattr("irc.cli.options.MAX_TEXT", 1000)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
     assert irc("print", "-").err == "irc: IRC113: -: IR text has at most 1000 bytes, and this has more\n"
     assert Endless.read_so_far < 2**22

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from irc.cli.process import INTERRUPTED
+from irc.cli import INTERRUPTED
 from tests.cli.helpers import Command, small_model
 
 ROOT = Path(__file__).parent.parent.parent
@@ -162,7 +162,7 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("irc.cli.models.ModelFile.module", "irc.cli.commands._parser"):
+    for step in ("irc.cli.options.ModelFile.module", "irc.cli.commands._parser"):
         monkeypatch.setattr(step, interrupt)
         result = irc("print", "g.ir")
         assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
@@ -183,9 +183,7 @@ runpy.run_module("irc", run_name="__main__", alter_sys=True)
 """Sends the process a signal when the command comes to import a module."""
 
 
-@pytest.mark.parametrize(
-    "marker", ["irc.cli.exit_status", "argparse", "irc.cli.commands", "irc.passes", "numpy", "onnx"]
-)
+@pytest.mark.parametrize("marker", ["irc.cli.output", "argparse", "irc.cli.commands", "irc.passes", "numpy", "onnx"])
 def test_interrupted_while_importing(marker: str, irc: Command) -> None:
     irc.write("m.onnx", small_model())
 
@@ -198,7 +196,7 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
     assert sent("SIGINT") == (INTERRUPTED, b"", b"irc: interrupted\n")
     by_itself = (-signal.SIGTERM, b"", b"")
     told = (128 + signal.SIGTERM, b"", b"irc: ended by SIGTERM\n")
-    assert sent("SIGTERM") == (by_itself if marker in ("irc.cli.exit_status", "argparse") else told)
+    assert sent("SIGTERM") == (by_itself if marker in ("irc.cli.output", "argparse") else told)
     assert os.listdir() == ["m.onnx"]
 
 
@@ -209,7 +207,7 @@ def test_little_is_imported_before_a_program_can_be_interrupted(program: str, ow
     code = f"import sys; before = {{*sys.modules}}; import {program}; print(*sorted(sys.modules.keys() - before))"
     assert set(python(code).split()) - {"__future__"} == {
         "irc",
-        "irc.cli.process",
+        "irc.cli",
         "irc.support",
         "irc.support.lazy",
         *own,
@@ -225,7 +223,7 @@ def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypa
             signal.raise_signal(signal.SIGINT)
         raise ImportError("no module")
 
-    monkeypatch.setattr("irc.cli.models.ModelFile.module", interrupted)
+    monkeypatch.setattr("irc.cli.options.ModelFile.module", interrupted)
     result = irc("print", "g.ir")
     assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -275,9 +273,9 @@ def test_out_of_memory(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def exhaust(*_: object) -> None:
         raise MemoryError("no room for 8 EiB")
 
-    monkeypatch.setattr("irc.cli.models.ModelFile.module", exhaust)
+    monkeypatch.setattr("irc.cli.options.ModelFile.module", exhaust)
     assert irc("print", "g.ir").err == "irc: IRC403: g.ir: memory is exhausted: no room for 8 EiB\n"
-    monkeypatch.setattr("irc.cli.models.ModelFile.module", lambda _: exec("raise MemoryError"))
+    monkeypatch.setattr("irc.cli.options.ModelFile.module", lambda _: exec("raise MemoryError"))
     assert irc("print", "g.ir").err == "irc: IRC403: g.ir: memory is exhausted\n"
 
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irc.frontend.torchscript.outs import copy_into_outs
+from irc.frontend.torchscript import copy_into_outs
 from irc.ir import parse_module
 from irc.passes import PassManager
 from irc.runtime.plan import lower

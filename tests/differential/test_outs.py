@@ -12,7 +12,7 @@ import torch
 
 import irc
 from irc.alias import analyze
-from irc.frontend.torchscript.outs import may_have_out
+from irc.frontend.torchscript import may_have_out
 from irc.ir import Builder, Graph, parse_type
 from irc.ir.schema import Schema
 from irc.ir.types import TENSOR

@@ -27,7 +27,7 @@ in an order other than a topological one are sorted, as ONNX Runtime does.
 
 onnx's C++ code does not see the model: it crashes on hostile ones. onnx is used
 for protobuf, for its operators' schemas, and for the function bodies of six
-operators that depend on the node (`irc.frontend.onnx.bodies`): it is given that
+operators that depend on the node (`irc.frontend.onnx.special`): it is given that
 node alone, with the types of its inputs, once both have been checked.
 """
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
-from irc.frontend.onnx.attributes import GRAPH, Environment, content_field, substitute
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator, as_written
 from irc.frontend.onnx.scan import (
     MAX_DEPTH,
@@ -18,6 +17,7 @@ from irc.frontend.onnx.scan import (
     describe_nodes,
     describe_values,
 )
+from irc.frontend.onnx.tensors import GRAPH, Environment, content_field, substitute
 from irc.frontend.onnx.types import from_proto, output_types, settle, text
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import ANY, FUNCTION, NONE, ListType, TensorType, Type, without_shapes

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx.attributes import GRAPH, AttributeReader, Environment, substitute
 from irc.frontend.onnx.blocks import GraphBuilder, Scope
-from irc.frontend.onnx.control import SPECIAL
 from irc.frontend.onnx.opsets import read_imports
 from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, read_functions, resolve, scan_graph
-from irc.frontend.onnx.tensors import TensorReader
+from irc.frontend.onnx.special import SPECIAL
+from irc.frontend.onnx.tensors import GRAPH, AttributeReader, Environment, TensorReader, substitute
 from irc.frontend.onnx.types import check_outputs, from_proto, text
 from irc.ir import Graph, Module, Tensor
 from irc.ir.constants import constant_tensor

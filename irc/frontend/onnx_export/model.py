@@ -8,21 +8,43 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from irc.errors import Error
-from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter
-from irc.frontend.onnx_export.prepare import prepare
+from irc.frontend.onnx_export.decompositions import FIRST_OPSET, can_be_spelt, first_opset, spell_out
+from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
+from irc.frontend.onnx_export.operators import (
+    AXES_BECAME_INPUT,
+    FOREVER,
+    first_alike,
+    identity_since,
+    is_known,
+    last_alike,
+    opsets_of,
+    versions,
+)
 from irc.frontend.onnx_export.tensors import InFile
-from irc.ir.region_flow import callee
-from irc.ir.types import DType, Type
+from irc.ir import Graph, Module, Node, Tensor
+from irc.ir.builder import Builder
+from irc.ir.clone import exchange_outputs, splice_node
+from irc.ir.constants import CONSTANT, constant_tensor
+from irc.ir.kinds import CALL, GROUP, IF
+from irc.ir.region_flow import callee, graphs_of, with_subgraphs
+from irc.ir.types import FUNCTION, NONE, DType, Type
+from irc.ops.onnx_defs import newest_opset, split_kind
+from irc.ops.opaque import is_opaque, opaque_operator
+from irc.passes import PassManager
+from irc.passes.shapes import Inference
 from irc.support.files import real_path, replacing, spare_sources
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
     from irc.frontend.onnx_export.tensors import Weights
-    from irc.ir import Graph, Module
+    from irc.ir import Graph, Module, Value
 
 
 # What a written model holds, for reports.
@@ -230,3 +252,240 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
             with replacing(beside) as data:
                 weights.write(data)
     return written(proto, len(message) + weights.bytes)
+
+
+# From an optimised module to one of plain ONNX operators: groups dissolved, in-place operators made functional.
+
+
+# Target shapes of Reshape, in the form that ONNX Runtime needs for tensors without elements.
+#
+# A size that a target leaves open (-1) next to sizes that it copies (0) is the product of
+# all sizes that are not copied, even if there are no elements. ONNX Runtime divides
+# by their number, and refuses a batch of none: so the size is stated where it is known.
+
+
+def state_sizes(graph: Graph) -> None:
+    """In the targets of ``graph``, replace the -1 next to copied sizes by the size, where types tell it."""
+    for node in list(graph.walk()):
+        if node.kind != "onnx::Reshape" or (sizes := _sizes(node)) is None:
+            continue
+        target = node.inputs[1]
+        tensor = Tensor.of(np.array(sizes, np.int64))
+        stated = Builder.before(node).node(
+            CONSTANT, (), [tensor.type], names=[target.name], attributes={"value": tensor}
+        )
+        node.replace_input(1, stated.output)
+        if target.node is not None and not target.has_uses:
+            target.node.erase()
+
+
+def _sizes(node: Node) -> list[int] | None:
+    """The target shape of ``node`` without -1, if it has one and copies sizes; None if not, or it is not known."""
+    given = constant_tensor(node.inputs[1]) if len(node.inputs) == 2 else None
+    type = node.inputs[0].type
+    if given is None or node.attributes.get("allowzero") or type.shape is None:
+        return None
+    target: list[int] = given.numpy().tolist()
+    if 0 not in target or -1 not in target:
+        return None
+    place = target.index(-1)
+    left = {i: size for i, size in enumerate(type.shape) if i >= len(target) or target[i]}
+    known, stated = prod(n for n in left.values() if isinstance(n, int)), prod(n for n in target if n > 0)
+    unknown = [i for i, size in left.items() if not isinstance(size, int)]
+    if not unknown and known and known % stated == 0:
+        size = known // stated
+    elif unknown == [place] and known == stated:
+        size = 0  # it stays as it is
+    else:
+        return None
+    return [*target[:place], size, *target[place + 1 :]]
+
+
+# The operator sets of a model that is being written: in them, every node means the version it is bound to.
+#
+# Perhaps no operator set has all versions, such as after a function with other imports was inlined. Then a node
+# may be written as a newer version that only accepts more (types, attributes, inputs), or as an older one if the node
+# uses nothing that the newer one added.
+
+
+_IMPORT = "opset_import."
+
+DEFAULT = 17
+"""The opset of graphs that no operator ties to one."""
+
+
+def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]:
+    """Domain -> version of its operator set: that of the imported model, or the nearest to it that fits all nodes.
+
+    Args:
+        nodes: all nodes of the module, nested ones too.
+        metadata: the module's; it names the operator sets of the imported model.
+
+    Raises:
+        Error: IRC351 if no version fits all nodes.
+    """
+    wanted: dict[str, int] = {}
+    for key, version in metadata.items():
+        if key.startswith(_IMPORT) and version.isascii() and version.isdecimal():
+            domain = key.removeprefix(_IMPORT)
+            wanted["" if domain == "ai.onnx" else domain] = int(version)
+    bounds: dict[str, list[tuple[int, int, Node]]] = {"": []}
+    for node in nodes:
+        namespace = node.kind.partition("::")[0]
+        if can_be_spelt(node):
+            bounds[""].append((first_opset(node), FOREVER, node))
+        elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
+            bounds[""].append((identity_since(node.output.type), FOREVER, node))
+        elif is_opaque(node.kind):
+            version = node.version or 1
+            bounds.setdefault(opaque_operator(node.kind)[0], []).append((version, version, node))
+        elif namespace != "prim":
+            first, last = opsets_of(node.kind, node.version)
+            since = AXES_BECAME_INPUT.get(node.kind, 0)
+            if last < since:
+                last = last_alike(node.kind, since)  # spelt as newer ones are
+            bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
+    for found in bounds.values():
+        if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
+            found[:] = [
+                (min(first, _first_alike(node)), max(last, _last_alike(node)), node) for first, last, node in found
+            ]
+    return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
+
+
+def _first_alike(node: Node) -> int:
+    """The first opset in which ``node`` could be written, perhaps as another version; no limit if it is unknown."""
+    return first_alike(node) if versions(node.kind) else FOREVER
+
+
+def _last_alike(node: Node) -> int:
+    """The last opset in which ``node`` could be written, perhaps as another version; 0 for unknown operators."""
+    return last_alike(node.kind, node.version) if versions(node.kind) else 0
+
+
+def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
+    known = newest_opset(domain, 0)
+    newest = known or FOREVER  # of domains that the onnx package does not know, there may be any
+    first = max(bounds, key=lambda bound: bound[0], default=None)
+    last = min(bounds, key=lambda bound: bound[1], default=None)
+    if first is None or last is None:
+        return min(wanted or DEFAULT, newest)
+    if first[0] > last[1]:
+        old, new = last[2], first[2]
+        raise Error(
+            "IRC351",
+            f"no operator set of {domain or 'ai.onnx'} has both {old.kind} as it was up to version {last[1]} "
+            f"(%{old.outputs[0].name}) and {new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})",
+            new.name,
+        )
+    if first[0] > newest:
+        raise Error(
+            "IRC351",
+            f"{first[2].kind} is bound to version {first[0]}, but the installed onnx knows no operator set of "
+            f"{domain or 'ai.onnx'} after {newest}",
+            f"%{first[2].outputs[0].name}",
+        )
+    if wanted is None:
+        wanted = DEFAULT if domain == "" else known or 1
+    return min(max(wanted, first[0]), last[1], newest)
+
+
+# -- prepare -------------------------------------------------------------------
+
+
+def prepare(module: Module) -> dict[str, int]:
+    """Change ``module`` into one that ONNX can express; returns domain -> opset version.
+
+    Raises:
+        Error: IRC350 if there is something that ONNX cannot express; the message lists all. IRC351 if no operator set
+            has all operators as they are bound.
+    """
+    for graph in _graphs(module):
+        _dissolve_groups(graph)
+    if any(node.kind.endswith("_") and not is_opaque(node.kind) for node in _nodes(module)):
+        PassManager("remove-mutation").run(module)
+    _refuse(module)
+    for graph in _graphs(module):
+        settle_declared(graph, Inference(graph).run())
+    opsets = choose(_nodes(module), module.metadata)
+    for graph in _graphs(module):
+        spell_out(graph, opsets[""])
+        state_sizes(graph)
+    return opsets
+
+
+def _graphs(module: Module) -> Iterator[Graph]:
+    """All graphs of a module, those that are attributes too."""
+    pending = list(module.graphs.values())
+    while pending:
+        graph = pending.pop()
+        yield graph
+        pending.extend(inner for node in graph.walk() for inner in graphs_of(node))
+
+
+def _nodes(module: Module) -> Iterator[Node]:
+    return with_subgraphs(*module.graphs.values())
+
+
+def _dissolve_groups(graph: Graph) -> None:
+    """Put the nodes of fusion groups in place of the groups. Values that are used outside keep their names."""
+    groups = [node for node in graph.walk() if node.kind == GROUP]
+    for group in groups:  # grows by those that were inside of others
+        inner: Graph = group.attributes["Subgraph"]
+        for param, value in zip(inner.inputs, group.inputs, strict=True):
+            param.replace_all_uses_with(value)
+        results = list(zip(inner.outputs, group.outputs, strict=True))
+        inner.set_outputs(())
+        for node in list(inner.nodes):
+            splice_node(node, group)
+            groups += [each for each in (node, *node.nested()) if each.kind == GROUP]
+        for made, value in results:
+            _stand_for(made, value)
+        group.erase()
+
+
+def _stand_for(made: Value, value: Value) -> None:
+    """Use ``made`` in place of ``value``, under the name of ``value``."""
+    if made.node is not None and made is not value:
+        exchange_outputs(made, value)
+        made.replace_all_uses_with(value)
+    else:
+        value.replace_all_uses_with(made)
+
+
+def _refuse(module: Module) -> None:
+    """Raise IRC350 if there are nodes that ONNX cannot express."""
+    found: dict[str, tuple[int, Node, str]] = {}
+    if module.objects:
+        names = ", ".join(f"%{name}" for name in module.objects)
+        raise Error("IRC350", f"ONNX has no objects with attributes, but {names} is one")
+    for node in _nodes(module):
+        reason = _reason(node)
+        if reason:
+            count, first, _ = found.get(f"{node.kind}: {reason}", (0, node, ""))
+            found[f"{node.kind}: {reason}"] = (count + 1, first, reason)
+    if found:
+        lines = [f"{len(found)} kind{'s' * (len(found) > 1)} of nodes cannot be expressed in ONNX:"]
+        for label, (count, first, _) in sorted(found.items()):
+            values = ", ".join(f"%{v.name}" for v in first.outputs) or "without results"
+            lines.append(f"  {label} ({count} node{'s' * (count > 1)}, first {values})")
+        raise Error("IRC350", "\n".join(lines))
+
+
+def has_form(kind: str) -> bool:
+    """Whether ONNX can express nodes of ``kind``; constants, only if it has a form for their type."""
+    return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind) or is_opaque(kind)
+
+
+def _reason(node: Node) -> str:
+    """Why ONNX cannot express ``node``; "" if it can."""
+    if node.kind == CONSTANT:
+        value, type = node.attributes.get("value"), node.output.type
+        if isinstance(value, Tensor) or type in (NONE, FUNCTION):
+            return ""
+        return f"constants of type {type} are no tensors"
+    if has_form(node.kind):
+        return ""
+    if node.kind.endswith("_"):
+        return "it writes into memory, and could not be made functional"
+    return "ONNX has no such operator"

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.frontend.torchscript import copy_into_outs
 from irc.frontend.torchscript.attributes import Read, is_plain
-from irc.frontend.torchscript.outs import copy_into_outs
 from irc.ir import Graph, Module, Node, Value, types
 from irc.ir.kinds import CONSTANT
 from irc.ir.objects import with_members

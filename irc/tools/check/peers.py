@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irc.frontend.onnx.importer import FRACTIONAL_SINCE, PRODUCER
 from irc.frontend.onnx.tensors import decode, pack
 from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.ops import record
 from irc.runtime.values import is_array
-from irc.tools.check.peer_faults import (
-    FIRST_RIGHT_OPSET,
-    IN_ONNXRUNTIME,
-    IN_REFERENCE,
-    Fault,
-    fault_in,
-    nodes_in,
-    opset_of,
-    reason,
-    with_unsigned_products,
-)
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import GraphProto, ModelProto, NodeProto
 
 
 # Arrays in ONNX Runtime, also of types that NumPy has no names for: bfloat16, floats and integers of few bits.
@@ -236,3 +228,326 @@ def _foreign(action: Callable[[], Any]) -> Any:
         return action()
     except Exception as error:
         raise Unable(reason(error)) from error
+
+
+# Where ONNX Runtime and onnx.reference are known to differ from irc: there, they are not used as oracles.
+#
+# Each row states when this is so for an operator; docs/conformance.md explains the differences, and irc's choice.
+
+
+# What other runtimes say when they cannot run a model, in one line.
+
+
+MOST = 300
+"""Characters of a reason; of what is longer, the middle is left out."""
+
+_NOISE = re.compile(
+    r"""^\[ONNXRuntimeError\]\ :\ \d+\ :\ \w+\ :\             # a number and the name of it
+    | (?:\b[A-Z]:)?[^\s:]+\.(?:cc|h):\d+\                     # where in its source
+      [^()]*\((?:[^()]|\([^()]*\))*\)(?:[^()\s]*\([^()]*\)>?)*  # the signature of the function there
+      (?:\ const)?(?:\ \[with\ [^\]]*\])?\ """,
+    re.VERBOSE,
+)
+
+
+def reason(error: Exception) -> str:
+    """The first line of what ``error`` says, without the places in its makers' source that ONNX Runtime begins with."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    said = _NOISE.sub("", line).strip() or line
+    return said if len(said) <= MOST else f"{said[: MOST // 3]}…{said[-(2 * MOST // 3 - 1) :]}"
+
+
+# -- peer faults ---------------------------------------------------------------
+
+
+class Use(NamedTuple):
+    """The properties of a node that matter here.
+
+    Attributes:
+        attributes: by name.
+        inputs: names; "" or missing for absent ones.
+        opset: of ONNX's own operators in the model.
+        producer: the producer that the model names.
+    """
+
+    attributes: Mapping[str, Any]
+    inputs: list[str]
+    opset: int
+    producer: str
+
+    def has(self, position: int) -> bool:
+        """Whether the input at ``position`` is there."""
+        return position < len(self.inputs) and bool(self.inputs[position])
+
+
+Fault = Callable[[Use], str | None]
+"""How a node is used if the other runtime computes something else there, to be said behind its operator; else None."""
+
+FIRST_RIGHT_OPSET = 14
+"""Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
+
+_FEW_BITS = frozenset(dtype.onnx for dtype in DType if dtype.is_integer and dtype.bits < 8)
+
+
+def _always(use: Use) -> str:
+    return ""
+
+
+def _is_padded_alike(use: Use) -> bool:
+    return use.attributes.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
+
+
+def _padded(use: Use) -> str | None:
+    strides, kernel = use.attributes.get("strides", ()), use.attributes.get("kernel_shape")
+    if not _is_padded_alike(use):
+        return None
+    if any(s > 1 for s in strides) and (kernel is None or any(k < s for k, s in zip(kernel, strides))):
+        return " with auto_pad and windows smaller than strides"
+    return None
+
+
+def _pooled(use: Use) -> str | None:
+    if _is_padded_alike(use) and any(d > 1 for d in use.attributes.get("dilations", ())):
+        return " with auto_pad and dilations"
+    return _padded(use)
+
+
+def _resized(use: Use) -> str | None:
+    mode = use.attributes.get("coordinate_transformation_mode")
+    if mode == b"tf_crop_and_resize":
+        return " of a region"
+    if mode == b"align_corners" and use.opset >= FRACTIONAL_SINCE and use.has(2) and use.producer != PRODUCER:
+        return " by scales with aligned corners"
+    return None
+
+
+def _cast(use: Use) -> str | None:
+    """Floats are rounded to integers of few bits, to others cut off; what is negative is the least power of two."""
+    to = use.attributes.get("to")
+    if to in _FEW_BITS:
+        return " to integers of less than 8 bits"
+    return " to float8e8m0" if to == DType.FLOAT8E8M0.onnx else _unlimited(use)
+
+
+def _unlimited(use: Use) -> str | None:
+    """Numbers that are just too large for a type of float8 become the largest one, or no number for an infinity."""
+    return None if use.attributes.get("saturate", 1) else " that does not saturate"
+
+
+def _causal(use: Use) -> str | None:
+    return " with is_causal and a past" if use.attributes.get("is_causal") and use.has(4) else None
+
+
+def _masked(use: Use) -> str | None:
+    return " with a mask" if use.opset == 23 and use.has(3) else None
+
+
+def _transformed(use: Use) -> str | None:
+    """PROBIT's quantiles are approximations, regressors of one target do not transform scores."""
+    get = use.attributes.get
+    transform = get("post_transform", b"NONE")
+    one_target = get("targets", get("n_targets", 1)) == 1
+    return " that transforms scores" if transform == b"PROBIT" or (one_target and transform != b"NONE") else None
+
+
+def _transformed_by_probit(use: Use) -> str | None:
+    return " that transforms scores" if use.attributes.get("post_transform") == b"PROBIT" else None
+
+
+def _voting(use: Use) -> str | None:
+    get = use.attributes.get
+    labels = get("classlabels_int64s") or get("classlabels_strings") or ()
+    if len(labels) == 2 and len(set(get("class_ids", ()))) == 2:
+        return " of two classes that both have votes"
+    return _transformed_by_probit(use)
+
+
+def _summed(use: Use) -> str | None:
+    get = use.attributes.get
+    if get("n_targets", 1) > 1 and (get("base_values") or get("base_values_as_tensor")):
+        return " of several targets with base values"
+    return _transformed(use)
+
+
+def _of_no_votes(use: Use) -> str | None:
+    get = use.attributes.get
+    extremes = get("aggregate_function") in (b"MIN", b"MAX")
+    return " of several targets by their least or largest votes" if extremes and get("n_targets", 1) > 1 else None
+
+
+def _of_trees(use: Use) -> str | None:
+    """LOGISTIC and SOFTMAX are exchanged. (The attribute is a number: 0 is NONE.)"""
+    return " that transforms scores" if use.attributes.get("post_transform", 0) else None
+
+
+IN_ONNXRUNTIME: dict[str, Fault] = {
+    "Attention": _causal,
+    "Cast": _cast,
+    **dict.fromkeys(["CastLike", "QuantizeLinear"], _unlimited),
+    **dict.fromkeys(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"], _padded),
+    **dict.fromkeys(["AveragePool", "LpPool", "MaxPool"], _pooled),
+    "MaxUnpool": lambda use: " with an output_shape" if use.has(2) else None,
+    "Resize": _resized,
+    **dict.fromkeys(["LinearClassifier", "SVMClassifier"], _transformed_by_probit),
+    **dict.fromkeys(["LinearRegressor", "SVMRegressor"], _transformed),
+    "TreeEnsemble": _of_trees,
+    "TreeEnsembleClassifier": _voting,
+    "TreeEnsembleRegressor": _summed,
+}
+"""What ONNX Runtime computes otherwise."""
+
+IN_REFERENCE: dict[str, Fault] = {
+    "Attention": _masked,
+    "ConvTranspose": _padded,
+    **dict.fromkeys(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"], _always),
+    "TreeEnsembleRegressor": _of_no_votes,
+}
+"""What onnx.reference may compute wrong: LRN sums over the batch, classifiers choose a class before they transform the
+scores, TreeEnsemble does not transform them; ConvTranspose pads by less than nothing; Attention 23 pads masks as
+Attention 24 does; the least or largest of no votes is the largest or least number there is."""
+
+
+_FINDING_NAN = frozenset("ArgMax ArgMin Hardmax MaxPool ReduceMax ReduceMin".split())
+
+
+def differs_by_choice(node: NodeProto, opset: int, output: str, operands: Sequence[Any]) -> bool:
+    """Whether irc's result ``output`` of ``node`` is another than ONNX Runtime's for a known reason.
+
+    Of a number that is none, the largest or least of elements is none; OneHot before version 11 does not count from the
+    end; Dropout before version 12 drops nothing, so that its mask is all true.
+    """
+    first = operands[0] if operands else None
+    if not is_array(first):
+        return False
+    if node.op_type in _FINDING_NAN:
+        return first.dtype.kind == "f" and bool(np.isnan(first).any())
+    if node.op_type == "OneHot":
+        return opset < 11 and bool((first < 0).any())
+    return node.op_type == "Dropout" and opset < 12 and list(node.output).index(output) == 1
+
+
+def fault_in(proto: ModelProto, faults: Mapping[str, Fault]) -> str:
+    """The first use of an operator in the model to which one of ``faults`` applies; "" if there is none."""
+    from onnx.helper import get_attribute_value
+
+    opset, producer = opset_of(proto), proto.producer_name
+    for node in nodes_of(proto):
+        fault = faults.get(node.op_type)
+        if fault is None:
+            continue
+        attributes = {a.name: get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+        how = fault(Use(attributes, list(node.input), opset, producer))
+        if how is not None:
+            return f"{node.op_type}{how}"
+    return ""
+
+
+def opset_of(proto: ModelProto) -> int:
+    """The version of ONNX's own operators that the model imports; 0 if it imports none."""
+    return max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+def nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
+    """All nodes, those of functions, branches and loops too."""
+    return nodes_in(chain(proto.graph.node, *(function.node for function in proto.functions)))
+
+
+def nodes_in(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """``nodes``, and those of their branches and loops."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from nodes_in(graph.node)
+
+
+# Products of unsigned bytes with signed ones, as ONNX Runtime is asked for them: with both unsigned.
+#
+# On x86 processors without VNNI it adds such products in pairs with 16 bits, which saturate; those of bytes that are
+# both unsigned, or both signed, it adds exactly. (Its own remedy, ``session.x64quantprecision``, is part of its
+# optimiser, passes over QLinearMatMul, ConvInteger and weights that are computed, and refuses what is signed alone.)
+
+
+_QUANTIZED = ((0, 2), (3, 5))
+
+PRODUCTS: dict[str, tuple[tuple[int, int], ...]] = {
+    "ConvInteger": ((0, 2), (1, 3)),
+    "DynamicQuantizeLSTM": ((1, 9), (2, 11)),
+    "DynamicQuantizeMatMul": ((1, 3),),
+    "MatMulInteger": ((0, 2), (1, 3)),
+    "MatMulIntegerToFloat": ((0, 4), (1, 5)),
+    "QAttention": ((0, 6), (1, 7)),
+    "QGemm": _QUANTIZED,
+    "QLinearConv": _QUANTIZED,
+    "QLinearMatMul": _QUANTIZED,
+}
+"""Where the operands of bytes are among the inputs, and their zero points."""
+
+_WEIGHTS = frozenset({"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"})
+"""Operators that multiply each of these operands with unsigned bytes of their own making, not with each other."""
+
+_MIDDLE = 128
+"""What is added to a signed byte, and to its zero point, so that both are unsigned and as far apart as before."""
+
+
+def with_unsigned_products(proto: ModelProto) -> ModelProto:
+    """``proto``, or if it multiplies unsigned bytes by signed ones, a copy that makes these unsigned before.
+
+    Local functions are inlined there, as the types in them are those of each call. Raises whatever onnx does.
+    """
+    if not any(node.op_type in PRODUCTS for node in nodes_of(proto)):
+        return proto
+    from onnx.inliner import inline_local_functions
+    from onnx.shape_inference import infer_shapes
+
+    copy = infer_shapes(inline_local_functions(proto) if proto.functions else proto)
+    _make_unsigned(copy.graph, {})
+    return copy
+
+
+def _make_unsigned(graph: GraphProto, outer: Mapping[str, int]) -> None:
+    """Change the products in ``graph`` and in what is inside it; ``outer`` has the element types around it."""
+    types = {**outer, **dict(_element_types(graph))}
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                _make_unsigned(inner, types)
+        signed = [operand for operand in PRODUCTS.get(node.op_type, ()) if _is_signed(node, operand, types)]
+        if node.op_type in _WEIGHTS or len(signed) == 1:  # what they are multiplied with is unsigned
+            nodes += chain.from_iterable(_unsigned(node, *operand) for operand in signed)
+        nodes.append(node)
+    if len(nodes) > len(graph.node):
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
+def _element_types(graph: GraphProto) -> Iterator[tuple[str, int]]:
+    for infos in (graph.input, graph.value_info, graph.output):
+        yield from ((info.name, info.type.tensor_type.elem_type) for info in infos)
+    yield from ((tensor.name, tensor.data_type) for tensor in graph.initializer)
+
+
+def _is_signed(node: NodeProto, operand: tuple[int, int], types: Mapping[str, int]) -> bool:
+    """Whether an operand, or its zero point, which has the same type, is known to be of int8."""
+    return any(types.get(node.input[at]) == DType.INT8.onnx for at in operand if at < len(node.input))
+
+
+def _unsigned(node: NodeProto, *operand: int) -> list[NodeProto]:
+    """Nodes that make an operand and its zero point unsigned, which ``node`` then reads."""
+    from onnx.helper import make_node, make_tensor
+
+    node.input.extend([""] * (max(operand) + 1 - len(node.input)))
+    # Names are those of values: no other value has these.
+    own = f"{next(filter(None, node.output))}, unsigned {operand[0]}"
+    nodes = [make_node("Constant", [], [own], value=make_tensor("", DType.INT32.onnx, (), [_MIDDLE]))]
+    for at in operand:
+        wide, moved, made = (f"{own} {at} {step}" for step in ("wide", "moved", "made"))
+        if node.input[at]:
+            nodes += [
+                make_node("Cast", [node.input[at]], [wide], to=DType.INT32.onnx),
+                make_node("Add", [wide, own], [moved]),
+            ]
+        nodes.append(make_node("Cast", [moved if node.input[at] else own], [made], to=DType.UINT8.onnx))
+        node.input[at] = made
+    return nodes

@@ -28,10 +28,8 @@ from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.values import is_array, is_sequence
 from irc.tools.check import peers
-from irc.tools.check.oracles import Oracle, oracle_of, unoptimised
-from irc.tools.check.peer_faults import differs_by_choice, nodes_in, opset_of
-from irc.tools.check.peers import Unable
-from irc.tools.check.tolerance import Tolerance, difference
+from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
+from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto

@@ -25,9 +25,17 @@ from irc.runtime.execution import Counters, Watch
 from irc.runtime.limits import LIMIT_CODES
 from irc.runtime.model import CompiledModel
 from irc.runtime.profile import Profiler
-from irc.tools.random_inputs.draw import MAX_ELEMENTS, Domain, Style, seeded_inputs
+from irc.tools.random_inputs.draw import (
+    MAX_ELEMENTS,
+    Domain,
+    Style,
+    assumed_sizes,
+    assumption,
+    free_names,
+    seeded_inputs,
+    with_named_sizes,
+)
 from irc.tools.random_inputs.readers import domains
-from irc.tools.random_inputs.sizes import assumed_sizes, assumption, free_names, with_named_sizes
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value

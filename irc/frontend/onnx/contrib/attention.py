@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irc.frontend.onnx.contrib.body import FAR, Body, Row, row
+from irc.frontend.onnx.contrib.body import FAR, Body, operator
+
+COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
+"""Attributes that all have where heads have keys of their own."""
 
 # RotaryEmbedding of ``com.microsoft``: it may be given only a first position, and the cosines may imply the heads.
 
@@ -23,6 +26,11 @@ def rotated(b: Body, x: str, positions: str, cos: str, sin: str, interleaved: in
     return b("Concat", b("RotaryEmbedding", first, cos, sin, positions, **words), rest, axis=3)
 
 
+@operator(
+    "RotaryEmbedding(input, position_ids, cos_cache, sin_cache) -> output",
+    "int interleaved = 0, int is_packed_batching = 0, int num_heads = 0, int rotary_embedding_dim = 0, float scale = 1",
+    since=23,
+)
 def _rotary(b: Body) -> str:
     of_node = b.attributes
     heads, width = of_node["num_heads"], of_node["rotary_embedding_dim"]
@@ -113,6 +121,11 @@ def attend(
     return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1])
 
 
+@operator(
+    "MultiHeadAttention(query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,"
+    "past_sequence_length?, cache_indirection?) -> output, present_key?, present_value?, qk?",
+    COMMON,
+)
 def _multi_head(b: Body) -> tuple[str, ...]:
     count = _heads_of(b)
     for name in ("past_sequence_length", "cache_indirection"):
@@ -231,6 +244,11 @@ def _heads_of(b: Body) -> int:
     return count
 
 
+@operator(
+    "Attention(input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?) -> output, present?",
+    f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
+    "int rotary_embedding_dim = 0",
+)
 def _self_attention(b: Body) -> tuple[str, ...]:
     """The one that has the weights of queries, keys and values, and one cache for both."""
     if b.has("past_sequence_length"):
@@ -274,10 +292,6 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
         bias=_added(b, "mask_index", k, like),
     )
     return made, present
-
-
-COMMON = "int num_heads, float scale = 0, float mask_filter_value = -10000, int unidirectional = 0"
-"""Attributes that all have where heads have keys of their own."""
 
 
 # GroupQueryAttention, whose caches grow or have a fixed size.
@@ -324,6 +338,17 @@ class _Times(NamedTuple):
     is_first: str
 
 
+@operator(
+    "GroupQueryAttention(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos_cache?,"
+    "sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?, q_norm_weight?, k_norm_weight?)"
+    " -> output, present_key?, present_value?, output_qk?",
+    "int num_heads, int kv_num_heads, float scale = 0, float softcap = 0, int do_rotary = 0,"
+    "int rotary_interleaved = 0, int local_window_size = -1, int causal = 1, int smooth_softmax = -1,"
+    "float qk_norm_epsilon = 1e-6,"
+    "int kv_cache_bit_width = 0, int sliding_window_cache = 0, int qk_output = 0, string k_quant_type = NONE,"
+    "string v_quant_type = NONE",
+    since=24,
+)
 def _grouped(b: Body) -> tuple[str, ...]:
     _check(b)
     of_node = b.attributes
@@ -455,39 +480,3 @@ def _visible(b: Body, times: _Times) -> str:
     if window < 0:
         return seen
     return b("And", seen, b("Greater", keys, b("Sub", last, window)))
-
-
-ROWS: list[Row] = [
-    row(
-        "RotaryEmbedding(input, position_ids, cos_cache, sin_cache) -> output",
-        _rotary,
-        "int interleaved = 0, int is_packed_batching = 0, int num_heads = 0, int rotary_embedding_dim = 0,"
-        "float scale = 1",
-        since=23,
-    ),
-    row(
-        "MultiHeadAttention(query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,"
-        "past_sequence_length?, cache_indirection?) -> output, present_key?, present_value?, qk?",
-        _multi_head,
-        COMMON,
-    ),
-    row(
-        "Attention(input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)"
-        " -> output, present?",
-        _self_attention,
-        f"{COMMON}, int do_rotary = 0, int past_present_share_buffer = 0, ints qkv_hidden_sizes =,"
-        "int rotary_embedding_dim = 0",
-    ),
-    row(
-        "GroupQueryAttention(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos_cache?,"
-        "sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?, q_norm_weight?, k_norm_weight?)"
-        " -> output, present_key?, present_value?, output_qk?",
-        _grouped,
-        "int num_heads, int kv_num_heads, float scale = 0, float softcap = 0, int do_rotary = 0,"
-        "int rotary_interleaved = 0, int local_window_size = -1, int causal = 1, int smooth_softmax = -1,"
-        "float qk_norm_epsilon = 1e-6,"
-        "int kv_cache_bit_width = 0, int sliding_window_cache = 0, int qk_output = 0, string k_quant_type = NONE,"
-        "string v_quant_type = NONE",
-        since=24,
-    ),
-]

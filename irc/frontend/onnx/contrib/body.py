@@ -82,10 +82,8 @@ class Body:
         schema = find(f"onnx::{op_type}", max(self.opset, SPELT_OUT.get(op_type, 0)))
         if schema is None or schema.deprecated or attributes.keys() - schema.attributes:
             raise TooOldError
-        axes = [attributes.get("axis", 0), *attributes.get("axes", ())]
-        is_along_several = op_type == "Softmax" and self.opset < _ONE_AXIS and axes != [-1]
-        is_negative = min(axes) < 0 and self.opset < _NEGATIVE
-        if is_along_several or is_negative or not schema.min_input <= len(operands) <= schema.max_input:
+        is_negative = min(attributes.get("axis", 0), *attributes.get("axes", ()), 0) < 0 and self.opset < _NEGATIVE
+        if is_negative or not schema.min_input <= len(operands) <= schema.max_input:
             raise TooOldError
         names = [self._fresh() for _ in range(count)]
         inputs = [operand if isinstance(operand, str) else self.integers(operand) for operand in operands]
@@ -193,8 +191,8 @@ class TooOldError(Exception):
 SPELT_OUT = {"Gelu": 20, "LayerNormalization": 17, "RMSNormalization": 23}
 """Operators that passes and kernels should see as one, and their first opset: exports to older ones spell them out."""
 
-_NEGATIVE, _ONE_AXIS = 11, 13
-"""The first opset in which all axes may be negative; that in which Softmax is along one axis, not all that follow."""
+_NEGATIVE = 11
+"""The first opset in which all axes may be negative."""
 
 
 class _Older(NamedTuple):
@@ -272,6 +270,8 @@ _TYPES: dict[str, tuple[int, Callable[[str], Default]]] = {
 """Type of attributes -> its number in ``AttributeProto``, and what a default means."""
 
 
+Writer = Callable[[Body], "tuple[str, ...] | str"]
+
 _VARIADIC = "..."
 
 
@@ -297,7 +297,7 @@ class Row:
     inputs: dict[str, bool]
     outputs: dict[str, bool]
     is_variadic: bool
-    body: Callable[[Body], tuple[str, ...] | str]
+    body: Writer
     since: int
     lowest: int = 11
 
@@ -328,19 +328,17 @@ class Row:
         return f"{self.kind}({inputs}{_VARIADIC if self.is_variadic else ''}) -> {outputs}"
 
 
-def row(
-    signature: str,
-    body: Callable[[Body], tuple[str, ...] | str],
-    attributes: str = "",
-    since: int = 18,
-    domain: str = MICROSOFT,
-    lowest: int = 11,
-) -> Row:
-    """A row, as operators are written down.
+ROWS: dict[tuple[str, str], Row] = {}
+"""(domain, name) -> the operator."""
+
+
+def operator(
+    signature: str, attributes: str = "", since: int = 18, domain: str = MICROSOFT, lowest: int = 11
+) -> Callable[[Writer], Writer]:
+    """Enter a row; what is decorated writes bodies.
 
     Args:
         signature: ``Name(input, optional?) -> output, optional?``; ``inputs...``, the last, may be any number.
-        body: what writes bodies.
         attributes: ``int required, float with_default = 1, float without =``.
         since: the opset of bodies.
         domain: that of the operator.
@@ -348,17 +346,14 @@ def row(
     """
     left, _, outputs = signature.partition("->")
     name, _, inputs = left.strip().removesuffix(")").partition("(")
-    return Row(
-        name,
-        domain,
-        dict(map(_attribute, _words(attributes))),
-        _formals(inputs.removesuffix(_VARIADIC)),
-        _formals(outputs),
-        inputs.endswith(_VARIADIC),
-        body,
-        since,
-        lowest,
-    )
+    read = dict(map(_attribute, _words(attributes)))
+    formals = _formals(inputs.removesuffix(_VARIADIC)), _formals(outputs), inputs.endswith(_VARIADIC)
+
+    def enter(body: Writer) -> Writer:
+        ROWS[domain, name] = Row(name, domain, read, *formals, body, since, lowest)
+        return body
+
+    return enter
 
 
 def _attribute(text: str) -> tuple[str, tuple[int, Default]]:
