@@ -78,7 +78,7 @@ class Operator:
         """The names of the attributes that it may have, as far as a table tells."""
         if self._row is not None:
             return tuple(self._row.attributes)
-        found = onnx_operators.signature(self._standard, self.versions[-1]) if self.versions else None
+        found = onnx_operators.schema(self._standard, self.versions[-1]) if self.versions else None
         return tuple(sorted(found.attributes)) if found is not None else ()
 
     @cached_property

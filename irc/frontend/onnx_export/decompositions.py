@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import AXES_BECAME_INPUT, FOREVER, versions
+from irc.frontend.onnx_export.operators import FOREVER, axes_became_input, versions
 from irc.ir.builder import Builder
 from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
@@ -21,13 +21,91 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node
 
 
-# `irc::attention` written as the operators that exporters spell it with: two products with a softmax between them.
-
-
 _SIZE, _SIZES = TensorType(DType.INT64, ()), TensorType(DType.INT64, (None,))
+_TRUTH = TensorType(DType.BOOL)
 
-_AXES_ARE_INPUT = {"ReduceMax": 18, "ReduceSum": 13}
-"""The opset since which an operator takes its axes as an input."""
+
+class Emitter:
+    """Inserts operators of ``opset`` before ``node``."""
+
+    def __init__(self, node: Node, opset: int) -> None:
+        self._builder = Builder.before(node)
+        self._stem = node.output.name
+        self.opset = opset
+        self._metadata = provenance([node])
+
+    def __call__(self, name: str, *operands: Value | Any, type: Type | None = None, **attributes: Any) -> Value:
+        """The result of an operator, of the type of its first operand if no other is given.
+
+        Operands that are no values are constants of integers.
+        """
+        inputs = [x if isinstance(x, Value) else self.constant(np.array(x, np.int64)) for x in operands]
+        return self.typed(f"onnx::{name}", inputs, type or inputs[0].type, attributes)
+
+    def typed(
+        self, kind: str, inputs: Sequence[Value], type: Type, attributes: dict[str, Any], name: str = ""
+    ) -> Value:
+        """The result, of ``type``, of an operator; its node is called ``name``."""
+        version = max(v for v in versions(kind) if v <= self.opset)
+        node = self._builder.node(
+            kind, inputs, [type], names=[self._stem], attributes=attributes, version=version, name=name
+        )
+        node.metadata = self._metadata
+        return node.output
+
+    def shaped(self, name: str, x: Value, *operands: Value | Any, shape: Sequence[Dim], **attributes: Any) -> Value:
+        """The result of an operator, which has the element type of ``x``, its first operand."""
+        return self(name, x, *operands, type=TensorType(x.type.dtype, tuple(shape)), **attributes)
+
+    def along(self, name: str, x: Value, axis: int, type: Type, **attributes: Any) -> Value:
+        """The result of an operator along one axis of ``x``, which is an input or an attribute."""
+        if self.opset >= axes_became_input(f"onnx::{name}"):
+            return self(name, x, [axis], type=type, **attributes)
+        return self(name, x, type=type, axes=[axis], **attributes)
+
+    def column(self, x: Value) -> Value:
+        """``x``, whose rank is known, with another axis, of size 1, at its end."""
+        shape = (*(x.type.shape or ()), 1)
+        return self.along("Unsqueeze", x, len(shape) - 1, TensorType(x.type.dtype, shape))
+
+    def mean(self, x: Value) -> Value:
+        """The mean of each row."""
+        shape = x.type.shape
+        # Before opset 11, axes are not negative.
+        last = -1 if shape is None or self.opset >= axes_became_input("onnx::ReduceMean") else len(shape) - 1
+        return self.along("ReduceMean", x, last, TensorType(x.type.dtype, shape and (*shape[:-1], 1)), keepdims=1)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Value:
+        """A constant."""
+        tensor = Tensor.of(array)
+        node = self._builder.node(CONSTANT, (), [tensor.type], names=[self._stem], attributes={"value": tensor})
+        return node.output
+
+    def number(self, value: float, x: Value) -> Value:
+        """A constant of the element type of ``x``."""
+        return self.constant(np.array(value, np.float64 if x.type.dtype is DType.DOUBLE else np.float32))
+
+    def cast(self, x: Value, dtype: DType | None) -> Value:
+        """``x`` in another element type, if that is known and another."""
+        if dtype is None or x.type.dtype is dtype:
+            return x
+        return self("Cast", x, type=TensorType(dtype, x.type.shape), to=dtype.onnx)
+
+    def part(self, x: Value, type: Type, axis: int, start: int, end: int, *step: int) -> Value:
+        """What ``axis`` has from ``start`` to ``end``, ``type`` in all."""
+        if self.opset < 10 and step in ((), (1,)):
+            return self("Slice", x, type=type, starts=[start], ends=[end], axes=[axis])
+        return self("Slice", x, *([n] for n in (start, end, axis, *step)), type=type)
+
+    def slice(self, x: Value, shape: Sequence[Dim], axis: int, start: int, count: int, step: int = 1) -> Value:
+        """``count`` elements of ``axis`` from ``start`` on; ``x`` itself if those are all."""
+        if count == shape[axis]:
+            return x
+        type = TensorType(x.type.dtype, (*shape[:axis], count, *shape[axis + 1 :]))
+        return self.part(x, type, axis, start, start + (count - 1) * step + 1, step)
+
+
+# `irc::attention` written as the operators that exporters spell it with: two products with a softmax between them.
 
 
 def first_opset_of_attention(node: Node) -> int:
@@ -44,67 +122,62 @@ def spell_attention(node: Node, emit: Emitter) -> Value:
     """Insert the operators that ``node``, an `irc::attention`, stands for; their result. Raises IRC350."""
     dtype = next((v.type.dtype for v in (*node.inputs[:3], node.output) if v.type.dtype is not None), None)
     if dtype is None:
-        raise Error("IRC350", f"{node.kind} can be spelt out for a known element type only", f"%{node.output.name}")
-    return _Writer(node, emit, dtype).write()
+        raise _unknown("a known element type", node)
+    return _Attention(node, emit, dtype).write()
 
 
-class _Writer:
+def _unknown(what: str, node: Node) -> Error:
+    return Error("IRC350", f"{node.kind} can be spelt out for {what} only", f"%{node.output.name}")
+
+
+class _Attention:
     """Writes one node; all scores have the element type ``dtype``."""
 
     def __init__(self, node: Node, emit: Emitter, dtype: DType) -> None:
-        self._node, self._emit, self._type = node, emit, TensorType(dtype)
+        self._node, self._emit, self._dtype = node, emit, dtype
         self._query, self._key, self._value = node.inputs[:3]
         optional = [None if value.type == NONE else value for value in node.inputs[3:]]
         self._bias, self._mask, self._sink = (*optional, None, None, None)[:3]
 
     def write(self) -> Value:
         """The result of the operators that are inserted."""
-        given = self._node.attributes
+        given, op = self._node.attributes, self._op
         heads = [v.type.shape[-3] if v.type.shape and len(v.type.shape) > 2 else None for v in self._node.inputs[:3]]
         is_shared = bool(given.get("grouped")) and not (isinstance(heads[0], int) and heads[0] == heads[1])
         scores = self._product(self._scaled_query(), self._transposed_key(), self._key, is_shared)
         if given.get("softcap"):
             cap = self._number(given["softcap"])
-            scores = self._op("Mul", self._op("Tanh", self._op("Div", scores, cap)), cap)
+            scores = op("Mul", op("Tanh", op("Div", scores, cap)), cap)
         if self._bias is not None:
-            scores = self._op("Add", scores, self._as_scores(self._bias))
+            scores = op("Add", scores, self._emit.cast(self._bias, self._dtype))
         if self._mask is not None:
-            scores = self._op("Where", self._mask, scores, self._number(given.get("fill", -math.inf)))
+            scores = op("Where", self._mask, scores, self._number(given.get("fill", -math.inf)))
         if given.get("causal"):
-            scores = self._op("Where", self._later(), self._number(-math.inf), scores)
+            scores = op("Where", self._later(), self._number(-math.inf), scores)
         weights = self._without_rows(self._softmax(scores))
         return self._product(weights, self._value, self._value, is_shared)
 
     def _softmax(self, scores: Value) -> Value:
         """The weights; with a sink, they are computed step by step, as its score counts in maxima and sums."""
-        rank = self._query.type.rank
+        rank, op = self._query.type.rank, self._op
         if self._sink is None:
-            return self._emit.typed("onnx::Softmax", [scores], self._type, {"axis": -1 if rank is None else rank - 1})
-        column = self._op("Reshape", self._as_scores(self._sink), self._emit.numbers([-1, 1, 1]))
-        highest = self._op("Max", self._reduced("ReduceMax", scores), column)
-        powers = self._op("Exp", self._op("Sub", scores, highest))
-        away = self._op("Exp", self._op("Sub", column, highest))
-        return self._op("Div", powers, self._op("Add", self._reduced("ReduceSum", powers), away))
+            return op("Softmax", scores, axis=-1 if rank is None else rank - 1)
+        column = op("Reshape", self._emit.cast(self._sink, self._dtype), [-1, 1, 1])
+        highest = op("Max", self._reduced("ReduceMax", scores), column)
+        powers = op("Exp", op("Sub", scores, highest))
+        away = op("Exp", op("Sub", column, highest))
+        return op("Div", powers, op("Add", self._reduced("ReduceSum", powers), away))
 
     def _reduced(self, name: str, x: Value) -> Value:
         """``x`` reduced along its last axis, which stays."""
-        if self._emit.opset >= _AXES_ARE_INPUT[name]:
-            return self._emit.typed(f"onnx::{name}", [x, self._emit.numbers([-1])], self._type, {"keepdims": 1})
-        return self._emit.typed(f"onnx::{name}", [x], self._type, {"keepdims": 1, "axes": [-1]})
+        return self._emit.along(name, x, -1, TensorType(self._dtype), keepdims=1)
 
-    def _op(self, name: str, *inputs: Value) -> Value:
-        return self._emit.typed(f"onnx::{name}", inputs, self._type, {})
+    def _op(self, name: str, *operands: Value | Any, **attributes: Any) -> Value:
+        return self._emit(name, *operands, type=TensorType(self._dtype), **attributes)
 
     def _number(self, value: float) -> Value:
-        assert self._type.dtype is not None
         with np.errstate(over="ignore"):
-            return self._emit.constant(np.array(value, np.float64).astype(self._type.dtype.numpy))
-
-    def _as_scores(self, bias: Value) -> Value:
-        dtype = self._type.dtype
-        if dtype is None or bias.type.dtype is dtype:
-            return bias
-        return self._emit.typed("onnx::Cast", [bias], TensorType(dtype, bias.type.shape), {"to": dtype.onnx})
+            return self._emit.constant(np.array(value, np.float64).astype(self._dtype.numpy))
 
     def _scaled_query(self) -> Value:
         scale, shape = self._node.attributes.get("scale"), self._query.type.shape
@@ -112,17 +185,16 @@ class _Writer:
         if scale is None and isinstance(width, int):
             scale = 1 / math.sqrt(width or 1)
         if scale is None:
-            width = self._emit.typed("onnx::Cast", [self._size(self._query, 1)], self._type, {"to": DType.FLOAT.onnx})
-            root = self._emit.typed("onnx::Sqrt", [width], TensorType(DType.FLOAT, ()), {})
-            return self._op("Div", self._query, self._as_scores(root))
+            width = self._op("Cast", self._size(self._query, 1), to=DType.FLOAT.onnx)
+            root = self._emit("Sqrt", width, type=TensorType(DType.FLOAT, ()))
+            return self._op("Div", self._query, self._emit.cast(root, self._dtype))
         return self._query if scale == 1 else self._op("Mul", self._query, self._number(scale))
 
     def _transposed_key(self) -> Value:
         rank = self._key.type.rank
         if rank is None:
-            return self._emit.typed("onnx::Einsum", [self._key], self._type, {"equation": "...ij->...ji"})
-        perm = [*range(rank - 2), rank - 1, rank - 2]
-        return self._emit.typed("onnx::Transpose", [self._key], self._type, {"perm": perm})
+            return self._op("Einsum", self._key, equation="...ij->...ji")
+        return self._op("Transpose", self._key, perm=[*range(rank - 2), rank - 1, rank - 2])
 
     def _product(self, rows: Value, matrix: Value, source: Value, is_shared: bool) -> Value:
         """The product with ``matrix``, which is made of ``source``.
@@ -131,84 +203,60 @@ class _Writer:
         """
         if not is_shared:
             return self._op("MatMul", rows, matrix)
-        query, emit = self._query, self._emit
-        group = emit.typed("onnx::Div", [self._sizes(query, 3), self._sizes(source, 3)], _SIZES, {})
-        length = emit.typed("onnx::Mul", [group, self._sizes(query, 2)], _SIZES, {})
+        query = self._query
+        group = self._emit("Div", self._sizes(query, 3), self._sizes(source, 3), type=_SIZES)
+        length = self._emit("Mul", group, self._sizes(query, 2), type=_SIZES)
         together = [self._sizes(query, None, 3), self._sizes(source, 3), length, self._sizes(rows, 1)]
         product = self._op("MatMul", self._reshaped(rows, together), matrix)
         return self._reshaped(product, [self._sizes(query, None, 1), self._sizes(matrix, 1)])
 
     def _reshaped(self, x: Value, sizes: list[Value]) -> Value:
-        shape = self._emit.typed("onnx::Concat", sizes, _SIZES, {"axis": 0})
-        return self._op("Reshape", x, shape)
+        return self._op("Reshape", x, self._emit("Concat", *sizes, type=_SIZES, axis=0))
 
     def _sizes(self, x: Value, first: int | None, last: int | None = None) -> Value:
         """Sizes of ``x``: of its axis ``first``, counted from the end, or of all, up to ``last`` excluded."""
-        whole = self._emit.typed("onnx::Shape", [x], _SIZES, {})
-        rank = self._query.type.rank
-        base = 0 if rank is None else rank
-        start = 0 if first is None else base - first
-        end = (2**31 - 1 if first == 1 else start + 1) if last is None else base - last
-        if self._emit.opset < 10:
-            return self._emit.typed("onnx::Slice", [whole], _SIZES, {"starts": [start], "ends": [end], "axes": [0]})
-        places = [self._emit.numbers([n]) for n in (start, end, 0)]
-        return self._emit.typed("onnx::Slice", [whole, *places], _SIZES, {})
+        rank = self._query.type.rank or 0
+        start = 0 if first is None else rank - first
+        end = (2**31 - 1 if first == 1 else start + 1) if last is None else rank - last
+        return self._emit.part(self._emit("Shape", x, type=_SIZES), _SIZES, 0, start, end)
 
     def _size(self, x: Value, axis: int) -> Value:
         """The size of ``x`` along ``axis``, counted from the end, as a scalar."""
-        whole, rank = self._emit.typed("onnx::Shape", [x], _SIZES, {}), x.type.rank
-        index = self._emit.numbers(-axis if rank is None else rank - axis)
-        return self._emit.typed("onnx::Gather", [whole, index], _SIZE, {})
+        whole, rank = self._emit("Shape", x, type=_SIZES), x.type.rank
+        return self._emit("Gather", whole, -axis if rank is None else rank - axis, type=_SIZE)
 
     def _later(self) -> Value:
         """Which keys each query does not see, (L, S)."""
         emit = self._emit
         rows, keys = self._size(self._query, 2), self._size(self._key, 2)
-        zero, one = emit.numbers(0), emit.numbers(1)
-        queries = emit.typed("onnx::Range", [zero, rows, one], _SIZES, {})
+        zero, one = (emit.constant(np.array(n, np.int64)) for n in (0, 1))
+        queries = emit("Range", zero, rows, one, type=_SIZES)
         if self._node.attributes["causal"] == "last":
-            queries = emit.typed("onnx::Add", [queries, emit.typed("onnx::Sub", [keys, rows], _SIZE, {})], _SIZES, {})
-        column = emit.typed("onnx::Reshape", [queries, emit.numbers([-1, 1])], TensorType(DType.INT64, (None, 1)), {})
-        every = emit.typed("onnx::Range", [zero, keys, one], _SIZES, {})
-        return emit.typed("onnx::Greater", [every, column], TensorType(DType.BOOL, (None, None)), {})
+            queries = emit("Add", queries, emit("Sub", keys, rows, type=_SIZE), type=_SIZES)
+        column = emit("Reshape", queries, [-1, 1], type=TensorType(DType.INT64, (None, 1)))
+        every = emit("Range", zero, keys, one, type=_SIZES)
+        return emit("Greater", every, column, type=TensorType(DType.BOOL, (None, None)))
 
     def _without_rows(self, weights: Value) -> Value:
         """``weights`` with zeros in the rows that the attribute ``zero_rows`` names."""
-        emit, zero_rows, truth = self._emit, self._node.attributes.get("zero_rows"), TensorType(DType.BOOL)
-        if not zero_rows:
+        given, emit = self._node.attributes, self._emit
+        if not given.get("zero_rows"):
             return weights
         zero = self._number(0)
-        if zero_rows == "nan":
-            return self._op("Where", emit.typed("onnx::IsNaN", [weights], truth, {}), zero, weights)
-        excluded = zero if self._bias is None else self._as_scores(self._bias)
+        if given["zero_rows"] == "nan":
+            return self._op("Where", emit("IsNaN", weights, type=_TRUTH), zero, weights)
+        excluded = zero if self._bias is None else emit.cast(self._bias, self._dtype)
         if self._mask is not None:
-            fill = self._number(self._node.attributes.get("fill", -math.inf))
-            excluded = self._op("Where", self._mask, excluded, fill)
-        if self._node.attributes.get("causal"):
+            excluded = self._op("Where", self._mask, excluded, self._number(given.get("fill", -math.inf)))
+        if given.get("causal"):
             excluded = self._op("Where", self._later(), self._number(-math.inf), excluded)
         if excluded is zero:
             return weights
-        highest = self._reduced("ReduceMax", excluded)
-        none = emit.typed("onnx::Equal", [highest, self._number(-math.inf)], truth, {})
+        none = emit("Equal", self._reduced("ReduceMax", excluded), self._number(-math.inf), type=_TRUTH)
         return self._op("Where", none, zero, weights)
 
 
-FIRST_OPSET = {
-    "irc::slice_scatter": 11,
-    LAYER_NORM: 7,
-    RMS_NORM: 7,
-    GELU: 7,
-    SWISH: 7,
-    ROTATE_HALF: 7,
-    MASKED_SOFTMAX: 13,
-    ATTENTION: 7,
-}
-"""Operators that can be spelt out, and the first opset that has what they are spelt with."""
-
-
-_ALWAYS_SPELT = frozenset([SWISH])
-"""Those that are spelt out for opsets that have them, too: ONNX Runtime (1.31) cannot run them, but what they are made
-of, which it fuses."""
+# -- others --------------------------------------------------------------------
 
 
 def first_opset(node: Node) -> int:
@@ -218,7 +266,7 @@ def first_opset(node: Node) -> int:
     if node.attributes.get("interleaved"):
         return 10  # slices with steps
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
-    return min(versions("onnx::Erf")) if needs_erf else FIRST_OPSET[node.kind]
+    return min(versions("onnx::Erf")) if needs_erf else SPELLINGS[node.kind][0]
 
 
 def can_be_spelt(node: Node) -> bool:
@@ -226,7 +274,7 @@ def can_be_spelt(node: Node) -> bool:
     if node.kind in (GELU, SWISH):
         return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
-        return node.kind in FIRST_OPSET
+        return node.kind in SPELLINGS
     axis, scale, x = node.attributes.get("axis", -1), node.inputs[1].type, node.inputs[0].type
     plain = node.attributes.get("stash_type", 1) == 1 and len(node.outputs) == 1
     is_last = axis == -1 or axis + 1 == x.rank
@@ -236,9 +284,10 @@ def can_be_spelt(node: Node) -> bool:
 def spell_out(graph: Graph, opset: int) -> None:
     """Replace in ``graph`` the operators that ``opset`` lacks by several that it has. Raises IRC350."""
     for node in list(graph.walk()):
-        is_new = node.kind in _ALWAYS_SPELT or min(versions(node.kind), default=FOREVER) > opset
-        spell = _SPELLINGS.get(node.kind) if is_new and can_be_spelt(node) else None
-        if spell is None and _has_old_axes(node, opset):
+        # ONNX Runtime (1.31) cannot run Swish, but what it is made of, which it fuses.
+        is_new = node.kind == SWISH or min(versions(node.kind), default=FOREVER) > opset
+        spell = SPELLINGS[node.kind][1] if is_new and can_be_spelt(node) else None
+        if spell is None and node.version is not None and node.version < axes_became_input(node.kind) <= opset:
             spell = _axes_as_input
         if spell is None:
             continue
@@ -250,82 +299,11 @@ def spell_out(graph: Graph, opset: int) -> None:
         result.succeed(old)
 
 
-class Emitter:
-    """Inserts operators of ``opset`` before ``node``."""
-
-    def __init__(self, node: Node, opset: int) -> None:
-        self._builder = Builder.before(node)
-        self._stem = node.output.name
-        self.opset = opset
-        self._metadata = provenance([node])
-
-    def op(self, name: str, inputs: Sequence[Value], shape: Sequence[Dim], **attributes: Any) -> Value:
-        """The result of an operator, which has the element type of its first input."""
-        return self.typed(f"onnx::{name}", inputs, TensorType(inputs[0].type.dtype, tuple(shape)), attributes)
-
-    def typed(
-        self, kind: str, inputs: Sequence[Value], type: Type, attributes: dict[str, Any], name: str = ""
-    ) -> Value:
-        """The result, of ``type``, of an operator; its node is called ``name``."""
-        version = max(v for v in versions(kind) if v <= self.opset)
-        node = self._builder.node(
-            kind, inputs, [type], names=[self._stem], attributes=attributes, version=version, name=name
-        )
-        node.metadata = self._metadata
-        return node.output
-
-    def numbers(self, values: Any) -> Value:
-        """A constant of integers."""
-        return self.constant(np.array(values, np.int64))
-
-    def column(self, x: Value) -> Value:
-        """``x``, whose rank is known, with another axis, of size 1, at its end."""
-        shape = [*(x.type.shape or ()), 1]
-        if self.opset >= AXES_BECAME_INPUT["onnx::Unsqueeze"]:
-            return self.op("Unsqueeze", [x, self.numbers([len(shape) - 1])], shape)
-        return self.op("Unsqueeze", [x], shape, axes=[len(shape) - 1])
-
-    def mean(self, x: Value) -> Value:
-        """The mean of each row."""
-        shape = x.type.shape
-        means = TensorType(x.type.dtype, shape and (*shape[:-1], 1))
-        if self.opset >= AXES_BECAME_INPUT["onnx::ReduceMean"]:
-            return self.typed("onnx::ReduceMean", [x, self.numbers([-1])], means, {"keepdims": 1})
-        last = -1 if shape is None else len(shape) - 1  # before opset 11, axes are not negative
-        return self.typed("onnx::ReduceMean", [x], means, {"axes": [last], "keepdims": 1})
-
-    def constant(self, array: np.ndarray[Any, Any]) -> Value:
-        """A constant."""
-        tensor = Tensor.of(array)
-        node = self._builder.node(CONSTANT, (), [tensor.type], names=[self._stem], attributes={"value": tensor})
-        return node.output
-
-    def number(self, value: float, x: Value) -> Value:
-        """A constant of the element type of ``x``."""
-        dtype = x.type.dtype
-        return self.constant(np.array(value, np.float64 if dtype is DType.DOUBLE else np.float32))
-
-    def slice(self, x: Value, shape: Sequence[Dim], axis: int, start: int, count: int, step: int = 1) -> Value:
-        """``count`` elements of ``axis`` from ``start`` on; ``x`` itself if those are all."""
-        if count == shape[axis]:
-            return x
-        part, end = [*shape[:axis], count, *shape[axis + 1 :]], start + (count - 1) * step + 1
-        if self.opset < 10 and step == 1:
-            return self.op("Slice", [x], part, starts=[start], ends=[end], axes=[axis])
-        return self.op("Slice", [x, *(self.numbers([n]) for n in (start, end, axis, step))], part)
-
-
-def _has_old_axes(node: Node, opset: int) -> bool:
-    """Whether ``node`` has axes as an attribute, whereas ``opset`` takes them only as an input."""
-    since = AXES_BECAME_INPUT.get(node.kind)
-    return since is not None and node.version is not None and node.version < since <= opset
-
-
 def _axes_as_input(node: Node, emit: Emitter) -> Value:
     attributes = {key: value for key, value in node.attributes.items() if key != "axes"}
     axes = node.attributes.get("axes")
-    inputs = [*node.inputs, emit.numbers(axes)] if axes else list(node.inputs)  # without: all of them
-    return emit.typed(node.kind, inputs, node.output.type, attributes, node.name)
+    given = [emit.constant(np.array(axes, np.int64))] if axes else []  # without: all of them
+    return emit.typed(node.kind, [*node.inputs, *given], node.output.type, attributes, node.name)
 
 
 def _slice_scatter(node: Node, emit: Emitter) -> Value:
@@ -333,12 +311,10 @@ def _slice_scatter(node: Node, emit: Emitter) -> Value:
     shape, count = (v.type.static_shape for v in (data, source))
     starts, steps = node.attributes["starts"], node.attributes["steps"]
     if shape is None or count is None:
-        raise Error("IRC350", f"{node.kind} can be spelt out for known shapes only", f"%{node.output.name}")
-    if 0 in count:
-        return emit.op("Identity", [data], shape)
+        raise _unknown("known shapes", node)
     box = [axis for axis, (n, size) in enumerate(zip(count, shape)) if n != size]
-    if not box:
-        return emit.op("Identity", [source], shape)
+    if 0 in count or not box:
+        return emit.shaped("Identity", data if 0 in count else source, shape=shape)
     return _put(emit, data, list(shape), source, count, starts, steps, box)
 
 
@@ -366,46 +342,36 @@ def _put(
         parts.insert(0, emit.slice(data, shape, axis, 0, start))
     if start + n < size:
         parts.append(emit.slice(data, shape, axis, start + n, size - start - n))
-    return emit.op("Concat", parts, shape, axis=axis)
+    return emit.shaped("Concat", *parts, shape=shape, axis=axis)
 
 
 def _interleave(
     emit: Emitter, data: Value, shape: list[int], source: Value, axis: int, positions: Sequence[int]
 ) -> Value:
     """``data`` with the lines at ``positions`` of ``axis`` replaced by those of ``source``."""
-    indices = emit.numbers([[p] for p in positions])
+    indices = emit.constant(np.array([[p] for p in positions], np.int64))
     order = list(range(len(shape)))
     order[0], order[axis] = axis, 0  # its own inverse
 
     def swap(x: Value, sizes: Sequence[int]) -> Value:
-        return emit.op("Transpose", [x], [sizes[i] for i in order], perm=order) if axis else x
+        return emit.shaped("Transpose", x, shape=[sizes[i] for i in order], perm=order) if axis else x
 
     sizes = [shape[i] for i in order]
     whole, part = swap(data, shape), swap(source, [*shape[:axis], len(positions), *shape[axis + 1 :]])
-    return swap(emit.op("ScatterND", [whole, indices, part], sizes), sizes)
+    return swap(emit.shaped("ScatterND", whole, indices, part, shape=sizes), sizes)
 
 
 def _normalization(node: Node, emit: Emitter) -> Value:
+    """Computed in float32, whatever the operands are."""
     x, scale, *bias = node.inputs
-    given = x.type
-
-    def op(name: str, *inputs: Value) -> Value:
-        return emit.typed(f"onnx::{name}", inputs, inputs[0].type, {})
-
-    def cast(value: Value, dtype: DType) -> Value:
-        """In the type that it is computed in, and back: float32, whatever the operands are."""
-        if value.type.dtype is dtype:
-            return value
-        return emit.typed("onnx::Cast", [value], TensorType(dtype, given.shape), {"to": dtype.onnx})
-
-    x = cast(x, DType.FLOAT)
-
+    given = x.type.dtype or DType.FLOAT
+    x = emit.cast(x, DType.FLOAT)
     if node.kind == LAYER_NORM:
-        x = op("Sub", x, emit.mean(x))
+        x = emit("Sub", x, emit.mean(x))
     epsilon = emit.constant(np.array(node.attributes.get("epsilon", 1e-5), np.float32))
-    root = op("Sqrt", op("Add", emit.mean(op("Mul", x, x)), epsilon))
-    y = op("Mul", cast(op("Div", x, root), given.dtype or DType.FLOAT), scale)
-    return op("Add", y, *bias) if bias else y
+    root = emit("Sqrt", emit("Add", emit.mean(emit("Mul", x, x)), epsilon))
+    y = emit("Mul", emit.cast(emit("Div", x, root), given), scale)
+    return emit("Add", y, *bias) if bias else y
 
 
 def _activation(node: Node, emit: Emitter) -> Value:
@@ -414,7 +380,7 @@ def _activation(node: Node, emit: Emitter) -> Value:
 
     def op(name: str, y: Value, by: Value | float | None = None) -> Value:
         inputs = [y] if by is None else [y, by if isinstance(by, Value) else emit.number(by, x)]
-        return emit.typed(f"onnx::{name}", inputs, x.type, {})
+        return emit(name, *inputs, type=x.type)
 
     if node.kind == SWISH:
         alpha = float(node.attributes.get("alpha", 1.0))
@@ -431,35 +397,36 @@ def _rotate_half(node: Node, emit: Emitter) -> Value:
     x = node.inputs[0]
     shape = x.type.shape
     if not shape or not isinstance(width := shape[-1], int):
-        raise Error("IRC350", f"{node.kind} can be spelt out for a known last axis only", f"%{node.output.name}")
+        raise _unknown("a known last axis", node)
     axis, half = len(shape) - 1, width // 2
     interleaved = bool(node.attributes.get("interleaved", 0))
     starts, step = ((0, 1), 2) if interleaved else ((0, half), 1)
     first, second = (emit.slice(x, shape, axis, start, half, step) for start in starts)
-    parts = [emit.op("Neg", [second], second.type.shape or ()), first]
+    parts = [emit("Neg", second), first]
     if not interleaved:
-        return emit.op("Concat", parts, shape, axis=axis)
-    pairs = emit.op("Concat", [emit.column(part) for part in parts], [*shape[:-1], half, 2], axis=axis + 1)
-    return emit.op("Reshape", [pairs, emit.numbers([0] * axis + [width])], shape)
+        return emit.shaped("Concat", *parts, shape=shape, axis=axis)
+    columns = [emit.column(part) for part in parts]
+    pairs = emit.shaped("Concat", *columns, shape=[*shape[:-1], half, 2], axis=axis + 1)
+    return emit.shaped("Reshape", pairs, [0] * axis + [width], shape=shape)
 
 
 def _masked_softmax(node: Node, emit: Emitter) -> Value:
     x = node.inputs[0]
     if x.type.dtype is None:
-        raise Error("IRC350", f"{node.kind} can be spelt out for a known element type only", f"%{node.output.name}")
-    found = emit.typed("onnx::Softmax", [x], x.type, dict(node.attributes))
-    test = emit.typed("onnx::IsNaN", [found], TensorType(DType.BOOL, x.type.shape), {})
-    zero = emit.constant(np.zeros((), x.type.dtype.numpy))
-    return emit.typed("onnx::Where", [test, zero, found], x.type, {})
+        raise _unknown("a known element type", node)
+    found = emit("Softmax", x, **node.attributes)
+    test = emit("IsNaN", found, type=TensorType(DType.BOOL, x.type.shape))
+    return emit("Where", test, emit.constant(np.zeros((), x.type.dtype.numpy)), found, type=x.type)
 
 
-_SPELLINGS: dict[str, Callable[[Node, Emitter], Value]] = {
-    "irc::slice_scatter": _slice_scatter,
-    LAYER_NORM: _normalization,
-    RMS_NORM: _normalization,
-    ROTATE_HALF: _rotate_half,
-    MASKED_SOFTMAX: _masked_softmax,
-    ATTENTION: spell_attention,
-    GELU: _activation,
-    SWISH: _activation,
+SPELLINGS: dict[str, tuple[int, Callable[[Node, Emitter], Value]]] = {
+    "irc::slice_scatter": (11, _slice_scatter),
+    LAYER_NORM: (7, _normalization),
+    RMS_NORM: (7, _normalization),
+    ROTATE_HALF: (7, _rotate_half),
+    MASKED_SOFTMAX: (13, _masked_softmax),
+    ATTENTION: (7, spell_attention),
+    GELU: (7, _activation),
+    SWISH: (7, _activation),
 }
+"""Operators that can be spelt out, the first opset that has what they are spelt with, and what writes that."""

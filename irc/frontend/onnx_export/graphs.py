@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from irc.errors import Error
 from irc.frontend.onnx.types import contradiction, settle, to_proto
-from irc.frontend.onnx_export.operators import Signature, identity_since, signature
-from irc.frontend.onnx_export.tensors import GRAPH, fill, write_attribute
+from irc.frontend.onnx_export.operators import identity_since, schema
+from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, add_attribute, fill, write_attribute
+from irc.frontend.onnx_export.tensors import GRAPHS as GRAPH_LIST
 from irc.ir import Block, Graph, Tensor
 from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
@@ -46,7 +47,7 @@ from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, is_opaque, nes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
 
     from irc.frontend.onnx_export.tensors import Weights
     from irc.ir import Block, Graph, Module, Node, Value
@@ -104,8 +105,7 @@ def describe(proto: Any, metadata: Mapping[str, str]) -> None:
     """Write the properties and the doc string in ``metadata`` into the proto of a graph, function, node or tensor."""
     for key, value in metadata.items():
         if not key.startswith(NOT_PROPERTIES):
-            entry = proto.metadata_props.add()
-            entry.key, entry.value = key, value
+            proto.metadata_props.add(key=key, value=value)
     if DOC_STRING in metadata:
         proto.doc_string = metadata[DOC_STRING]
 
@@ -135,74 +135,7 @@ def _part(proto: TypeProto, path: str) -> Any:
     return part
 
 
-def annotate(proto: GraphProto, name: str, metadata: Mapping[str, str], written: Callable[[str], str | None]) -> None:
-    """Add to ``proto`` the quantization annotation of the value that is called ``name``.
-
-    Args:
-        proto: the graph.
-        name: of the value.
-        metadata: of the value.
-        written: what a value is called in the model, or None if it is not in it: then no parameter is.
-    """
-    found = {key.removeprefix(QUANTIZATION): text for key, text in metadata.items() if key.startswith(QUANTIZATION)}
-    for key, text in metadata.items():
-        if key.startswith(QUANTIZATION_TENSOR) and (parameter := written(text)):
-            found[key.removeprefix(QUANTIZATION_TENSOR)] = parameter
-    if not found:
-        return
-    annotation = proto.quantization_annotation.add()
-    annotation.tensor_name = name
-    for key, parameter in found.items():
-        entry = annotation.quant_parameter_tensor_names.add()
-        entry.key, entry.value = key, parameter
-
-
 # Opaque nodes to ``NodeProto``: as they were in the model that they come from.
-
-
-def write_opaque(node: Node, proto: NodeProto, writer: GraphWriter) -> None:
-    """Make ``proto``, which is empty, the opaque ``node``. Raises IRC350 if irc's own attributes make no sense."""
-    proto.domain, proto.op_type = opaque_operator(node.kind)
-    proto.name = writer.names.node(node.name)
-    proto.input.extend("" if value.type == NONE else writer.names(value) for value in node.inputs)
-    omitted = node.attributes.get(OMITTED, ())
-    proto.output.extend("" if i in omitted else writer.names(value) for i, value in enumerate(node.outputs))
-    where = node.name or next((f"%{value.name}" for value in node.outputs), node.kind)
-    for key, value in node.attributes.items():
-        if not isinstance(value, Graph) and key not in (GRAPHS, TYPES, NAMES, PROTOS, OMITTED):
-            write_attribute(proto.attribute.add(), key, value, None, where)
-    _write_graphs(node, proto, writer, where)
-    for text in _texts(node, PROTOS, where):
-        attribute = proto.attribute.add()
-        try:
-            attribute.ParseFromString(b64decode(text, validate=True))
-        except (Base64Error, ValueError):
-            raise Error("IRC350", f"attribute {PROTOS} holds no message of ONNX", where) from None
-        except Exception as error:
-            from google.protobuf.message import DecodeError
-
-            if not isinstance(error, DecodeError):
-                raise
-            raise Error("IRC350", f"attribute {PROTOS} holds no message of ONNX", where) from None
-
-
-def _write_graphs(node: Node, proto: NodeProto, writer: GraphWriter, where: str) -> None:
-    nested = nested_graphs(node)
-    if nested is None:
-        raise Error("IRC350", f"attribute {GRAPHS} does not fit its graphs and blocks", where)
-    types, names = iter(_texts(node, TYPES, where)), iter(_texts(node, NAMES, where))
-    attributes: dict[str, Any] = {}
-    for field, name, _, body in nested:
-        attribute = attributes.get(name)
-        if attribute is None:
-            attribute = attributes[name] = proto.attribute.add()
-            attribute.name, attribute.type = name, attribute.GRAPH if field == "g" else attribute.GRAPHS
-        graph: GraphProto = attribute.g if field == "g" else attribute.graphs.add()
-        graph.name = body.name if isinstance(body, Graph) else next(names, name)
-        block = body.block if isinstance(body, Graph) else body
-        declared = [_parsed(next(types, ""), where) for _ in (*block.params, *block.returns)]
-        called = [] if isinstance(body, Graph) else [next(names, "") for _ in declared]
-        writer.write_nested(body, graph, declared, called)
 
 
 def _texts(node: Node, key: str, where: str) -> list[str]:
@@ -234,6 +167,10 @@ _GRAPHS = {IF: ("then_branch", "else_branch"), ONNX_LOOP: ("body",), SCAN: ("bod
 """Operators with blocks, and the attributes that these become."""
 
 
+Declare = Callable[["ValueInfoProto", str, Any], None]
+"""Gives a message the name and the type of a value."""
+
+
 class GraphWriter:
     """Writes one graph with all that is nested in it.
 
@@ -261,26 +198,43 @@ class GraphWriter:
     def write(self, proto: GraphProto, module: Module | None = None) -> None:
         """Make ``proto``, which is empty, the graph; it is the main one of ``module``, if that is given."""
         self._proto = proto
-        defaults = module.defaults if module else {}
-        metadata = module.metadata if module else {}
-        for value in self._graph.inputs:
-            info = proto.input.add()
-            declare(info, self.names(value), value.type)
-            describe_value(info, value.metadata)
+        block, metadata, defaults = self._graph.block, *((module.metadata, module.defaults) if module else ({}, {}))
+        for value in block.params:
             if isinstance(default := defaults.get(value.name), Tensor):
                 self._weights.add(default, proto.initializer.add(), value.name)
-        computed = self._nodes(self._graph.block, proto.node)
-        for value, name in self._results(self._graph.block, proto.node):
-            info, type = proto.output.add(), output_type(value, metadata)
-            if not is_complete(type) and self._has_opaque_nodes():
-                info.name = name  # nobody knows it: nor did the model, perhaps
-            else:
-                declare(info, name, type)
+        # The type of what opaque nodes make nobody knows; nor did the model, perhaps.
+        declare_result = declare_nested if self._has_opaque_nodes() else declare
+        types = [output_type(value, metadata) for value in block.returns]
+        self._write(block, proto, [value.type for value in block.params], types, declare, declare_result)
+        self._annotate(proto)
+
+    def _write(
+        self,
+        block: Block,
+        proto: GraphProto,
+        params: Iterable[Type | None],
+        results: Iterable[Type | None],
+        declare_param: Declare,
+        declare_result: Declare,
+        wanted: Sequence[str] = (),
+    ) -> None:
+        """Write into ``proto`` what ``block`` consists of: parameters and results of these types, nodes, metadata.
+
+        Results get the names ``wanted``, "" for any, by copies where they have others.
+        """
+        for value, type in zip(block.params, params, strict=True):
+            declare_param(info := proto.input.add(), self.names(value), type)
+            describe_value(info, value.metadata)
+        computed = self._nodes(block, proto.node)
+        names = iter(wanted)
+        for (value, name), type in zip(self._results(block, proto.node), results, strict=True):
+            if (called := next(names, "")) and name != called:
+                _identity(name, called, proto.node)
+            declare_result(info := proto.output.add(), called or name, type)
             describe_value(info, value.metadata)
             computed.pop(value, None)
         _declare_computed(proto.value_info, computed)
-        describe(proto, self._graph.metadata)
-        self._annotate(proto)
+        describe(proto, block.metadata)
 
     def _has_opaque_nodes(self) -> bool:
         """Whether the graph, or a function of its module, has opaque nodes."""
@@ -326,24 +280,7 @@ class GraphWriter:
     def _is_hoisted(self, value: Value) -> bool:
         return value.made_by(CONSTANT) is not None and value not in self._returned
 
-    def _block(self, block: Block, proto: GraphProto, name: str) -> None:
-        """Make ``proto`` a nested graph."""
-        proto.name = block.metadata.get(GRAPH_NAME, name)
-        describe(proto, block.metadata)
-        for value, type in zip(block.params, parameter_types(block), strict=True):
-            info = proto.input.add()
-            declare_nested(info, self.names(value), type)
-            describe_value(info, value.metadata)
-        computed = self._nodes(block, proto.node)
-        types = returned_types(block)
-        for (value, given), type in zip(self._results(block, proto.node), types, strict=True):
-            info = proto.output.add()
-            declare_nested(info, given, type)
-            describe_value(info, value.metadata)
-            computed.pop(value, None)
-        _declare_computed(proto.value_info, computed)
-
-    def write_nested(
+    def _nested(
         self, body: Graph | Block, proto: GraphProto, declared: Sequence[Type | None], called: Sequence[str]
     ) -> None:
         """Make ``proto``, which is empty, a graph nested in an opaque node.
@@ -360,29 +297,14 @@ class GraphWriter:
             writer, block = GraphWriter(body, self._opsets, self._weights), body.block
             writer._proto = proto  # of this class
         assert isinstance(block, Block)
-        types, names = iter(declared), iter(called)
-        taken = writer.names_inside(block) if called else set[str]()
-        for value in block.params:
-            name = next(names, "")
+        many, taken = len(block.params), writer._names_inside(block) if called else set[str]()
+        for value, name in zip(block.params, called):
             if name and (name not in taken or name == value.name):
                 writer.names.give(value, name)
-            info = proto.input.add()
-            _declare_as(info, writer.names(value), next(types, None))
-            describe_value(info, value.metadata)
-        computed = writer._nodes(block, proto.node)
-        for value, name in writer._results(block, proto.node):
-            wanted = next(names, "")
-            if wanted and name != wanted and wanted not in taken:
-                _identity(name, wanted, proto.node)
-                name = wanted
-            info = proto.output.add()
-            _declare_as(info, name, next(types, None))
-            describe_value(info, value.metadata)
-            computed.pop(value, None)
-        _declare_computed(proto.value_info, computed)
-        describe(proto, block.metadata)
+        wanted = [name if name not in taken else "" for name in called[many:]]
+        writer._write(block, proto, declared[:many], declared[many:], declare_nested, declare_nested, wanted)
 
-    def names_inside(self, block: Block) -> set[str]:
+    def _names_inside(self, block: Block) -> set[str]:
         """The names of what is defined or used in ``block``, its own parameters left out."""
         nodes = [inner for node in block.nodes for inner in (node, *node.nested())]
         values = [value for node in (*nodes, block.return_node) for value in (*node.inputs, *node.outputs)]
@@ -403,7 +325,8 @@ class GraphWriter:
         name = self._written.get(key)
         if name is None:
             self._written[key] = name = self.names.fresh(value.name) if is_returned else self.names(value)
-            proto = self._initializer()
+            assert self._proto is not None
+            proto = self._proto.initializer.add()
             self._weights.add(tensor, proto, name)
             describe(proto, merged([node.metadata, value.metadata]))
         if is_returned:
@@ -411,17 +334,11 @@ class GraphWriter:
         else:
             self.names.give(value, name)
 
-    def _initializer(self) -> TensorProto:
-        assert self._proto is not None
-        return self._proto.initializer.add()
-
     def _constant_node(self, node: Node, proto: NodeProto, name: str) -> None:
         proto.op_type, proto.name = "Constant", self.names.node(node.name)
         proto.output.append(name)
         describe(proto, node.metadata)
-        attribute = proto.attribute.add()
-        attribute.name, attribute.type = "value", attribute.TENSOR
-        fill(node.attributes["value"], attribute.t, name)
+        fill(node.attributes["value"], add_attribute(proto, "value", TENSOR).t, name)
 
     def _call(self, node: Node, proto: NodeProto) -> None:
         function = node.inputs[0].node
@@ -439,70 +356,103 @@ class GraphWriter:
         kind = "onnx::If" if node.kind == IF else node.kind
         proto.domain, proto.op_type = split_kind(kind)
         proto.name = self.names.node(node.name)
-        known = signature(kind, self._opsets[proto.domain])
-        proto.input.extend(self._inputs(node.inputs, known.fewest_inputs if known else 0))
+        known = schema(kind, self._opsets[proto.domain])
+        proto.input.extend(self._inputs(node.inputs, known.min_input if known else 0))
         proto.output.extend(self._outputs(node, known))
         self._computed.update((value, name) for value, name in zip(node.outputs, proto.output) if name)
         describe(proto, node.metadata)
         for key, value in node.attributes.items():
-            if key in (DECLARED_INPUTS, DECLARED_ROWS):  # which the body's types become
-                continue
-            self._attribute(proto.attribute.add(), key, value, known, node)
+            if isinstance(value, Graph):
+                self.names.adopt(value)
+                inner = add_attribute(proto, key, GRAPH).g
+                GraphWriter(value, self._opsets, self._weights, self.names).write(inner)
+                inner.name = value.metadata.get(GRAPH_NAME, value.name)
+            elif key not in (DECLARED_INPUTS, DECLARED_ROWS):  # which the body's types become
+                type = known.attributes[key].type.value if known and key in known.attributes else None
+                write_attribute(proto.attribute.add(), key, value, type, node.name or f"%{node.outputs[0].name}")
         for key, block in zip(_GRAPHS.get(node.kind, ()), node.blocks, strict=True):
-            attribute = proto.attribute.add()
-            attribute.name, attribute.type = key, attribute.GRAPH
-            self._block(block, attribute.g, key)
+            inner = add_attribute(proto, key, GRAPH).g
+            inner.name = block.metadata.get(GRAPH_NAME, key)
+            self._write(block, inner, parameter_types(block), returned_types(block), declare_nested, declare_nested)
 
     def _opaque(self, node: Node, proto: NodeProto) -> None:
-        write_opaque(node, proto, self)
+        """Write a node as it was in its model. Raises IRC350 if irc's own attributes make no sense."""
+        proto.domain, proto.op_type = opaque_operator(node.kind)
+        proto.name = self.names.node(node.name)
+        proto.input.extend("" if value.type == NONE else self.names(value) for value in node.inputs)
+        omitted = node.attributes.get(OMITTED, ())
+        proto.output.extend("" if i in omitted else self.names(value) for i, value in enumerate(node.outputs))
         self._computed.update((value, name) for value, name in zip(node.outputs, proto.output) if name)
         describe(proto, node.metadata)
+        from google.protobuf.message import DecodeError
 
-    def _attribute(self, proto: Any, key: str, value: Any, known: Signature | None, node: Node) -> None:
-        if isinstance(value, Graph):
-            proto.name, proto.type = key, GRAPH
-            self.names.adopt(value)
-            GraphWriter(value, self._opsets, self._weights, self.names).write(proto.g)
-            proto.g.name = value.metadata.get(GRAPH_NAME, value.name)
-        else:
-            type = known.attributes.get(key) if known else None
-            write_attribute(proto, key, value, type, node.name or f"%{node.outputs[0].name}")
+        where = node.name or next((f"%{value.name}" for value in node.outputs), node.kind)
+        for key, value in node.attributes.items():
+            if not isinstance(value, Graph) and key not in (GRAPHS, TYPES, NAMES, PROTOS, OMITTED):
+                write_attribute(proto.attribute.add(), key, value, None, where)
+        self._opaque_graphs(node, proto, where)
+        for text in _texts(node, PROTOS, where):
+            try:
+                proto.attribute.add().ParseFromString(b64decode(text, validate=True))
+            except (Base64Error, ValueError, DecodeError):
+                raise Error("IRC350", f"attribute {PROTOS} holds no message of ONNX", where) from None
+
+    def _opaque_graphs(self, node: Node, proto: NodeProto, where: str) -> None:
+        nested = nested_graphs(node)
+        if nested is None:
+            raise Error("IRC350", f"attribute {GRAPHS} does not fit its graphs and blocks", where)
+        types, names = iter(_texts(node, TYPES, where)), iter(_texts(node, NAMES, where))
+        attributes: dict[str, Any] = {}
+        for field, name, _, body in nested:
+            if name not in attributes:
+                attributes[name] = add_attribute(proto, name, GRAPH if field == "g" else GRAPH_LIST)
+            graph: GraphProto = attributes[name].g if field == "g" else attributes[name].graphs.add()
+            graph.name = body.name if isinstance(body, Graph) else next(names, name)
+            block = body.block if isinstance(body, Graph) else body
+            declared = [_parsed(next(types, ""), where) for _ in (*block.params, *block.returns)]
+            called = [] if isinstance(body, Graph) else [next(names, "") for _ in declared]
+            self._nested(body, graph, declared, called)
 
     def _annotate(self, proto: GraphProto) -> None:
         """Write the quantization annotations of this graph's own values and weights."""
         graph, initializers = self._graph, {tensor.name for tensor in proto.initializer}
 
         def written(name: str) -> str | None:
-            """What the model calls the value that irc calls ``name``."""
-            if not graph.has_value(name):
+            """What the model calls the value that irc calls ``name``; None if it is not in the model."""
+            value = graph.value(name) if graph.has_value(name) else None
+            if value is None or (value.made_by(CONSTANT) is not None and self.names(value) not in initializers):
                 return None
-            value = graph.value(name)
-            return self.names(value) if value.made_by(CONSTANT) is None else _among(initializers, self.names(value))
+            return self.names(value)
 
         for value in graph.values() if graph.has_metadata else ():
-            if value.metadata and value.block is graph.block and written(value.name):
-                annotate(proto, self.names(value), value.metadata, written)
+            if not value.metadata or value.block is not graph.block or not written(value.name):
+                continue
+            said = value.metadata.items()
+            found = {key.removeprefix(QUANTIZATION): text for key, text in said if key.startswith(QUANTIZATION)}
+            for key, text in said:
+                if key.startswith(QUANTIZATION_TENSOR) and (parameter := written(text)):
+                    found[key.removeprefix(QUANTIZATION_TENSOR)] = parameter
+            if found:
+                names = proto.quantization_annotation.add(tensor_name=self.names(value)).quant_parameter_tensor_names
+                for key, text in found.items():
+                    names.add(key=key, value=text)
 
     def _inputs(self, values: Iterable[Value], fewest: int) -> list[str]:
-        names = ["" if value.type == NONE else self.names(value) for value in values]
-        while len(names) > fewest and not names[-1]:
-            names.pop()
-        return names
+        return _trimmed(("" if value.type == NONE else self.names(value) for value in values), fewest)
 
-    def _outputs(self, node: Node, known: Signature | None) -> list[str]:
+    def _outputs(self, node: Node, known: Any) -> list[str]:
         """Names of a node's outputs; an optional output without uses gets none."""
-        optional = known.optional if known and not _counts_outputs(node) else ()
-        names = [
-            "" if i < len(optional) and optional[i] and not value.has_uses else self.names(value)
-            for i, value in enumerate(node.outputs)
-        ]
-        while names and not names[-1]:
-            names.pop()
-        return names
+        formals = known.outputs if known and not _counts_outputs(node) else ()
+        optional = {i for i, formal in enumerate(formals) if formal.option.name == "Optional"}
+        return _trimmed("" if i in optional and not v.has_uses else self.names(v) for i, v in enumerate(node.outputs))
 
 
-def _among(names: set[str], name: str) -> str | None:
-    return name if name in names else None
+def _trimmed(names: Iterable[str], fewest: int = 0) -> list[str]:
+    """``names`` without "" at the end, but at least ``fewest``."""
+    found = list(names)
+    while len(found) > fewest and not found[-1]:
+        found.pop()
+    return found
 
 
 def _declare_computed(infos: Any, computed: Mapping[Value, str]) -> None:
@@ -517,16 +467,7 @@ def _declare_computed(infos: Any, computed: Mapping[Value, str]) -> None:
 
 def _identity(name: str, result: str, protos: Any) -> None:
     """Append an Identity that copies the value called ``name`` to ``result``."""
-    proto = protos.add()
-    proto.op_type = "Identity"
-    proto.input.append(name)
-    proto.output.append(result)
-
-
-def _declare_as(proto: ValueInfoProto, name: str, type: Type | None) -> None:
-    proto.name = name
-    if type is not None:
-        declare_nested(proto, name, type)
+    protos.add(op_type="Identity", input=[name], output=[result])
 
 
 class FunctionWriter(GraphWriter):
@@ -543,8 +484,7 @@ class FunctionWriter(GraphWriter):
         _declare_computed(proto.value_info, computed)
         describe(proto, self._graph.metadata)
         for domain, version in {**self._opsets, FUNCTION_DOMAIN: 1}.items():
-            entry = proto.opset_import.add()
-            entry.domain, entry.version = domain, version
+            proto.opset_import.add(domain=domain, version=version)
 
     def _constant(self, node: Node, protos: Any) -> None:
         if node.output.type not in (NONE, FUNCTION):
@@ -581,9 +521,9 @@ def declare(proto: ValueInfoProto, name: str, type: Type) -> None:
         raise Error("IRC350", str(error), f"%{name}") from None
 
 
-def declare_nested(proto: ValueInfoProto, name: str, type: Type) -> None:
+def declare_nested(proto: ValueInfoProto, name: str, type: Type | None) -> None:
     """As `declare`, for a nested graph, where an unknown type may be left out."""
-    if is_complete(type):
+    if type is not None and is_complete(type):
         declare(proto, name, type)
     proto.name = name
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx_export.decompositions import FIRST_OPSET, can_be_spelt, first_opset, spell_out
+from irc.frontend.onnx_export.decompositions import SPELLINGS, can_be_spelt, first_opset, spell_out
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
 from irc.frontend.onnx_export.operators import (
-    AXES_BECAME_INPUT,
     FOREVER,
+    axes_became_input,
     first_alike,
     identity_since,
     is_known,
@@ -147,8 +147,7 @@ def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> Mod
     if functions:
         opsets = {**opsets, FUNCTION_DOMAIN: 1}
     for domain, version in opsets.items():
-        entry = proto.opset_import.add()
-        entry.domain, entry.version = domain, version
+        proto.opset_import.add(domain=domain, version=version)
     proto.ir_version = _ir_version(module, opsets)
     _describe(proto, given, metadata)
     return proto
@@ -182,8 +181,7 @@ def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str
         props["irc.source"] = source
     props |= {key: value for key, value in given.items() if key.startswith(_OURS)}
     for key, value in (props | dict(metadata)).items():
-        entry = proto.metadata_props.add()
-        entry.key, entry.value = key, value
+        proto.metadata_props.add(key=key, value=value)
 
 
 def _ir_version(module: Module, opsets: Mapping[str, int]) -> int:
@@ -341,8 +339,8 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             bounds.setdefault(opaque_operator(node.kind)[0], []).append((version, version, node))
         elif namespace != "prim":
             first, last = opsets_of(node.kind, node.version)
-            since = AXES_BECAME_INPUT.get(node.kind, 0)
-            if last < since:
+            since = axes_became_input(node.kind)
+            if last < since < FOREVER:
                 last = last_alike(node.kind, since)  # spelt as newer ones are
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
     for found in bounds.values():
@@ -474,7 +472,7 @@ def _refuse(module: Module) -> None:
 
 def has_form(kind: str) -> bool:
     """Whether ONNX can express nodes of ``kind``; constants, only if it has a form for their type."""
-    return kind in (CONSTANT, CALL, IF) or kind in FIRST_OPSET or is_known(kind) or is_opaque(kind)
+    return kind in (CONSTANT, CALL, IF) or kind in SPELLINGS or is_known(kind) or is_opaque(kind)
 
 
 def _reason(node: Node) -> str:

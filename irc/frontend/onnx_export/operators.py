@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """An operator at one version.
-
-    Attributes:
-        attributes: name -> ``AttributeProto`` type number.
-        fewest_inputs: how many there must be, absent ones included.
-        optional: for each formal output, whether it may be absent; a variadic one may not.
-    """
-
-    attributes: dict[str, int]
-    fewest_inputs: int
-    optional: tuple[bool, ...]
 
 
 @cache
@@ -85,14 +69,14 @@ _CHANGED_MEANING = {
 """Versions that compute something else than the ones before, although their schemas only take more."""
 
 
-AXES_BECAME_INPUT = {
-    **dict.fromkeys(["onnx::ReduceSum", "onnx::Squeeze", "onnx::Unsqueeze"], 13),
-    **{
-        f"onnx::Reduce{name}": 18
-        for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
-    },
-}
-"""Operators and the opset since which their axes are an input. Older versions can be spelt as newer ones."""
+@cache
+def axes_became_input(kind: str) -> int:
+    """The opset since which the attribute ``axes`` is an input, so that older versions can be spelt as newer ones."""
+    for version in versions(kind)[1:]:
+        old, new = schema(kind, version - 1), schema(kind, version)
+        if old.attributes.keys() - new.attributes.keys() == {"axes"} and new.inputs[-1].name == "axes":
+            return version
+    return FOREVER
 
 
 @cache
@@ -173,16 +157,9 @@ def _outputs(schema: Any) -> tuple[Any, ...]:
 
 
 @cache
-def signature(kind: str, opset: int) -> Signature | None:
-    """The operator's signature in an opset of its domain; None if the onnx package does not know it."""
-    schema = find(kind, opset)
-    if schema is None:
-        return None
-    return Signature(
-        {key: attribute.type.value for key, attribute in schema.attributes.items()},
-        schema.min_input,
-        tuple([output.option.name == "Optional" for output in schema.outputs]),
-    )
+def schema(kind: str, opset: int) -> Any:
+    """The operator's ``OpSchema`` in an opset of its domain; None if the onnx package does not know it."""
+    return find(kind, opset)
 
 
 def is_known(kind: str) -> bool:

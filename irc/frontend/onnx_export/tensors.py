@@ -89,12 +89,7 @@ def raw(tensor: Tensor) -> Array:
 # Attributes of the IR to ``AttributeProto``.
 
 
-FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, TYPE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 13
-
-
-def _tensors(proto: AttributeProto, value: list[Tensor]) -> None:
-    for tensor in value:
-        fill(tensor, proto.tensors.add(), tensor.name)
+FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, TYPE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13
 
 
 _SETTERS: dict[int, Callable[[AttributeProto, Any], object]] = {
@@ -105,7 +100,7 @@ _SETTERS: dict[int, Callable[[AttributeProto, Any], object]] = {
     FLOATS: lambda proto, value: proto.floats.extend(value),
     INTS: lambda proto, value: proto.ints.extend(map(int, value)),
     STRINGS: lambda proto, value: proto.strings.extend([s.encode() for s in value]),
-    TENSORS: _tensors,
+    TENSORS: lambda proto, value: [fill(tensor, proto.tensors.add(), tensor.name) for tensor in value],
     TYPE: lambda proto, value: proto.tp.CopyFrom(to_proto(value)),
 }
 """``AttributeProto.AttributeType`` -> how the value is put in. Graphs are their writer's business."""
@@ -117,6 +112,11 @@ _BY_CLASS: tuple[tuple[type | tuple[type, ...], int, int], ...] = (
     (Tensor, TENSOR, TENSORS),
 )
 """Class of a value, the type of an attribute that is one, and of one that is a list of them."""
+
+
+def add_attribute(node: Any, name: str, type: int) -> Any:
+    """A new attribute of ``node``, a ``NodeProto``, without a value."""
+    return node.attribute.add(name=name, type=type)
 
 
 def write_attribute(proto: AttributeProto, name: str, value: Any, type: int | None, where: str) -> None:
@@ -271,8 +271,7 @@ class InFile(Weights):
         self._end = offset + length
         proto.data_location = proto.EXTERNAL
         for key, value in (("location", self._location), ("offset", str(offset)), ("length", str(length))):
-            entry = proto.external_data.add()
-            entry.key, entry.value = key, value
+            proto.external_data.add(key=key, value=value)
 
     def write(self, file: BinaryIO) -> None:
         """Write the file, one weight in memory at a time."""
