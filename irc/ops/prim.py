@@ -8,22 +8,19 @@ from irc.ops import sizes, tags
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Effects, Family, Operator
 
-_MINMAX = """
-    prim::{F}(Scalar a, Scalar b) -> Scalar
-    prim::{F}.int(int a, int b) -> int
-    prim::{F}.float(float a, float b) -> float
-    prim::{F}.int_float(int a, float b) -> float
-    prim::{F}.float_int(float a, int b) -> float
-    prim::{F}.self_int(int[] self) -> int
-    prim::{F}.self_float(float[] self) -> float
-    prim::{F}.self_bool(bool[] self) -> bool
+ROWS = """
+    prim::{min max}(Scalar a, Scalar b) -> Scalar
+    prim::{min max}.int(int a, int b) -> int
+    prim::{min max}.float(float a, float b) -> float
+    prim::{min max}.int_float(int a, float b) -> float
+    prim::{min max}.float_int(float a, int b) -> float
+    prim::{min max}.self_int(int[] self) -> int
+    prim::{min max}.self_float(float[] self) -> float
+    prim::{min max}.self_bool(bool[] self) -> bool
     # The greater or lesser list itself is returned.
-    prim::{F}.int_list(int[](a) l, int[](b) r) -> int[](a|b)
-    prim::{F}.float_list(float[](a) l, float[](b) r) -> float[](a|b)
-    prim::{F}.bool_list(bool[](a) l, bool[](b) r) -> bool[](a|b)
-    """
-
-_OTHERS = """
+    prim::{min max}.int_list(int[](a) l, int[](b) r) -> int[](a|b)
+    prim::{min max}.float_list(float[](a) l, float[](b) r) -> float[](a|b)
+    prim::{min max}.bool_list(bool[](a) l, bool[](b) r) -> bool[](a|b)
     prim::Print(...) -> ()
     prim::RaiseException(str msg, str? cls=None) -> ()
     prim::TimePoint() -> int
@@ -45,28 +42,19 @@ _OTHERS = """
     prim::layout(Tensor a) -> Layout
     prim::shape(Tensor a) -> int[]
     prim::type(Device self) -> str
-    prim::requires_grad(Tensor a) -> bool
-    prim::is_cpu(Tensor a) -> bool
-    prim::is_cuda(Tensor a) -> bool
-    prim::is_mkldnn(Tensor a) -> bool
-    prim::is_nested(Tensor a) -> bool
-    prim::is_quantized(Tensor a) -> bool
-    prim::is_sparse(Tensor a) -> bool
+    prim::{requires_grad is_cpu is_cuda is_mkldnn is_nested is_quantized is_sparse}(Tensor a) -> bool
     prim::rangelist(int n) -> int[]
     prim::tolist(...) -> t
     prim::isinstance(t value, ...) -> bool
     prim::grad(Tensor a) -> Tensor(*)
-    prim::VarConcat(...) -> Tensor
-    prim::VarStack(...) -> Tensor
+    prim::{VarConcat VarStack}(...) -> Tensor
     prim::BroadcastSizes(...) -> int[]
     prim::ReductionSizes(int[] size, int[] red_axes, bool keepdim=False) -> int[]
     prim::AutogradZero() -> Tensor
     prim::AutogradAnyNonZero(...) -> bool
     """
 
-FAMILY = Family("prim", tags.statements(_OTHERS))
-for _name in ("min", "max"):
-    FAMILY.add(tags.statements(_MINMAX.replace("{F}", _name)))
+FAMILY = Family("prim", tags.statements(ROWS))
 FAMILY.each("data unchecked_cast", layout=frozenset({"in-order"}))
 FAMILY.each("Print RaiseException", size=sizes.written)
 FAMILY.each("rangelist", size=sizes.number_range)

@@ -32,12 +32,14 @@
 
 Those that are not of a row are of the operator, whichever of its rows has them. Kinds are NumPy's characters: ``b`` of
 bool, ``u`` and ``i`` of integers, ``f`` of floats, ``c`` of complex numbers. An operator without such a tag takes all
-kinds, or its kernel tells. Empty lines, and those that begin with ``#``, say nothing. ``{options}`` stands for the
-options of operators that make tensors, ``{like}`` for these and the memory format.
+kinds, or its kernel tells. Empty lines, and those that begin with ``#``, say nothing. A line with words in braces, as
+in ``aten::{sin cos}(Tensor self) -> Tensor``, is a row for each of them, which ``{}`` behind repeats. ``{options}``
+stands for the options of operators that make tensors, ``{like}`` for these and the memory format.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,6 +49,8 @@ _BAR = " | "
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _ABBREVIATIONS = (("{like}", "{options}, MemoryFormat? memory_format=None"), ("{options}", _OPTIONS))
+
+_WORDS = re.compile(r"(.*)\{(\w+(?: \w+)+)\}(.*)")  # the last ones in braces
 
 _FIELDS = {
     "pointwise": "result_type",
@@ -64,9 +68,8 @@ def statements(text: str) -> Iterator[Operator]:
     """What the rows in ``text`` state, one by one; ValueError for an unknown tag."""
     for abbreviation, meaning in _ABBREVIATIONS:
         text = text.replace(abbreviation, meaning)
-    for line in map(str.strip, text.splitlines()):
-        if not line or line.startswith("#"):
-            continue
+    lines = [each for each in map(str.strip, text.splitlines()) if each and not each.startswith("#")]
+    for line in (row for each in lines for row in _rows(each)):
         row, _, words = line.partition(_BAR)
         facts: dict[str, Any] = {}
         for word in words.split():
@@ -77,6 +80,17 @@ def statements(text: str) -> Iterator[Operator]:
                 raise ValueError(f"the tag {tag!r} is there twice: {line}")
             facts[_FIELDS[tag]] = _field(tag, value, row)
         yield Operator(kind_of(row), (row,), **facts)
+
+
+def _rows(line: str) -> Iterator[str]:
+    """``line`` for each of the words in braces."""
+    found = _WORDS.fullmatch(line)
+    if found is None:
+        yield line
+        return
+    before, words, after = found.groups()
+    for word in words.split():
+        yield from _rows(f"{before}{word}{after.replace('{}', word)}")
 
 
 def _field(tag: str, value: str, row: str) -> Any:

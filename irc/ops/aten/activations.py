@@ -27,27 +27,22 @@ ROWS = """
     aten::relu(Tensor self) -> Tensor | pointwise=first takes=uif in-place
     aten::relu6(Tensor self) -> Tensor | pointwise=first-if-float takes=uif in-place out=none
     aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor | pointwise=first-if-float takes=uif in-place
-    aten::hardsigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
-    aten::hardswish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
+    aten::{hardsigmoid hardswish mish}(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::selu(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place out=none
     aten::celu(Tensor self, Scalar alpha=1.) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::gelu(Tensor self, *, str approximate="none") -> Tensor | pointwise=first-if-float takes=f in-place
     aten::silu(Tensor self) -> Tensor | pointwise=first-if-float takes=fc in-place
-    aten::mish(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor | pointwise=first-if-float takes=f
     aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::prelu(Tensor self, Tensor weight) -> Tensor | takes=f out=none
     aten::logit(Tensor self, float? eps=None) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor | pointwise=first-if-float takes=uif in-place out=any
     aten::log_sigmoid(Tensor self) -> Tensor | pointwise=first-if-float takes=f layout=varies
-    aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
-    aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
+    aten::{hardshrink softshrink}(Tensor self, Scalar lambd=0.5) -> Tensor | pointwise=first-if-float takes=f
     aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor | takes=f in-place out=none
-    aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
-    aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
-    aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
-    aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
+    aten::{softmax log_softmax}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
+    aten::{_softmax _log_softmax}(Tensor self, int dim, bool half_to_float) -> Tensor | takes=f
     aten::glu(Tensor self, int dim=-1) -> Tensor | takes=f out=any
     """
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row is one line
 """Lists and dictionaries.
 
 PyTorch's rows mark what is stored as ``(c -> *)`` and what is taken out
@@ -11,7 +12,7 @@ from irc.ops import sizes
 from irc.ops.aten.call import TorchFamily
 from irc.ops.record import Movement
 
-_LISTS = """
+ROWS = """
     aten::append.t(t(b)[](a!) self, t(c -> b) el) -> t(b)[](a!)
     aten::extend.t(t(b)[](a!) self, t(c -> b)[] other) -> ()
     aten::insert.t(t(b)[](a!) self, int idx, t(c -> b) el) -> ()
@@ -35,50 +36,31 @@ _LISTS = """
     aten::__contains__.int_list(int[] l, int item) -> bool
     aten::__contains__.str_list(str[] l, str item) -> bool
     aten::dict() -> Dict(str, Tensor)
-    """
-
-# Rows that PyTorch has once for each type of element.
-_BY_ELEMENT = """
-    aten::remove.{E}({E}[](a!) self, {E} el) -> ()
-    aten::count.{E}({E}[] self, {E} el) -> int
-    aten::sorted.{E}({E}(b)[] input) -> {E}(b)[]
-    """
-
-_FURTHER = """
+    # PyTorch has a row for each type of elements, and of keys.
+    aten::remove.{int float bool str Tensor}({}[](a!) self, {} el) -> ()
+    aten::count.{int float bool str Tensor}({}[] self, {} el) -> int
+    aten::sorted.{int float bool str Tensor}({}(b)[] input) -> {}(b)[]
     aten::sorted.any(t(b)[] self) -> t(b)[]
+    aten::__getitem__.Dict_{str int bool float complex Tensor}(Dict({}(k), t(b)) self, {} key) -> t(b)
+    aten::_set_item.{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) l, {}(i -> k) idx, t(c -> b) v) -> ()
+    aten::get.{str int bool float complex Tensor}(Dict({}(k), t(b)) self, {} key) -> t(b)?
+    aten::get.default_{str int bool float complex Tensor}(Dict({}(k), t(b)) self, {} key, t(d) default_value) -> t(b|d)
+    aten::setdefault.{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) self, {}(i -> k) key, t(c -> b) default_value) -> t(b)
+    aten::pop.Dict_{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) self, {} key) -> t(b)
+    aten::pop.Dict_default_{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) self, {} key, t(d) default_value) -> t(b|d)
+    aten::popitem.{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) self) -> (({}(k), t(b)))
+    aten::keys.{str int bool float complex Tensor}(Dict({}(k), t) self) -> {}(k)[]
+    aten::values.{str int bool float complex Tensor}(Dict({}, t(b)) self) -> t(b)[]
+    aten::items.{str int bool float complex Tensor}(Dict({}(k), t(b)) self) -> (({}(k), t(b))[])
+    aten::update.{str int bool float complex Tensor}(Dict({}(k), t(b))(a!) self, Dict({}(i -> k), t(c -> b)) to_add) -> ()
+    aten::copy.Dict_{str int bool float complex Tensor}(Dict({}(k), t(b)) self) -> Dict({}(k), t(b))
+    aten::dict.Dict_{str int bool float complex Tensor}(Dict({}(k), t(b)) self) -> Dict({}(k), t(b))
+    aten::dict.{str int bool float complex Tensor}(({}(k), t(b))[] inputs) -> Dict({}(k), t(b))
+    aten::clear.{str int bool float complex Tensor}(Dict({}, t)(a!) self) -> ()
+    aten::Delete.Dict_{str int bool float complex Tensor}(Dict({}, t)(a!) self, {} key) -> ()
+    aten::len.Dict_{str int bool float complex Tensor}(Dict({}, t) self) -> int
+    aten::__contains__.{str int bool float complex Tensor}(Dict({}, t) dict, {} key) -> bool
     """
-
-_DICTS = """
-    aten::__getitem__.Dict_{K}(Dict({K}(k), t(b)) self, {K} key) -> t(b)
-    aten::_set_item.{K}(Dict({K}(k), t(b))(a!) l, {K}(i -> k) idx, t(c -> b) v) -> ()
-    aten::get.{K}(Dict({K}(k), t(b)) self, {K} key) -> t(b)?
-    aten::get.default_{K}(Dict({K}(k), t(b)) self, {K} key, t(d) default_value) -> t(b|d)
-    aten::setdefault.{K}(Dict({K}(k), t(b))(a!) self, {K}(i -> k) key, t(c -> b) default_value) -> t(b)
-    aten::pop.Dict_{K}(Dict({K}(k), t(b))(a!) self, {K} key) -> t(b)
-    aten::pop.Dict_default_{K}(Dict({K}(k), t(b))(a!) self, {K} key, t(d) default_value) -> t(b|d)
-    aten::popitem.{K}(Dict({K}(k), t(b))(a!) self) -> (({K}(k), t(b)))
-    aten::keys.{K}(Dict({K}(k), t) self) -> {K}(k)[]
-    aten::values.{K}(Dict({K}, t(b)) self) -> t(b)[]
-    aten::items.{K}(Dict({K}(k), t(b)) self) -> (({K}(k), t(b))[])
-    aten::update.{K}(Dict({K}(k), t(b))(a!) self, Dict({K}(i -> k), t(c -> b)) to_add) -> ()
-    aten::copy.Dict_{K}(Dict({K}(k), t(b)) self) -> Dict({K}(k), t(b))
-    aten::dict.Dict_{K}(Dict({K}(k), t(b)) self) -> Dict({K}(k), t(b))
-    aten::dict.{K}(({K}(k), t(b))[] inputs) -> Dict({K}(k), t(b))
-    aten::clear.{K}(Dict({K}, t)(a!) self) -> ()
-    aten::Delete.Dict_{K}(Dict({K}, t)(a!) self, {K} key) -> ()
-    aten::len.Dict_{K}(Dict({K}, t) self) -> int
-    aten::__contains__.{K}(Dict({K}, t) dict, {K} key) -> bool
-    """
-
-_ELEMENTS = ("int", "float", "bool", "str", "Tensor")
-_KEYS = ("str", "int", "bool", "float", "complex", "Tensor")
-
-ROWS = (
-    _LISTS
-    + "".join(_BY_ELEMENT.replace("{E}", element) for element in _ELEMENTS)
-    + _FURTHER
-    + "".join(_DICTS.replace("{K}", key) for key in _KEYS)
-)
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("__getitem__", movement=Movement.GATHERED)

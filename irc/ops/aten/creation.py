@@ -13,8 +13,7 @@ from irc.ops.record import Change, Effects
 from irc.ops.slices import range_length
 
 ROWS = """
-    aten::zeros(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
-    aten::ones(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
+    aten::{zeros ones rand randn}(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
     aten::empty.memory_format(int[] size, {like}) -> Tensor | layout=contiguous
     aten::full(int[] size, Scalar fill_value, {options}) -> Tensor | out=dtype layout=contiguous
     aten::arange(Scalar end, {options}) -> Tensor | out=dtype layout=contiguous
@@ -30,21 +29,14 @@ ROWS = """
     aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., {options}) -> Tensor
     aten::eye(int n, {options}) -> Tensor | out=dtype layout=contiguous
     aten::eye.m(int n, int m, {options}) -> Tensor | out=dtype
-    aten::zeros_like(Tensor self, {like}) -> Tensor | layout=like-first
-    aten::ones_like(Tensor self, {like}) -> Tensor | layout=like-first
-    aten::empty_like(Tensor self, {like}) -> Tensor | layout=like-first
+    aten::{zeros_like ones_like empty_like rand_like randn_like}(Tensor self, {like}) -> Tensor | layout=like-first
     aten::full_like(Tensor self, Scalar fill_value, {like}) -> Tensor | layout=like-first
-    aten::new_zeros(Tensor self, int[] size, {options}) -> Tensor | layout=contiguous
-    aten::new_ones(Tensor self, int[] size, {options}) -> Tensor | layout=contiguous
+    aten::{new_zeros new_ones}(Tensor self, int[] size, {options}) -> Tensor | layout=contiguous
     aten::new_empty(Tensor self, int[] size, {options}) -> Tensor
     aten::new_full(Tensor self, int[] size, Scalar fill_value, {options}) -> Tensor | layout=contiguous
-    aten::rand(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
-    aten::randn(int[] size, {options}) -> Tensor | out=dtype layout=contiguous
     aten::randint(int high, int[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype layout=contiguous
     aten::randint.low(int low, int high, int[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype
     aten::randperm(int n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | out=dtype layout=contiguous
-    aten::rand_like(Tensor self, {like}) -> Tensor | layout=like-first
-    aten::randn_like(Tensor self, {like}) -> Tensor | layout=like-first
     aten::randint_like(Tensor self, int high, {like}) -> Tensor
     aten::randint_like.Tensor(Tensor self, Tensor high, {like}) -> Tensor
     aten::randint_like.low_dtype(Tensor self, int low, int high, {like}) -> Tensor
@@ -77,8 +69,7 @@ ROWS = """
     aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!) | takes=f
     aten::resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!) | layout=seen
     aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!) | layout=seen
-    aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | layout=contiguous
-    aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | layout=contiguous
+    aten::{tril_indices triu_indices}(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor | layout=contiguous
     aten::empty_strided(int[] size, int[] stride, {options}) -> Tensor | layout=gaps
     aten::poisson(Tensor self, Generator? generator=None) -> Tensor | takes=f
     """

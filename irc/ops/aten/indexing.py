@@ -15,7 +15,7 @@ from irc.ops.aten.promotion import like_first, result_type
 ROWS = """
     aten::nonzero(Tensor self) -> Tensor
     aten::nonzero_numpy(Tensor self) -> Tensor[]
-    aten::argwhere(Tensor self) -> Tensor | out=none
+    aten::{argwhere fliplr flipud}(Tensor self) -> Tensor | out=none
     aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
     aten::index.list_Tensor(Tensor[] self, Tensor el) -> int
     aten::index.list_bool(bool[] self, bool el) -> int
@@ -42,15 +42,9 @@ ROWS = """
     aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor
     aten::cat(Tensor[] tensors, int dim=0) -> Tensor | out=any
     aten::stack(Tensor[] tensors, int dim=0) -> Tensor | out=any layout=contiguous
-    aten::hstack(Tensor[] tensors) -> Tensor | out=any
-    aten::vstack(Tensor[] tensors) -> Tensor | out=any
-    aten::dstack(Tensor[] tensors) -> Tensor | out=any
-    aten::column_stack(Tensor[] tensors) -> Tensor | out=any
-    aten::tril(Tensor self, int diagonal=0) -> Tensor | in-place layout=contiguous
-    aten::triu(Tensor self, int diagonal=0) -> Tensor | in-place layout=contiguous
+    aten::{hstack vstack dstack column_stack}(Tensor[] tensors) -> Tensor | out=any
+    aten::{tril triu}(Tensor self, int diagonal=0) -> Tensor | in-place layout=contiguous
     aten::flip(Tensor self, int[] dims) -> Tensor
-    aten::fliplr(Tensor self) -> Tensor | out=none
-    aten::flipud(Tensor self) -> Tensor | out=none
     aten::roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor
     aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor
     aten::repeat(Tensor self, int[] repeats) -> Tensor | layout=contiguous

@@ -13,10 +13,8 @@ ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
     aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc out=none
     aten::matmul(Tensor self, Tensor other) -> Tensor | takes=uifc layout=anew
-    aten::mm(Tensor self, Tensor mat2) -> Tensor | takes=uifc layout=anew
-    aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
-    aten::bmm(Tensor self, Tensor mat2) -> Tensor | takes=uifc layout=anew
-    aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
+    aten::{mm bmm}(Tensor self, Tensor mat2) -> Tensor | takes=uifc layout=anew
+    aten::{mm bmm}.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor
     aten::mv(Tensor self, Tensor vec) -> Tensor | takes=uifc
     aten::dot(Tensor self, Tensor tensor) -> Tensor | takes=uifc
     aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | takes=uifc in-place layout=anew
@@ -28,13 +26,11 @@ ROWS = """
     aten::einsum(str equation, Tensor(a)[] tensors, *, int[]? path=None) -> Tensor(a) | out=none
     aten::outer(Tensor self, Tensor vec2) -> Tensor | out=any
     aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor | takes=uifc
-    aten::inner(Tensor self, Tensor other) -> Tensor | takes=uifc
-    aten::vdot(Tensor self, Tensor other) -> Tensor | takes=uifc
+    aten::{inner vdot}(Tensor self, Tensor other) -> Tensor | takes=uifc
     aten::kron(Tensor self, Tensor other) -> Tensor | out=any
-    aten::linalg_inv(Tensor A) -> Tensor
-    aten::linalg_det(Tensor A) -> Tensor
+    aten::{linalg_inv linalg_det}(Tensor A) -> Tensor
     aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
-    aten::cholesky(Tensor self, bool upper=False) -> Tensor
+    aten::{cholesky cholesky_inverse}(Tensor self, bool upper=False) -> Tensor
     aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
     aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)
     aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)
@@ -54,21 +50,18 @@ ROWS = """
     aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor
     aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor
     aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor | out=none
-    aten::linalg_multi_dot(Tensor[] tensors) -> Tensor
-    aten::linalg_eigvals(Tensor self) -> Tensor
+    aten::{linalg_multi_dot block_diag}(Tensor[] tensors) -> Tensor
+    aten::{linalg_eigvals linalg_matrix_exp}(Tensor self) -> Tensor
     aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
     aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)
     aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor | in-place out=any
-    aten::block_diag(Tensor[] tensors) -> Tensor
     aten::diagflat(Tensor self, int offset=0) -> Tensor | out=none
-    aten::linalg_matrix_exp(Tensor self) -> Tensor
     aten::chain_matmul(Tensor[] matrices) -> Tensor
     aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)
     aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
     aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
     aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
     aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
-    aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor
     aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
     aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
     aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor | takes=uifc

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row is one line
 """Comparisons, truth values, bits, and selection by them."""
 
 from __future__ import annotations
@@ -12,123 +13,39 @@ from irc.ops.scalar import ScalarSemantics
 ROWS = """
     aten::bitwise_not(Tensor self) -> Tensor | pointwise=first in-place
     aten::logical_not(Tensor self) -> Tensor | pointwise=bool in-place out=any
-    aten::isnan(Tensor self) -> Tensor | pointwise=bool
-    aten::isnan.float(float a) -> bool
-    aten::isinf(Tensor self) -> Tensor | pointwise=bool
-    aten::isinf.float(float a) -> bool
+    aten::{isnan isinf}(Tensor self) -> Tensor | pointwise=bool
     aten::isfinite(Tensor self) -> Tensor | pointwise=bool out=none
-    aten::isfinite.float(float a) -> bool
-    aten::eq(Scalar a, Scalar b) -> bool
-    aten::eq.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool in-place out=any
-    aten::eq.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::eq.Tensor_list(Tensor[] a, Tensor[] b) -> bool
-    aten::eq.bool(bool a, bool b) -> bool
-    aten::eq.bool_list(bool[] a, bool[] b) -> bool
-    aten::eq.device(Device a, Device b) -> bool
-    aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool
-    aten::eq.float(float a, float b) -> bool
-    aten::eq.float_int(float a, int b) -> bool
-    aten::eq.float_list(float[] a, float[] b) -> bool
-    aten::eq.int(int a, int b) -> bool
-    aten::eq.int_float(int a, float b) -> bool
-    aten::eq.int_list(int[] a, int[] b) -> bool
-    aten::eq.str(str a, str b) -> bool
-    aten::eq.str_list(str[] a, str[] b) -> bool
-    aten::ne(Scalar a, Scalar b) -> bool
-    aten::ne.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool in-place out=any
-    aten::ne.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool
-    aten::ne.bool(bool a, bool b) -> bool
-    aten::ne.bool_list(bool[] a, bool[] b) -> bool
-    aten::ne.device(Device a, Device b) -> bool
-    aten::ne.enum(AnyEnumType a, AnyEnumType b) -> bool
-    aten::ne.float(float a, float b) -> bool
-    aten::ne.float_int(float a, int b) -> bool
-    aten::ne.float_list(float[] a, float[] b) -> bool
-    aten::ne.int(int a, int b) -> bool
-    aten::ne.int_float(int a, float b) -> bool
-    aten::ne.int_list(int[] a, int[] b) -> bool
-    aten::ne.str(str a, str b) -> bool
-    aten::ne.str_list(str[] a, str[] b) -> bool
-    aten::lt(Scalar a, Scalar b) -> bool
-    aten::lt.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool takes-both=buif in-place out=any
-    aten::lt.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::lt.float(float a, float b) -> bool
-    aten::lt.float_int(float a, int b) -> bool
-    aten::lt.int(int a, int b) -> bool
-    aten::lt.int_float(int a, float b) -> bool
-    aten::lt.str(str a, str b) -> bool
-    aten::le(Scalar a, Scalar b) -> bool
-    aten::le.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool takes-both=buif in-place out=any
-    aten::le.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::le.float(float a, float b) -> bool
-    aten::le.float_int(float a, int b) -> bool
-    aten::le.int(int a, int b) -> bool
-    aten::le.int_float(int a, float b) -> bool
-    aten::le.str(str a, str b) -> bool
-    aten::gt(Scalar a, Scalar b) -> bool
-    aten::gt.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool takes-both=buif in-place out=any
-    aten::gt.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::gt.float(float a, float b) -> bool
-    aten::gt.float_int(float a, int b) -> bool
-    aten::gt.int(int a, int b) -> bool
-    aten::gt.int_float(int a, float b) -> bool
-    aten::gt.str(str a, str b) -> bool
-    aten::ge(Scalar a, Scalar b) -> bool
-    aten::ge.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool takes-both=buif in-place out=any
-    aten::ge.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::ge.float(float a, float b) -> bool
-    aten::ge.float_int(float a, int b) -> bool
-    aten::ge.int(int a, int b) -> bool
-    aten::ge.int_float(int a, float b) -> bool
-    aten::ge.str(str a, str b) -> bool
+    aten::{isnan isinf isfinite}.float(float a) -> bool
+    aten::{eq ne lt le gt ge}(Scalar a, Scalar b) -> bool
+    aten::{eq ne}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool in-place out=any
+    aten::{lt le gt ge}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=bool takes-both=buif in-place out=any
     aten::equal(Tensor self, Tensor other) -> bool
-    aten::logical_and(Tensor self, Tensor other) -> Tensor | pointwise=bool in-place out=any
-    aten::logical_or(Tensor self, Tensor other) -> Tensor | pointwise=bool in-place out=any
-    aten::logical_xor(Tensor self, Tensor other) -> Tensor | pointwise=bool in-place out=any
-    aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common in-place out=any
-    aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
-    aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common in-place out=any
-    aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
-    aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common in-place out=any
-    aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
-    aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
-    aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
-    aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
-    aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
-    aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
-    aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
-    aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common out=none
-    aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::__and__.bool(bool a, bool b) -> bool
-    aten::__and__.int(int a, int b) -> int
-    aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common out=none
-    aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::__or__.bool(bool a, bool b) -> bool
-    aten::__or__.int(int a, int b) -> int
-    aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common out=none
-    aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::__xor__.bool(bool a, bool b) -> bool
-    aten::__xor__.int(int a, int b) -> int
-    aten::__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
-    aten::__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
-    aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
-    aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes=ui out=none
-    aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes=ui out=none
-    aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
-    aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::__lshift__.int(int a, int b) -> int
-    aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
-    aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor
-    aten::__rshift__.int(int a, int b) -> int
+    aten::{logical_and logical_or logical_xor}(Tensor self, Tensor other) -> Tensor | pointwise=bool in-place out=any
+    aten::{bitwise_and bitwise_or bitwise_xor}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common in-place out=any
+    aten::{bitwise_and bitwise_or bitwise_xor}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
+    aten::{eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor}.Tensor(Tensor self, Tensor other) -> Tensor | out=any
+    aten::{eq ne}.Tensor_list(Tensor[] a, Tensor[] b) -> bool
+    aten::{bitwise_left_shift bitwise_right_shift}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
+    aten::{bitwise_left_shift bitwise_right_shift}.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
+    aten::{bitwise_left_shift bitwise_right_shift}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
+    aten::{__and__ __or__ __xor__}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common out=none
+    aten::{__iand__ __ior__ __ixor__}.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | out=none
+    aten::{__ilshift__ __irshift__}.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!) | takes=ui out=none
+    aten::{__lshift__ __rshift__}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
+    aten::{__and__ __or__ __xor__ __lshift__ __rshift__}.Tensor(Tensor self, Tensor other) -> Tensor
+    aten::{eq ne __and__ __or__ __xor__}.bool(bool a, bool b) -> bool
+    aten::{eq ne}.bool_list(bool[] a, bool[] b) -> bool
+    aten::{eq ne}.device(Device a, Device b) -> bool
+    aten::{eq ne}.enum(AnyEnumType a, AnyEnumType b) -> bool
+    aten::{eq ne lt le gt ge}.float(float a, float b) -> bool
+    aten::{eq ne lt le gt ge}.float_int(float a, int b) -> bool
+    aten::{eq ne}.float_list(float[] a, float[] b) -> bool
+    aten::{eq ne lt le gt ge}.int(int a, int b) -> bool
+    aten::{eq ne lt le gt ge}.int_float(int a, float b) -> bool
+    aten::{eq ne}.int_list(int[] a, int[] b) -> bool
+    aten::{eq ne lt le gt ge}.str(str a, str b) -> bool
+    aten::{eq ne}.str_list(str[] a, str[] b) -> bool
+    aten::{__and__ __or__ __xor__ __lshift__ __rshift__}.int(int a, int b) -> int
     aten::where(Tensor condition) -> Tensor[]
     aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor
     aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor
@@ -142,7 +59,7 @@ ROWS = """
     aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
     aten::zero_(Tensor(a!) self) -> Tensor(a!)
     aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
-    aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::{__iand__ __ior__ __ixor__ __ilshift__ __irshift__ copy_}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
     aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)
     aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
     """

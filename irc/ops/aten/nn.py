@@ -49,53 +49,31 @@ ROWS = """
     aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor | takes=if
     aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor | takes=if
     aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor | takes=fc
-    aten::adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor | takes=f
+    aten::{adaptive_avg_pool2d _adaptive_avg_pool2d}(Tensor self, int[2] output_size) -> Tensor | takes=f
     aten::adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor | takes=fc
     aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor) | takes=f
     aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor) | takes=f
     aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor) | takes=f
-    aten::_adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor | takes=f
     aten::_adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor | takes=f
-    aten::upsample_nearest1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor | takes=uf
-    aten::upsample_nearest1d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
-    aten::upsample_nearest2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::upsample_nearest2d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
-    aten::upsample_nearest3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::upsample_nearest3d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
+    aten::{upsample_nearest1d _upsample_nearest_exact1d}(Tensor self, int[1] output_size, float? scales=None) -> Tensor | takes=uf
+    aten::{upsample_nearest2d _upsample_nearest_exact2d}(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
+    aten::{upsample_nearest3d _upsample_nearest_exact3d}(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
+    aten::{upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d}.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
     aten::upsample_linear1d(Tensor self, int[1] output_size, bool align_corners, float? scales=None) -> Tensor | takes=f
-    aten::upsample_linear1d.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
-    aten::upsample_bilinear2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::upsample_bilinear2d.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
+    aten::{upsample_bilinear2d upsample_bicubic2d}(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
     aten::upsample_trilinear3d(Tensor self, int[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor | takes=f
-    aten::upsample_trilinear3d.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
-    aten::upsample_bicubic2d(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::upsample_bicubic2d.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::__interpolate(Tensor input, int? size=None, float? scale_factor=None, str mode="nearest", bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor | takes=uf out=none
     aten::__interpolate.scale_list(Tensor input, int? size=None, float[]? scale_factor=None, str mode="nearest", bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
     aten::__interpolate.size_list(Tensor input, int[]? size=None, float? scale_factor=None, str mode="nearest", bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
     aten::__interpolate.size_list_scale_list(Tensor input, int[]? size=None, float[]? scale_factor=None, str mode="nearest", bool? align_corners=None, bool? recompute_scale_factor=None, bool antialias=False) -> Tensor
-    aten::_upsample_nearest_exact1d(Tensor self, int[1] output_size, float? scales=None) -> Tensor | takes=uf
-    aten::_upsample_nearest_exact1d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
-    aten::_upsample_nearest_exact2d(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::_upsample_nearest_exact2d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
-    aten::_upsample_nearest_exact3d(Tensor self, int[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
-    aten::_upsample_nearest_exact3d.vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor
-    aten::_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
-    aten::_upsample_bilinear2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
-    aten::_upsample_bicubic2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
-    aten::_upsample_bicubic2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
-    aten::_upsample_lanczos2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
-    aten::_upsample_lanczos2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
+    aten::{_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa}(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
+    aten::{upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa}.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
     aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor
     aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f out=none
-    aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f
-    aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f
+    aten::{grid_sampler_2d grid_sampler_3d}(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor | takes=f
     aten::affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor | takes=uifc
-    aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
-    aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
-    aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
-    aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
-    aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
+    aten::{dropout feature_dropout alpha_dropout feature_alpha_dropout}(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
+    aten::{dropout_ feature_dropout_ feature_alpha_dropout_ alpha_dropout_}(Tensor(a!) self, float p, bool train) -> Tensor(a!)
     aten::native_dropout(Tensor(a) input, float p, bool? train) -> (Tensor(a), Tensor)
     aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor
     aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor | out=none
@@ -112,16 +90,10 @@ ROWS = """
     aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)
     aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)
     aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)
-    aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
-    aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)
-    aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
-    aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)
-    aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
-    aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)
+    aten::{gru rnn_tanh rnn_relu}.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
+    aten::{gru rnn_tanh rnn_relu}.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)
     aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)
-    aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
-    aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
-    aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
+    aten::{rnn_tanh_cell rnn_relu_cell gru_cell}(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor | out=none
     aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor | takes=f out=none layout=anew
     aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor) | takes=f
     aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor
@@ -130,12 +102,9 @@ ROWS = """
     aten::to_padded_tensor(Tensor self, float padding, int[]? output_size=None) -> Tensor
     aten::pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor | out=none
     aten::constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor
-    aten::reflection_pad1d(Tensor self, int[2] padding) -> Tensor | takes=uifc
-    aten::reflection_pad2d(Tensor self, int[4] padding) -> Tensor | takes=uifc
-    aten::reflection_pad3d(Tensor self, int[6] padding) -> Tensor | takes=uifc
-    aten::replication_pad1d(Tensor self, int[2] padding) -> Tensor | takes=uifc
-    aten::replication_pad2d(Tensor self, int[4] padding) -> Tensor | takes=uifc
-    aten::replication_pad3d(Tensor self, int[6] padding) -> Tensor | takes=uifc
+    aten::{reflection_pad1d replication_pad1d}(Tensor self, int[2] padding) -> Tensor | takes=uifc
+    aten::{reflection_pad2d replication_pad2d}(Tensor self, int[4] padding) -> Tensor | takes=uifc
+    aten::{reflection_pad3d replication_pad3d}(Tensor self, int[6] padding) -> Tensor | takes=uifc
     aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
     aten::col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor | takes=bfc
     aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor | takes-both=f out=none
@@ -147,18 +116,13 @@ ROWS = """
     aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor
     aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor | out=none
     aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor
-    aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor | out=none
+    aten::{margin_ranking_loss cosine_embedding_loss}(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor | out=none
     aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor | out=none
-    aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
+    aten::{soft_margin_loss multilabel_margin_loss}(Tensor self, Tensor target, int reduction=1) -> Tensor
     aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor | out=none
     aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor | out=none
-    aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor | out=none
     aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)
     aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)
-    aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a) | out=none
-    aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
-    aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)
-    aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
     """
 
 FAMILY = TorchFamily(ROWS)

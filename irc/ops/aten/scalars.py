@@ -10,9 +10,7 @@ from irc.ops.record import Effects
 
 ROWS = """
     aten::size(Tensor self) -> int[] | layout=anew
-    aten::size.int(Tensor self, int dim) -> int
-    aten::dim(Tensor self) -> int | layout=anew
-    aten::numel(Tensor self) -> int | layout=anew
+    aten::{dim numel}(Tensor self) -> int | layout=anew
     aten::item(Tensor self) -> Scalar
     aten::Bool.Tensor(Tensor a) -> bool
     aten::Bool.float(float a) -> bool
@@ -25,39 +23,32 @@ ROWS = """
     aten::Float.Scalar(Scalar a) -> float
     aten::Float.Tensor(Tensor a) -> float
     aten::Float.bool(bool a) -> float
-    aten::Float.int(int a) -> float
-    aten::Float.str(str a) -> float
     aten::FloatImplicit(Tensor a) -> float
     aten::IntImplicit(Tensor a) -> int
     aten::ScalarImplicit(Tensor a) -> Scalar
-    aten::__is__(t1 self, t2 obj) -> bool
-    aten::__isnot__(t1 self, t2 obj) -> bool
+    aten::{__is__ __isnot__}(t1 self, t2 obj) -> bool
     aten::__not__(bool self) -> bool
-    aten::format(str self, ...) -> str
+    aten::{format percentFormat}(str self, ...) -> str
     aten::str(t elem) -> str
     aten::warn(str message, int stacklevel=2) -> ()
-    aten::is_floating_point(Tensor self) -> bool
-    aten::is_complex(Tensor self) -> bool
+    aten::{is_floating_point is_complex is_nonzero}(Tensor self) -> bool
     aten::floordiv(Scalar a, Scalar b) -> Scalar
     aten::floordiv.float(float a, float b) -> float
     aten::floordiv.float_int(float a, int b) -> float
-    aten::floordiv.int(int a, int b) -> int
+    aten::{floordiv __round_to_zero_floordiv}.int(int a, int b) -> int
     aten::floordiv.int_float(int a, float b) -> float
     aten::__range_length(int lo, int hi, int step) -> int
     aten::__derive_index(int index, int start, int step) -> int
     aten::ord(str string) -> int
-    aten::chr(int i) -> str
+    aten::{chr hex bin oct}(int i) -> str
     aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?
-    aten::__round_to_zero_floordiv.int(int a, int b) -> int
     aten::stride(Tensor self) -> int[] | layout=seen
-    aten::stride.int(Tensor self, int dim) -> int
-    aten::element_size(Tensor self) -> int
+    aten::{size stride}.int(Tensor self, int dim) -> int
+    aten::{element_size get_device}(Tensor self) -> int
     aten::is_contiguous(Tensor self) -> bool | layout=seen
-    aten::is_grad_enabled() -> bool
-    aten::is_autocast_enabled() -> bool
+    aten::{is_grad_enabled is_autocast_enabled}() -> bool
     aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool
     aten::storage_offset(Tensor self) -> int | layout=seen
-    aten::is_nonzero(Tensor self) -> bool
     aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType
     aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
     aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType
@@ -66,59 +57,28 @@ ROWS = """
     aten::can_cast(ScalarType from_, ScalarType to) -> bool
     aten::device(str a) -> Device
     aten::device.with_index(str type, int index) -> Device
-    aten::get_device(Tensor self) -> int
-    aten::percentFormat(str self, ...) -> str
-    aten::lower(str self) -> str
-    aten::upper(str self) -> str
+    aten::{lower upper capitalize swapcase title}(str self) -> str
     aten::join(str self, str[] values) -> str
-    aten::startswith(str self, str substr, int start=0, int end=-1) -> bool
-    aten::endswith(str self, str substr, int start=0, int end=-1) -> bool
+    aten::{startswith endswith}(str self, str substr, int start=0, int end=-1) -> bool
     aten::Complex.Scalar(Scalar a) -> complex
-    aten::isalnum(str self) -> bool
-    aten::isalpha(str self) -> bool
-    aten::isdecimal(str self) -> bool
-    aten::isdigit(str self) -> bool
-    aten::islower(str self) -> bool
-    aten::isnumeric(str self) -> bool
-    aten::isprintable(str self) -> bool
-    aten::isspace(str self) -> bool
-    aten::istitle(str self) -> bool
-    aten::isupper(str self) -> bool
-    aten::capitalize(str self) -> str
-    aten::swapcase(str self) -> str
-    aten::title(str self) -> str
-    aten::find(str self, str substr, int start=0, int end=-1) -> int
-    aten::rfind(str self, str substr, int start=0, int end=-1) -> int
-    aten::rindex(str self, str substr, int start=0, int end=-1) -> int
-    aten::center(str self, int width, str fillchar=" ") -> str
-    aten::ljust(str self, int width, str fillchar=" ") -> str
-    aten::rjust(str self, int width, str fillchar=" ") -> str
+    aten::{isalnum isalpha isdecimal isdigit islower isnumeric isprintable isspace istitle isupper}(str self) -> bool
+    aten::{find rfind rindex}(str self, str substr, int start=0, int end=-1) -> int
+    aten::{center ljust rjust}(str self, int width, str fillchar=" ") -> str
     aten::splitlines(str self, bool keepends=False) -> str[]
     aten::rsplit(str self, str separator=" ", int max=-1) -> str[]
-    aten::strip(str self, str chars=" \\n\\t\\f\\v") -> str
-    aten::lstrip(str self, str chars=" \\n\\t\\f\\v") -> str
-    aten::rstrip(str self, str chars=" \\n\\t\\f\\v") -> str
+    aten::{strip lstrip rstrip}(str self, str chars=" \\n\\t\\f\\v") -> str
     aten::zfill(str self, int width) -> str
     aten::replace(str self, str old, str new, int max=-1) -> str
-    aten::partition(str self, str separator) -> (str, str, str)
-    aten::rpartition(str self, str separator) -> (str, str, str)
-    aten::hex(int i) -> str
-    aten::bin(int i) -> str
-    aten::oct(int i) -> str
+    aten::{partition rpartition}(str self, str separator) -> (str, str, str)
     aten::divmod.float(float x, float y) -> (float, float)
     aten::divmod.float_int(float x, int y) -> (float, float)
     aten::divmod.int(int x, int y) -> (int, int)
     aten::divmod.int_float(int x, float y) -> (float, float)
-    aten::degrees.Scalar(Scalar a) -> Scalar
-    aten::degrees.float(float a) -> float
-    aten::degrees.int(int a) -> float
-    aten::radians.Scalar(Scalar a) -> Scalar
-    aten::radians.float(float a) -> float
-    aten::radians.int(int a) -> float
+    aten::{degrees radians fabs}.Scalar(Scalar a) -> Scalar
+    aten::{degrees radians fabs}.float(float a) -> float
+    aten::{Float degrees radians fabs}.int(int a) -> float
+    aten::Float.str(str a) -> float
     aten::factorial.int(int a) -> int
-    aten::fabs.Scalar(Scalar a) -> Scalar
-    aten::fabs.float(float a) -> float
-    aten::fabs.int(int a) -> float
     aten::frexp(float a) -> (float, int)
     aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)
     aten::modf(float a) -> (float, float)

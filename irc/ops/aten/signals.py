@@ -8,33 +8,16 @@ from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import COMPLEX, REAL, as_float, like_first, together
 
 ROWS = """
-    aten::hann_window(int window_length, {options}) -> Tensor
-    aten::hann_window.periodic(int window_length, bool periodic, {options}) -> Tensor
-    aten::hamming_window(int window_length, {options}) -> Tensor
-    aten::hamming_window.periodic(int window_length, bool periodic, {options}) -> Tensor
+    aten::{hann_window hamming_window blackman_window kaiser_window}(int window_length, {options}) -> Tensor
+    aten::{hann_window hamming_window blackman_window kaiser_window}.periodic(int window_length, bool periodic, {options}) -> Tensor
     aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, {options}) -> Tensor
     aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, {options}) -> Tensor
-    aten::blackman_window(int window_length, {options}) -> Tensor
-    aten::blackman_window.periodic(int window_length, bool periodic, {options}) -> Tensor
-    aten::kaiser_window(int window_length, {options}) -> Tensor
-    aten::kaiser_window.periodic(int window_length, bool periodic, {options}) -> Tensor
     aten::kaiser_window.beta(int window_length, bool periodic, float beta, {options}) -> Tensor
-    aten::fft_fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor
-    aten::fft_ifft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor
-    aten::fft_rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor
-    aten::fft_irfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor
-    aten::fft_fft2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor
-    aten::fft_ifft2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor
-    aten::fft_rfft2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor
-    aten::fft_irfft2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor
-    aten::fft_fftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
-    aten::fft_ifftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
-    aten::fft_rfftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
-    aten::fft_irfftn(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
-    aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor | out=none
-    aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor | out=none
-    aten::fft_fftfreq(int n, float d=1., {options}) -> Tensor
-    aten::fft_rfftfreq(int n, float d=1., {options}) -> Tensor
+    aten::{fft_fft fft_ifft fft_rfft fft_irfft}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor
+    aten::{fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2}(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor
+    aten::{fft_fftn fft_ifftn fft_rfftn fft_irfftn}(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor
+    aten::{fft_fftshift fft_ifftshift}(Tensor self, int[1]? dim=None) -> Tensor | out=none
+    aten::{fft_fftfreq fft_rfftfreq}(int n, float d=1., {options}) -> Tensor
     aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor | out=none
     aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
     aten::complex(Tensor real, Tensor imag) -> Tensor | pointwise=wider

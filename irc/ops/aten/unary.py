@@ -36,119 +36,13 @@ from irc.ops.scalar import ScalarSemantics
 
 ROWS = """
     aten::abs(Tensor self) -> Tensor | pointwise takes=uifc in-place=uif
-    aten::neg(Tensor self) -> Tensor | pointwise=first in-place
-    aten::neg.Scalar(Scalar a) -> Scalar
-    aten::neg.float(float a) -> float
-    aten::neg.int(int a) -> int
-    aten::exp(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::exp.Scalar(Scalar a) -> Scalar
-    aten::exp.float(float a) -> float
-    aten::exp.int(int a) -> float
-    aten::exp2(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::expm1(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::expm1.Scalar(Scalar a) -> Scalar
-    aten::expm1.float(float a) -> float
-    aten::expm1.int(int a) -> float
-    aten::log(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::log.Scalar(Scalar a) -> Scalar
-    aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float
-    aten::log.float(float a) -> float
-    aten::log.float_float(float a, float b) -> float
-    aten::log.float_int(float a, int b) -> float
-    aten::log.int(int a) -> float
-    aten::log.int_float(int a, float b) -> float
-    aten::log.int_int(int a, int b) -> float
-    aten::log2(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::log10(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::log10.Scalar(Scalar a) -> Scalar
-    aten::log10.float(float a) -> float
-    aten::log10.int(int a) -> float
-    aten::log1p(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::log1p.Scalar(Scalar a) -> Scalar
-    aten::log1p.float(float a) -> float
-    aten::log1p.int(int a) -> float
-    aten::sqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::sqrt.Scalar(Scalar a) -> Scalar
-    aten::sqrt.float(float a) -> float
-    aten::sqrt.int(int a) -> float
-    aten::rsqrt(Tensor self) -> Tensor | pointwise=float in-place out=any
+    aten::{neg sgn}(Tensor self) -> Tensor | pointwise=first in-place
+    aten::{exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid sinc}(Tensor self) -> Tensor | pointwise=float in-place out=any
     aten::square(Tensor self) -> Tensor | pointwise in-place out=any
-    aten::reciprocal(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::sin(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::sin.Scalar(Scalar a) -> Scalar
-    aten::sin.float(float a) -> float
-    aten::sin.int(int a) -> float
-    aten::cos(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::cos.Scalar(Scalar a) -> Scalar
-    aten::cos.float(float a) -> float
-    aten::cos.int(int a) -> float
-    aten::tan(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::tan.Scalar(Scalar a) -> Scalar
-    aten::tan.float(float a) -> float
-    aten::tan.int(int a) -> float
-    aten::asin(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::asin.Scalar(Scalar a) -> Scalar
-    aten::asin.float(float a) -> float
-    aten::asin.int(int a) -> float
-    aten::acos(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::acos.Scalar(Scalar a) -> Scalar
-    aten::acos.float(float a) -> float
-    aten::acos.int(int a) -> float
-    aten::atan(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::atan.Scalar(Scalar a) -> Scalar
-    aten::atan.float(float a) -> float
-    aten::atan.int(int a) -> float
-    aten::sinh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::sinh.Scalar(Scalar a) -> Scalar
-    aten::sinh.float(float a) -> float
-    aten::sinh.int(int a) -> float
-    aten::cosh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::cosh.Scalar(Scalar a) -> Scalar
-    aten::cosh.float(float a) -> float
-    aten::cosh.int(int a) -> float
-    aten::tanh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::tanh.Scalar(Scalar a) -> Scalar
-    aten::tanh.float(float a) -> float
-    aten::tanh.int(int a) -> float
-    aten::asinh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::asinh.Scalar(Scalar a) -> Scalar
-    aten::asinh.float(float a) -> float
-    aten::asinh.int(int a) -> float
-    aten::acosh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::acosh.Scalar(Scalar a) -> Scalar
-    aten::acosh.float(float a) -> float
-    aten::acosh.int(int a) -> float
-    aten::atanh(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::atanh.Scalar(Scalar a) -> Scalar
-    aten::atanh.float(float a) -> float
-    aten::atanh.int(int a) -> float
-    aten::sigmoid(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::erf(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::erf.Scalar(Scalar a) -> Scalar
-    aten::erf.float(float a) -> float
-    aten::erf.int(int a) -> float
-    aten::erfc(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::erfc.Scalar(Scalar a) -> Scalar
-    aten::erfc.float(float a) -> float
-    aten::erfc.int(int a) -> float
-    aten::erfinv(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::ceil(Tensor self) -> Tensor | pointwise=first takes=uif in-place
-    aten::ceil.Scalar(Scalar a) -> Scalar
-    aten::ceil.float(float a) -> int
-    aten::ceil.int(int a) -> int
-    aten::floor(Tensor self) -> Tensor | pointwise=first takes=uif in-place
-    aten::floor.Scalar(Scalar a) -> Scalar
-    aten::floor.float(float a) -> int
-    aten::floor.int(int a) -> int
-    aten::round(Tensor self) -> Tensor | pointwise=first takes=uif in-place
-    aten::round.Scalar(Scalar a) -> Scalar
-    aten::round.decimals(Tensor self, *, int decimals) -> Tensor
-    aten::round.float(float a) -> float
-    aten::round.int(int a) -> float
-    aten::trunc(Tensor self) -> Tensor | pointwise=first takes=uif in-place
+    aten::{erf erfc erfinv lgamma digamma rad2deg deg2rad i0}(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
+    aten::{ceil floor round trunc}(Tensor self) -> Tensor | pointwise=first takes=uif in-place
     aten::frac(Tensor self) -> Tensor | pointwise=first-if-float takes=f in-place
     aten::sign(Tensor self) -> Tensor | pointwise=first takes=buif in-place
-    aten::sgn(Tensor self) -> Tensor | pointwise=first in-place
     aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor | pointwise=common takes=buif in-place
     aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor | out=any
     aten::clamp_min(Tensor self, Scalar min) -> Tensor | pointwise=common takes=buif in-place
@@ -156,28 +50,23 @@ ROWS = """
     aten::clamp_max(Tensor self, Scalar max) -> Tensor | pointwise=common takes=buif in-place
     aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor | out=any
     aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor | pointwise=first-if-float in-place
-    aten::lgamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::lgamma.Scalar(Scalar a) -> Scalar
-    aten::lgamma.float(float a) -> float
-    aten::lgamma.int(int a) -> float
-    aten::digamma(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::angle(Tensor self) -> Tensor | pointwise out=any layout=varies
-    aten::angle.Scalar(Scalar a) -> Scalar
+    aten::{neg exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc ceil floor round lgamma angle}.Scalar(Scalar a) -> Scalar
+    aten::log.Scalar_Scalar(Scalar a, Scalar b) -> float
+    aten::{ceil floor}.float(float a) -> int
+    aten::round.decimals(Tensor self, *, int decimals) -> Tensor
     aten::angle.complex(complex a) -> float
-    aten::angle.float(float a) -> float
-    aten::angle.int(int a) -> float
-    aten::rad2deg(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::deg2rad(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
-    aten::signbit(Tensor self) -> Tensor | pointwise=bool takes=buif
-    aten::isposinf(Tensor self) -> Tensor | pointwise=bool takes=buif
-    aten::isneginf(Tensor self) -> Tensor | pointwise=bool takes=buif
+    aten::{neg exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc round lgamma angle}.float(float a) -> float
+    aten::{neg ceil floor}.int(int a) -> int
+    aten::log.float_float(float a, float b) -> float
+    aten::log.float_int(float a, int b) -> float
+    aten::{exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc round lgamma angle}.int(int a) -> float
+    aten::log.int_float(int a, float b) -> float
+    aten::log.int_int(int a, int b) -> float
+    aten::{signbit isposinf isneginf}(Tensor self) -> Tensor | pointwise=bool takes=buif
     aten::isreal(Tensor self) -> Tensor | pointwise=bool out=none
-    aten::sinc(Tensor self) -> Tensor | pointwise=float in-place out=any
-    aten::i0(Tensor self) -> Tensor | pointwise=float takes=buif in-place out=any
     aten::special_entr(Tensor self) -> Tensor | pointwise=float takes=buif out=any
-    aten::special_i0e(Tensor self) -> Tensor | pointwise=float out=any
-    aten::special_i1(Tensor self) -> Tensor | pointwise=float out=any
-    aten::special_i1e(Tensor self) -> Tensor | pointwise=float out=any
+    aten::{special_i0e special_i1 special_i1e}(Tensor self) -> Tensor | pointwise=float out=any
     aten::polygamma(int n, Tensor self) -> Tensor | out=any
     aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)
     aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor | out=none
