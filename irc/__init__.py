@@ -47,5 +47,5 @@ __getattr__, __dir__ = lazy_getattr(
 )
 
 defer("irc.compiler")
-provide("schemas", "irc.ops.lookup")
+provide("schemas", "irc.ops.schema_rules")
 provide("check", "irc.tools.check.models")

@@ -25,7 +25,7 @@ from irc.compiler import compile
 from irc.errors import Error
 from irc.frontend.onnx.types import to_proto
 from irc.ir.types import INT, STR, TENSOR, DictType, DType, ListType, OptionalType, TensorType, Type
-from irc.ops.onnx_defs import newest_opset
+from irc.ops.onnx_signatures import newest_opset
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_mapping, is_sequence
 from irc.support.formatting import count

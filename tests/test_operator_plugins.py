@@ -373,7 +373,7 @@ def test_rows_of_irc_stay() -> None:
 
 
 def test_two_shape_rules_for_a_kind_are_refused() -> None:
-    with pytest.raises(Error, match=rf"IRC304.*irc\.ops\.pointwise and {__name__}"):
+    with pytest.raises(Error, match=rf"IRC304.*irc\.ops\.shape_rules and {__name__}"):
         shape_rule("Relu")(nothing)
 
 

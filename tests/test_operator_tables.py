@@ -16,7 +16,6 @@ from irc.ir import Builder, Graph, Tensor
 from irc.ir.kinds import DOMAINS, SUBGRAPHS
 from irc.ops import Family
 from irc.ops.record import MOVING, Movement
-from irc.ops.tags import statements
 from irc.passes.canonicalize import match
 from irc.passes.remove_mutation.views import VIEWS
 from irc.runtime.kernels.aten import element_types
@@ -56,7 +55,7 @@ def test_torch_s_elementwise_operators_are_pointwise():
 
 def test_tags_are_read():
     text = "  aten::f(Tensor self) -> Tensor | pointwise=bool in-place\n  aten::f.out(Tensor a) -> Tensor | out=any"
-    found = Family("aten", statements(text)).records["aten::f"]
+    found = Family("aten", text).records["aten::f"]
     assert list(found.rows) == ["aten::f(Tensor self) -> Tensor", "aten::f.out(Tensor a) -> Tensor"]
     assert (found.result_type, found.in_place, found.takes, found.out) == ("bool", "", "", {"aten::f.out": "any"})
 
@@ -64,7 +63,7 @@ def test_tags_are_read():
 @pytest.mark.parametrize("tags", ["pointless", "in-place in-place=f", "out=any out=none"])
 def test_tags_that_are_refused(tags):
     with pytest.raises(ValueError, match=r"no tag 'pointless'|twice"):
-        list(statements(f"aten::f(Tensor self) -> Tensor | {tags}"))
+        Family("aten", f"aten::f(Tensor self) -> Tensor | {tags}")
 
 
 def test_tags_mean_something():

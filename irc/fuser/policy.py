@@ -9,8 +9,8 @@ from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import Shape, TensorType
 from irc.ops import record
+from irc.ops.axes import Rows, reduces, row_axes
 from irc.ops.pointwise import is_elementwise
-from irc.ops.row_axes import Rows, reduces, row_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -19,8 +19,8 @@ from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
+from irc.ops.axes import reduces
 from irc.ops.pointwise import result_like
-from irc.ops.row_axes import reduces
 from irc.ops.scalar import trace
 from irc.runtime.backends import ArrayType, Backend, Declined, KernelsByType, Kind, Unsupported, suits_nothing
 from irc.runtime.binding import fits, functional

@@ -1,7 +1,7 @@
 """Operators that reduce rows, as programs: pointwise expressions, and reductions of them over some axes.
 
 Each function of the table gives the results as expressions (`irc.ops.algebra`) over operands. Along which axes rows lie
-says `irc.ops.row_axes`. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
+says `irc.ops.axes`. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
 elements of a row. Whoever computes them (`irc.native.rows`) decides what of this is computed once, kept or repeated.
 
 Small floats are computed in float32 and rounded once, when a result is written.
@@ -30,7 +30,7 @@ from irc.ops.algebra import (
     select,
     sqrt,
 )
-from irc.ops.row_axes import static, torch_reduction
+from irc.ops.axes import static, torch_reduction
 from irc.runtime.backends import Unsupported
 from irc.runtime.kernels.support import numpy_dtype
 

@@ -35,7 +35,7 @@ from irc.native.groups import (
 )
 from irc.native.row_operators import COUNT, EXP_OF_NEGATIVE, REDUCERS, ROW_OPERATORS, Call, Form
 from irc.ops.algebra import AnyDType, Apply, Constant, Expression, Operand
-from irc.ops.row_axes import row_axes
+from irc.ops.axes import row_axes
 from irc.runtime.backends import Unsupported
 
 if TYPE_CHECKING:

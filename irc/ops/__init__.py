@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from irc.ops.record import Effects, Family, Movement, Operator
 from irc.ops.registry import functional_by_default, record, records, register, semantics
-from irc.ops.resolution import effects_of, resolve, schema_of
 from irc.ops.scalar import Choice, ScalarSemantics
-from irc.ops.signatures import effects, schemas
+from irc.ops.signatures import effects, effects_of, resolve, schema_of, schemas
 
 __all__ = [
     "Choice",

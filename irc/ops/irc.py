@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from irc.ir.types import TensorType, Type
-from irc.ops import tags
 from irc.ops.inference import NodeTypes
 from irc.ops.onnx.normalization import along_axis, last_axis
 from irc.ops.onnx.products import largest_operand, recurrent
 from irc.ops.onnx.shaping import concat
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import AllowedValues, Family, Operator
+from irc.ops.shape_rules import same_as_first
 
 FAMILY = Family(
     "irc",
-    tags.statements(
-        """
+    """
     # Concat into reserved capacity: the result begins with the memory of the first operand.
     irc::append_(Tensor(a!) self, Tensor other) -> Tensor(a)
     # A copy of self with a slice of it, given by attributes starts and steps (one entry a dimension), replaced by src.
@@ -39,8 +37,7 @@ FAMILY = Family(
     irc::overwrite(Tensor self, Tensor src) -> Tensor
     # The same, written into self itself.
     irc::overwrite_(Tensor(a!) self, Tensor src) -> Tensor(a!)
-    """
-    ),
+    """,
 )
 
 _BOX: dict[str, AllowedValues] = {"starts": "integers", "steps": "integers"}

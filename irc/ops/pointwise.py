@@ -1,17 +1,17 @@
 """Pointwise operators: each element of a result depends on one element of each input.
 
-Such operators fuse into one pass over memory, and may write their result over an input of the same shape and type.
-Shape rules for them are here, with those that others share.
+Such operators fuse into one pass over memory, and may write their result over an input of the same shape and type: each
+has an in-place twin, as ``onnx::Relu_`` of ``onnx::Relu``, which computes the same into its first input. As an element
+of the result depends on the element of that input at the same place only, a twin may write while it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from irc.ir.types import Dim, DType, TensorType, Type
-from irc.ops.inference import Contents, NodeTypes, elementwise
-from irc.ops.record import ContentsRule, Operator, ShapeRule
+from irc.ir import types
+from irc.ir.types import TensorType, Type
 from irc.ops.registry import record, semantics
 
 if TYPE_CHECKING:
@@ -69,56 +69,72 @@ def is_elementwise(node: Node) -> bool:
     return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
 
 
-# -- shape rules -----------------------------------------------------------------
+# -- in-place twins ------------------------------------------------------------
 
 
-def same_as_first(c: NodeTypes) -> Type:
-    """The type of the first operand."""
-    return c.type(0)
+_ALL_KINDS = "buifc"
+_NUMBERS = frozenset({types.INT, types.FLOAT, types.BOOL})
 
 
-def broadcast(c: NodeTypes) -> Type:
-    """Operands of one element type broadcast."""
-    known = [d for d in (c.dtype(i) for i in range(len(c.node.inputs))) if d is not None]
-    if len(set(known)) > 1 and c.node.kind != "onnx::BitShift":
-        names = ", ".join(sorted({d.label for d in known}))
-        c.fail(f"inputs must have one element type, but have {names}; insert a Cast")
-    return broadcast_as(c, known[0] if known else None)
+def reads_first(kind: str) -> bool:
+    """Whether in-place forms of ``kind``, of two tensors, have read both at a place when they write there.
+
+    Both operands may be one tensor then.
+    """
+    found = record(kind)
+    return found.commutative or found.reads_first
 
 
-def compare(c: NodeTypes) -> Type:
-    """Operands broadcast to truth values."""
-    return broadcast_as(c, DType.BOOL)
+def twin_of(node: Node) -> str | None:
+    """The kind that computes what ``node`` does into its first input; None if there is none."""
+    found = twin(node.kind)
+    return None if record(node.kind).pointwise and not is_pointwise(node) else found
 
 
-def test(c: NodeTypes) -> Type:
-    """A truth value for each element."""
-    return TensorType(DType.BOOL, c.shape(0))
+def twin(kind: str) -> str | None:
+    """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
+    found = record(kind)
+    in_onnx = found.pointwise and kind.startswith("onnx::") and result_like(kind) == 0
+    return f"{kind}_" if in_onnx or found.keeps_type else None
 
 
-def broadcast_as(c: NodeTypes, dtype: DType | None) -> Type:
-    """Tensors of element type ``dtype`` that operands broadcast to."""
-    if c.version < 7 and len(c.node.inputs) == 2 and c.node.kind not in ("onnx::Max", "onnx::Min", "onnx::Sum"):
-        return TensorType(dtype, c.shape(0))  # before 7 only the second input was broadcast
-    return TensorType(dtype, c.broadcast([c.shape(i) for i in range(len(c.node.inputs))]))
+def may_take(node: Node, index: int) -> bool:
+    """Whether the result of ``node``, which has a twin, surely has the element type and shape of input ``index``.
+
+    For ONNX operators with one operand this is always so; for others the
+    types of the inputs decide.
+    """
+    operator = record(node.kind)
+    if index > 0 and not (index == 1 and operator.commutative and len(node.inputs) == 2):
+        return False
+    target = node.inputs[index].type
+    if not isinstance(target, TensorType):
+        return False
+    others = [v.type for v in node.inputs if v is not node.inputs[index]]
+    if operator.keeps_type:
+        if operator.keeps_type == _ALL_KINDS and (operator.shaped_like_first or not others):
+            return True
+        return keeps_type(target, others)
+    scalar = semantics(node.kind)
+    is_broadcasting = scalar is not None and (scalar.variadic or scalar.arity == 2)
+    return not is_broadcasting or all(broadcasts_into(other, target) for other in others)
 
 
-def rule_of(operator: Operator) -> ShapeRule | None:
-    """The shape rule that follows from the scalar semantics of an operator of ONNX."""
-    found = operator.semantics()
-    if found is None:
-        return None
-    if found.arity == 1 and not found.variadic:
-        return test if found.result is None else same_as_first
-    return compare if found.result is None else broadcast
+def broadcasts_into(other: Type, target: Type) -> bool:
+    """Whether a tensor of type ``other`` surely broadcasts to the shape of ``target``."""
+    if other.shape is None:
+        return False
+    if target.shape is None or len(other.shape) > len(target.shape):
+        return other.shape == ()
+    pairs = zip(reversed(other.shape), reversed(target.shape))
+    return all(d == 1 or (d is not None and d == n) for d, n in pairs)
 
 
-def contents_by(apply: Callable[..., Dim], oldest: int = 7) -> ContentsRule:
-    """The rule of an operator that broadcasts its operands, as it does from version ``oldest`` on."""
+def keeps_type(target: Type, others: Sequence[Type]) -> bool:
+    """Whether arithmetic on a tensor of type ``target`` and ``others`` gives a tensor of that type.
 
-    def rule(c: NodeTypes) -> Contents | None:
-        parts = [c.contents_of(i) for i in range(len(c.node.inputs))]
-        known = [part for part in parts if part is not None]
-        return None if len(known) < len(parts) or c.version < oldest else elementwise(apply, *known)
-
-    return rule
+    Numbers do not widen a tensor of floats, nor do tensors of the same element type.
+    """
+    if target.dtype is None or not target.dtype.is_float:
+        return False
+    return all(t in _NUMBERS or (t.dtype is target.dtype and broadcasts_into(t, target)) for t in others)

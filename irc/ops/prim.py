@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.ir import types
 from irc.ir.types import ListType, TensorType, Type
-from irc.ops import sizes, tags
+from irc.ops import sizes
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Effects, Family, Operator
 
@@ -54,7 +54,7 @@ ROWS = """
     prim::AutogradAnyNonZero(...) -> bool
     """
 
-FAMILY = Family("prim", tags.statements(ROWS))
+FAMILY = Family("prim", ROWS)
 FAMILY.each("data unchecked_cast", layout=frozenset({"in-order"}))
 FAMILY.each("Print RaiseException", size=sizes.written)
 FAMILY.each("rangelist", size=sizes.number_range)

@@ -1,4 +1,7 @@
-"""Operators that have schema rows: whether the outputs of a node fit the overload that its inputs choose."""
+"""Whether nodes fit their signatures: what `irc.ir` asks of operators (`irc.ir.schema.SchemaLookup`).
+
+Of operators with schema rows, the outputs must fit the overload that the inputs choose.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from irc.ir.node import Node
 from irc.ir.schema import Schema
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import Bindings, accepts
+from irc.ops.onnx_signatures import check_onnx
 from irc.ops.registry import record
-from irc.ops.resolution import resolve
-from irc.ops.signatures import schemas
+from irc.ops.signatures import resolve, schemas
 from irc.support.formatting import count
 
 _TORCHSCRIPT = ("aten::", "irc::", "prim::")
@@ -83,3 +86,9 @@ def _check_integers(node: Node, key: str, value: Any, *, is_list: bool) -> None:
     if not all(type(number) is int for number in numbers):
         what = "a list of whole numbers" if is_list else "a whole number"
         raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)
+
+
+def check(node: Node) -> None:
+    """Error IRC213, IRC214, IRC215 or IRC217 if ``node`` does not fit the signatures of its operator."""
+    if not check_onnx(node):
+        check_schema(node)

@@ -1,28 +1,32 @@
-"""How shape rules are registered and applied: what those of other packages return is checked."""
+"""Shape rules: how they are registered and applied, what several operators share, and what they compute sizes with.
+
+What rules of other packages return is checked.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
 from irc.ir.node import describe
-from irc.ir.types import TensorType, Type, rebuilt, with_plain_sizes
+from irc.ir.polynomials import is_positive, is_size, minus, plus, times
+from irc.ir.types import Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.attribute_rules import type_fault
+from irc.ops.inference import Contents, NodeTypes, elementwise
 from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
-from irc.ops.record import Operator
-from irc.ops.record import ShapeRule as Rule
+from irc.ops.record import ContentsRule, Operator, ShapeRule
 from irc.ops.registry import register
 from irc.support.formatting import count
 
-if TYPE_CHECKING:
-    from irc.ops.inference import NodeTypes
 
-
-def shape_rule(*names: str) -> Callable[[Rule], Rule]:
+def shape_rule(*names: str) -> Callable[[ShapeRule], ShapeRule]:
     """Register the rule of ONNX operators (names without ``onnx::``) or of fully qualified kinds.
 
     A function of the same module and name replaces the earlier one: the definition has been run again.
@@ -30,7 +34,7 @@ def shape_rule(*names: str) -> Callable[[Rule], Rule]:
     """
     kinds = [check_kind("a shape rule", name, "onnx") for name in names]
 
-    def enter(rule: Rule) -> Rule:
+    def enter(rule: ShapeRule) -> ShapeRule:
         register(*(Operator(kind, shape=rule) for kind in kinds))
         return rule
 
@@ -53,7 +57,7 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
         raise
 
 
-def types_told(rule: Rule, types: NodeTypes) -> list[Type]:
+def types_told(rule: ShapeRule, types: NodeTypes) -> list[Type]:
     """The types of a node's outputs by ``rule``; Errors as `apply`, and IRC305 if it returns no sequence of types."""
     found: Any = apply(rule, types)
     told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
@@ -100,3 +104,161 @@ def _possible(type: Type) -> Type:
         return type
     shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])
     return type if shape == type.shape else TensorType(type.dtype, shape)
+
+
+# -- rules of pointwise operators, and others ----------------------------------
+
+
+def same_as_first(c: NodeTypes) -> Type:
+    """The type of the first operand."""
+    return c.type(0)
+
+
+def broadcast(c: NodeTypes) -> Type:
+    """Operands of one element type broadcast."""
+    known = [d for d in (c.dtype(i) for i in range(len(c.node.inputs))) if d is not None]
+    if len(set(known)) > 1 and c.node.kind != "onnx::BitShift":
+        names = ", ".join(sorted({d.label for d in known}))
+        c.fail(f"inputs must have one element type, but have {names}; insert a Cast")
+    return broadcast_as(c, known[0] if known else None)
+
+
+def compare(c: NodeTypes) -> Type:
+    """Operands broadcast to truth values."""
+    return broadcast_as(c, DType.BOOL)
+
+
+def test(c: NodeTypes) -> Type:
+    """A truth value for each element."""
+    return TensorType(DType.BOOL, c.shape(0))
+
+
+def broadcast_as(c: NodeTypes, dtype: DType | None) -> Type:
+    """Tensors of element type ``dtype`` that operands broadcast to."""
+    if c.version < 7 and len(c.node.inputs) == 2 and c.node.kind not in ("onnx::Max", "onnx::Min", "onnx::Sum"):
+        return TensorType(dtype, c.shape(0))  # before 7 only the second input was broadcast
+    return TensorType(dtype, c.broadcast([c.shape(i) for i in range(len(c.node.inputs))]))
+
+
+def rule_of(operator: Operator) -> ShapeRule | None:
+    """The shape rule that follows from the scalar semantics of an operator of ONNX."""
+    found = operator.semantics()
+    if found is None:
+        return None
+    if found.arity == 1 and not found.variadic:
+        return test if found.result is None else same_as_first
+    return compare if found.result is None else broadcast
+
+
+def contents_by(apply: Callable[..., Dim], oldest: int = 7) -> ContentsRule:
+    """The rule of an operator that broadcasts its operands, as it does from version ``oldest`` on."""
+
+    def rule(c: NodeTypes) -> Contents | None:
+        parts = [c.contents_of(i) for i in range(len(c.node.inputs))]
+        known = [part for part in parts if part is not None]
+        return None if len(known) < len(parts) or c.version < oldest else elementwise(apply, *known)
+
+    return rule
+
+
+# -- lengths of slices and ranges ----------------------------------------------
+
+
+def bounds(start: int, end: int, step: int, size: int) -> slice:
+    """Python's slice of ``size`` elements that is equal to Slice with these bounds (any ``step`` but 0).
+
+    There is one difference: backwards from a start before the first element, Python returns nothing; Slice starts at
+    the first element, as it clamps a start to ``[0, size - 1]`` (Slice-13; ONNX Runtime does so in all versions).
+    """
+    return slice(max(start, -size) if step < 0 else start, end, step)
+
+
+def range_length(start: float, limit: float, step: float) -> int:
+    """The count of numbers from ``start`` up to, excluding, ``limit``: exact for integers."""
+    if isinstance(start, int) and isinstance(limit, int) and isinstance(step, int):
+        return max(0, -((start - limit) // step))
+    return max(0, math.ceil((limit - start) / step))
+
+
+def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
+    """Length of ``start:end:step`` on an axis of size ``whole``; an end of 2**31 or more means the axis's end."""
+    if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
+        return len(range(*bounds(start, end, step, whole).indices(whole)))
+    if step != 1:
+        return None
+    first, last = _position(whole, start), whole if isinstance(end, int) and end >= 1 << 31 else _position(whole, end)
+    count = minus(last, first)
+    return count if is_size(count) else 0 if is_size(times(count, -1)) else None
+
+
+def _position(whole: Dim, at: Dim) -> Dim:
+    """The position that ``at``, the start or end of a slice, means on an axis of size ``whole``; None if unknown."""
+    if is_positive(times(at, -1)):
+        at = plus(whole, at)
+        return at if is_size(at) else 0 if is_size(times(at, -1)) else None
+    if not is_size(at):
+        return None
+    return at if is_size(minus(whole, at)) else whole if is_size(minus(at, whole)) else None
+
+
+# -- Einstein's summation convention -------------------------------------------
+
+
+_EQUATION = re.compile(r"{term}(,{term})*(->{term})?".replace("{term}", r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"))
+
+Axis = str | int
+"""A letter; or, of those that '...' stands for, the number from the last."""
+
+
+def is_equation(text: str) -> bool:
+    """Whether ``text``, which has no blanks, is an equation."""
+    return _EQUATION.fullmatch(text) is not None
+
+
+def axes_of(equation: str, ranks: Sequence[int], sums_ellipsis: bool = False) -> tuple[list[list[Axis]], list[Axis]]:
+    """The axes of operands with these ``ranks``, and of the result; ValueError if they do not fit the equation.
+
+    Where a result that is given lacks an ellipsis that terms have, torch sums over its axes (``sums_ellipsis``);
+    ONNX calls it an error.
+    """
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"it has {len(terms)} terms for {len(ranks)} operands")
+    named = [_axes(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    letters = Counter(axis for axes in named for axis in axes if isinstance(axis, str))
+    dots = range(min((axis for axes in named for axis in axes if isinstance(axis, int)), default=0), 0)
+    if not arrow:
+        return named, [*dots, *sorted(letter for letter, n in letters.items() if n == 1)]
+    wanted, has_dots = result.replace("...", ""), "..." in result
+    is_dropped = bool(dots) and not has_dots
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= letters.keys() or (is_dropped and not sums_ellipsis):
+        raise ValueError("the result must name letters of the terms, each once, and '...' if they have it")
+    return named, _axes(result, len(wanted) + (len(dots) if has_dots else 0))
+
+
+def _axes(term: str, rank: int) -> list[Axis]:
+    head, dots, tail = term.partition("...")
+    rest = rank - len(head) - len(tail)
+    if rest < 0 or (rest and not dots):
+        raise ValueError(f"term {term!r} names {len(head) + len(tail)} axes of {rank}")
+    return [*head, *range(-rest, 0), *tail]
+
+
+def einsum_shape(
+    types: NodeTypes, equation: str, shapes: Sequence[Shape | None], sums_ellipsis: bool = False
+) -> Shape | None:
+    """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or not is_equation(equation):
+        return None
+    try:
+        terms, result = axes_of(equation, [len(shape) for shape in known], sums_ellipsis)
+    except ValueError as error:
+        types.fail(f"the equation {equation!r} does not fit the operands: {error}")
+    sizes: dict[Axis, Dim] = {}
+    for axes, shape in zip(terms, known, strict=True):
+        for axis, size in zip(axes, shape, strict=True):
+            together = types.broadcast([(sizes.get(axis, 1),), (size,)])
+            (sizes[axis],) = together or (None,)
+    return tuple(sizes[axis] for axis in result)

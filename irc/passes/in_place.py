@@ -11,7 +11,7 @@ from irc.alias.facts import OWN
 from irc.alias.location_sets import LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import counterpart
-from irc.ops.twins import may_take, reads_first, twin_of
+from irc.ops.pointwise import may_take, reads_first, twin_of
 from irc.passes.last_uses import LastUses
 from irc.passes.owns_storage import StorageOwners
 from irc.passes.registry import register

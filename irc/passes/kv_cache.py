@@ -10,7 +10,7 @@ from irc.alias.location_sets import intersects
 from irc.ir.clone import counterpart
 from irc.ir.kinds import IF
 from irc.ir.types import DType, TensorType
-from irc.ops.joins import APPEND, CONCAT, Join, joined
+from irc.ops.axes import APPEND, CONCAT, Join, joined
 from irc.passes.layouts import Layouts
 from irc.passes.registry import register
 

@@ -17,8 +17,7 @@ from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, TensorType, Type, may_be_equal
-from irc.ops.pointwise import overwritable
-from irc.ops.twins import reads_first, twin_of
+from irc.ops.pointwise import overwritable, reads_first, twin_of
 from irc.passes.registry import register
 
 if TYPE_CHECKING:

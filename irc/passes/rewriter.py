@@ -14,7 +14,7 @@ from irc.ir.builder import type_of_constant
 from irc.ir.kinds import CONSTANT, IDENTITY
 from irc.ir.metadata import SOURCE, merged, provenance
 from irc.ir.types import TENSOR, Type, refined
-from irc.ops.joins import APPEND, CONCAT
+from irc.ops.axes import APPEND, CONCAT
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

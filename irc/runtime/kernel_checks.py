@@ -18,11 +18,10 @@ import numpy as np
 
 from irc.errors import Error, misfit
 from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type, has_shape
-from irc.ops.onnx_rules import check_form, onnx_name
-from irc.ops.onnx_rules import misfit as type_misfit
+from irc.ops.onnx_signatures import check_form, onnx_name
+from irc.ops.onnx_signatures import misfit as type_misfit
 from irc.ops.plugins import name_of
-from irc.ops.resolution import resolve, takes
-from irc.ops.signatures import schemas
+from irc.ops.signatures import resolve, schemas, takes
 from irc.runtime.arguments import typed_array
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
 from irc.support.formatting import count

@@ -25,7 +25,7 @@ from irc.ir.verify.operator_rules import check_form
 from irc.ops.layouts import sees_layouts
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
-from irc.ops.twins import reads_first
+from irc.ops.pointwise import reads_first
 from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Instruction, Slots, Step, label

@@ -18,7 +18,7 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ir.types import TensorType, may_be_equal
-from irc.ops.joins import APPEND, joined
+from irc.ops.axes import APPEND, joined
 from irc.runtime.arguments import accept, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied

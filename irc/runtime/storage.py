@@ -27,7 +27,7 @@ from irc.alias.rules import may_write
 from irc.ir.graph import Graph
 from irc.ir.kinds import LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
-from irc.ops.joins import APPEND, joined
+from irc.ops.axes import APPEND, joined
 from irc.ops.registry import record
 from irc.runtime.arguments import values_at
 from irc.runtime.binding import reachable_nodes

@@ -24,14 +24,12 @@ from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
-from irc.ops.onnx_defs import signature
-from irc.ops.onnx_rules import check_onnx
+from irc.ops.onnx_signatures import check_onnx, signature
 from irc.ops.plugins import is_foreign, load_all
-from irc.ops.pointwise import is_torch_pointwise
+from irc.ops.pointwise import is_torch_pointwise, twin
 from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
-from irc.ops.twins import twin
 from irc.passes.remove_mutation.views import functional_form
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.groups import subgraph_of

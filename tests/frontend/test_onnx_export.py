@@ -18,7 +18,7 @@ from irc.frontend.onnx.opsets import LOWEST_OPSET
 from irc.frontend.onnx_export import export_model
 from irc.frontend.onnx_export.operators import FOREVER, last_alike
 from irc.ir import Module, parse_graph, parse_module, structurally_equal
-from irc.ops.onnx_defs import newest_opset
+from irc.ops.onnx_signatures import newest_opset
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import find_binder
 from tests.elsewhere import run_onnxruntime

@@ -11,8 +11,7 @@ from irc.alias import analyze
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.ops import records, schemas
-from irc.ops.pointwise import result_like
-from irc.ops.twins import may_take, twin_of
+from irc.ops.pointwise import may_take, result_like, twin_of
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.last_uses import LastUses
 from irc.passes.remove_mutation.views import functional_kind

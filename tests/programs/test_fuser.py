@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from irc.fuser.policy import is_anchor, operators
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node
+from irc.ops.axes import reduces
 from irc.ops.pointwise import is_elementwise
-from irc.ops.row_axes import reduces
 from irc.passes import PassManager
 from tests.counting import analyses
 from tests.programs.generator import Program, programs

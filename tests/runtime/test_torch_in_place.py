@@ -10,7 +10,7 @@ import pytest
 
 from irc.ir import Graph, parse_graph
 from irc.ops import record
-from irc.ops.resolution import resolve
+from irc.ops.signatures import resolve
 from irc.passes import PassManager
 from irc.runtime import steps
 from irc.runtime.array_memory import lies_as_new

@@ -22,7 +22,7 @@ from irc.frontend.onnx.types import from_proto, output_types, settle, text
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import ANY, FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ops import record
-from irc.ops.onnx_rules import misfit, onnx_name
+from irc.ops.onnx_signatures import misfit, onnx_name
 from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, RESERVED, TYPES, graph_key, is_opaque
 from irc.support.formatting import count as counted
 

@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.frontend.onnx.contrib import MICROSOFT, ROWS
 from irc.frontend.onnx.types import from_schema, text
 from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
-from irc.ops.onnx_defs import find, newest_opset
+from irc.ops.onnx_signatures import find, newest_opset
 from irc.ops.opaque import PREFIX, opaque_kind
 
 if TYPE_CHECKING:

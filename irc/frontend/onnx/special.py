@@ -28,7 +28,7 @@ from irc.ir.kinds import ATTENTION, DOMAINS
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, DType, ListType, TensorType, Type, join, without_shapes
 from irc.ops import records
-from irc.ops.onnx_defs import find
+from irc.ops.onnx_signatures import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -41,7 +41,7 @@ from irc.ir.types import (
     without_names,
     without_shapes,
 )
-from irc.ops.onnx_defs import split_kind
+from irc.ops.onnx_signatures import split_kind
 from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, is_opaque, nested_graphs, opaque_operator
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from irc.ir.constants import CONSTANT, constant_tensor
 from irc.ir.kinds import CALL, GROUP, IF
 from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE, DType, Type
-from irc.ops.onnx_defs import newest_opset, split_kind
+from irc.ops.onnx_signatures import newest_opset, split_kind
 from irc.ops.opaque import is_opaque, opaque_operator
 from irc.passes import PassManager
 from irc.passes.shapes import Inference

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
 from irc.ops import schemas
-from irc.ops.onnx_defs import find, split_kind
-from irc.ops.onnx_rules import onnx_name
+from irc.ops.onnx_signatures import find, onnx_name, split_kind
 
 if TYPE_CHECKING:
     from irc.ir import Node

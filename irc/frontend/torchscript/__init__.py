@@ -27,7 +27,7 @@ from irc.ir.text.parser import parse_module
 from irc.ir.types import BOOL, INT, TENSOR, ClassType, TensorType, Type
 from irc.ir.verify.verifier import verify
 from irc.ops import record, resolve, schemas
-from irc.ops.resolution import takes
+from irc.ops.signatures import takes
 
 __all__ = ["import_torchscript"]
 
@@ -205,5 +205,5 @@ def _complete(node: Node) -> None:
 
 
 def _how(row: Schema) -> str | None:
-    """How ``row`` treats a tensor given as ``out=``: the tag ``out``, see `irc.ops.tags`."""
+    """How ``row`` treats a tensor given as ``out=``: the tag ``out``, see `irc.ops.record`."""
     return record(row.name).out.get(f"{row.name}.{row.overload}".removesuffix("."))

@@ -26,7 +26,7 @@ def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> boo
     False only where the types contradict each other: what is not known
     (``Any``, ``Tensor`` without a shape, named dimensions, members of unions,
     what an optional holds) is taken to agree. (Which overload is meant asks
-    for more: that every value fits, `irc.ops.resolution.matches`.)
+    for more: that every value fits, `irc.ops.signatures.matches`.)
 
     Args:
         formal: the type expected; type variables in it are bound at their first use.

@@ -5,19 +5,7 @@ from __future__ import annotations
 
 from irc.ir.types import TensorType, Type
 from irc.ops import functions
-from irc.ops.algebra import (
-    Expression,
-    at_least,
-    at_most,
-    copysign,
-    exp,
-    expm1,
-    log,
-    log1p,
-    maximum,
-    minimum,
-    select,
-)
+from irc.ops.algebra import Expression, at_least, at_most, copysign, exp, expm1, log, log1p, maximum, minimum, select
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import element_type, if_float, like_first_if_float
 from irc.ops.record import Effects

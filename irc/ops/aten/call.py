@@ -10,11 +10,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
-from irc.ops import tags
 from irc.ops.inference import NodeTypes, as_contents
 from irc.ops.record import Family, ShapeRule
-from irc.ops.resolution import resolve
 from irc.ops.shape_rules import apply
+from irc.ops.signatures import resolve
 
 if TYPE_CHECKING:
     from irc.ir import Value
@@ -28,11 +27,11 @@ class TorchFamily(Family):
     """The ``aten::`` records of one module.
 
     Args:
-        rows: schema rows with tags: see `irc.ops.tags`.
+        rows: schema rows with tags: see `irc.ops.record`.
     """
 
     def __init__(self, rows: str) -> None:
-        super().__init__("aten", tags.statements(rows))
+        super().__init__("aten", rows)
 
     def shape(self, *kinds: str) -> Callable[[CallRule], CallRule]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Make a function the shape rule of ``kinds``, which are given without namespace."""

@@ -10,7 +10,7 @@ from irc.ir.types import DType, TensorType, Type
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import NUMBERS, element_type, like_first, like_first_if_float
 from irc.ops.record import Change, Effects
-from irc.ops.slices import range_length
+from irc.ops.shape_rules import range_length
 
 ROWS = """
     aten::{zeros ones rand randn}(int[] size, {options}) -> Tensor | out=dtype layout=contiguous

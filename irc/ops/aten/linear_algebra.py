@@ -7,7 +7,7 @@ from irc.ir.types import Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
-from irc.ops.einsum import einsum_shape
+from irc.ops.shape_rules import einsum_shape
 
 ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew

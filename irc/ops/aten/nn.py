@@ -10,9 +10,9 @@ from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import common_type, if_float, like_first
+from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects
-from irc.ops.row_axes import static
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

@@ -18,8 +18,8 @@ from irc.ops.aten.promotion import (
     like_first_if_float,
     result_type,
 )
+from irc.ops.axes import torch_reduction
 from irc.ops.inference import UNKNOWN
-from irc.ops.row_axes import torch_reduction
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

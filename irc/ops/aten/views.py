@@ -10,7 +10,7 @@ from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
 from irc.ops.record import Change
-from irc.ops.slices import sliced
+from irc.ops.shape_rules import sliced
 
 ROWS = """
     aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none layout=seen+in-order copied

@@ -21,8 +21,8 @@ from irc.ops.onnx import (
     signal,
     unary,
 )
-from irc.ops.pointwise import rule_of
 from irc.ops.record import Operator, joined
+from irc.ops.shape_rules import rule_of
 
 _FAMILIES = (
     *(activations, arithmetic, convolution, creation, images, indexing, logic, ml, normalization, products),

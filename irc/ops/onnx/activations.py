@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from irc.ops import functions
-from irc.ops.algebra import (
-    Expression,
-    at_least,
-    at_most,
-    exp,
-    expm1,
-    maximum,
-    minimum,
-    select,
-)
+from irc.ops.algebra import Expression, at_least, at_most, exp, expm1, maximum, minimum, select
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics, single
 

@@ -25,9 +25,9 @@ from irc.ops.algebra import (
     truncated_remainder,
 )
 from irc.ops.inference import NodeTypes
-from irc.ops.pointwise import broadcast_as, contents_by, same_as_first
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics
+from irc.ops.shape_rules import broadcast_as, contents_by, same_as_first
 
 FAMILY = Family("onnx")
 _LARGEST = 3.4028234663852886e38  # of float32

@@ -6,19 +6,17 @@ import numpy as np
 
 from irc.ir.polynomials import is_size
 from irc.ir.types import Dim, DType, TensorType, Type
-from irc.ops import checks, tags
+from irc.ops import checks
 from irc.ops.inference import MAX_CONTENTS, Contents, NodeTypes, as_contents, dims_array
 from irc.ops.onnx.shaping import unknown_sizes
 from irc.ops.record import Effects, Family
-from irc.ops.slices import range_length, sliced
+from irc.ops.shape_rules import range_length, sliced
 
 FAMILY = Family(
     "onnx",
-    tags.statements(
-        """
-        onnx::Dropout(Tensor(a) data, Tensor? ratio=None, Tensor? training_mode=None) -> (Tensor(a) output, Tensor mask)
-        """
-    ),
+    """
+    onnx::Dropout(Tensor(a) data, Tensor? ratio=None, Tensor? training_mode=None) -> (Tensor(a) output, Tensor mask)
+    """,
 )
 FAMILY.each("Constant", kernel="generate")
 FAMILY.each("ConstantOfShape", value_operands=(0,), kernel="generate")

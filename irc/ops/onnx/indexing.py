@@ -5,8 +5,8 @@ from __future__ import annotations
 from irc.ir.types import DType, TensorType, Type
 from irc.ops import checks, sizes
 from irc.ops.inference import Contents, NodeTypes, dims_array
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family, Movement
+from irc.ops.shape_rules import same_as_first
 
 FAMILY = Family("onnx")
 FAMILY.each("Gather GatherElements GatherND", movement=Movement.GATHERED, value_operands=(), kernel="index")

@@ -28,9 +28,9 @@ from irc.ops.algebra import (
     shift_right,
 )
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
-from irc.ops.pointwise import compare, contents_by
 from irc.ops.record import Family, Movement
 from irc.ops.scalar import Choice, ScalarSemantics
+from irc.ops.shape_rules import compare, contents_by
 
 FAMILY = Family("onnx")
 FAMILY.add(

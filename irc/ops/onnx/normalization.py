@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from irc.ir.types import DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family
+from irc.ops.shape_rules import same_as_first
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

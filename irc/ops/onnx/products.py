@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from irc.ir.types import DType, TensorType, Type
 from irc.ops import checks
-from irc.ops.einsum import einsum_shape
 from irc.ops.inference import NodeTypes
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family
+from irc.ops.shape_rules import einsum_shape, same_as_first
 
 FAMILY = Family("onnx")
 

@@ -13,8 +13,8 @@ from irc.ir.polynomials import product
 from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import Contents, NodeTypes, dims_array
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family
+from irc.ops.shape_rules import same_as_first
 
 if TYPE_CHECKING:
     from irc.ir.node import Node

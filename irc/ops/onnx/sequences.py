@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
-from irc.ops import checks, sizes, tags
+from irc.ops import checks, sizes
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 
 FAMILY = Family(
     "onnx",
-    tags.statements(
-        """
-        onnx::Optional(t(a)? input=None) -> t(a)?
-        onnx::OptionalGetElement(t(a)? input) -> t(a)
-        onnx::SequenceConstruct(t(a) inputs, ...) -> t(a)[]
-        onnx::SequenceAt(t(a)[] input_sequence, Tensor position) -> t(a)
-        onnx::SequenceInsert(t(a)[] input_sequence, t(b) tensor, Tensor? position=None) -> t(a|b)[]
-        onnx::SequenceErase(t(a)[] input_sequence, Tensor? position=None) -> t(a)[]
-        onnx::SplitToSequence(Tensor(a) input, Tensor? split=None) -> Tensor(a)[]
-        """
-    ),
+    """
+    onnx::Optional(t(a)? input=None) -> t(a)?
+    onnx::OptionalGetElement(t(a)? input) -> t(a)
+    onnx::SequenceConstruct(t(a) inputs, ...) -> t(a)[]
+    onnx::SequenceAt(t(a)[] input_sequence, Tensor position) -> t(a)
+    onnx::SequenceInsert(t(a)[] input_sequence, t(b) tensor, Tensor? position=None) -> t(a|b)[]
+    onnx::SequenceErase(t(a)[] input_sequence, Tensor? position=None) -> t(a)[]
+    onnx::SplitToSequence(Tensor(a) input, Tensor? split=None) -> Tensor(a)[]
+    """,
 )
 FAMILY.each(
     "Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase "

@@ -14,27 +14,24 @@ import numpy as np
 from irc.ir.limits import MAX_RANK
 from irc.ir.polynomials import is_positive, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks, tags
+from irc.ops import checks
 from irc.ops.inference import MAX_CONTENTS, Contents, NodeTypes, dims_array
-from irc.ops.pointwise import same_as_first
 from irc.ops.record import Family, Movement
-from irc.ops.slices import bounds, sliced
+from irc.ops.shape_rules import bounds, same_as_first, sliced
 
 FAMILY = Family(
     "onnx",
-    tags.statements(
-        """
-        onnx::Identity(t(a) input) -> t(a==)
-        onnx::Reshape(Tensor(a) data, Tensor? shape=None) -> Tensor(a)
-        onnx::Squeeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
-        onnx::Unsqueeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
-        onnx::Flatten(Tensor(a) input) -> Tensor(a)
-        onnx::Transpose(Tensor(a) data) -> Tensor(a)
-        onnx::Slice(Tensor(a) data, Tensor? bounds=None, ...) -> Tensor(a)
-        onnx::Expand(Tensor(a) input, Tensor shape) -> Tensor(a)
-        onnx::Split(Tensor(a) input, Tensor? split=None) -> (Tensor(a) output, ...)
-        """
-    ),
+    """
+    onnx::Identity(t(a) input) -> t(a==)
+    onnx::Reshape(Tensor(a) data, Tensor? shape=None) -> Tensor(a)
+    onnx::Squeeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
+    onnx::Unsqueeze(Tensor(a) data, Tensor? axes=None) -> Tensor(a)
+    onnx::Flatten(Tensor(a) input) -> Tensor(a)
+    onnx::Transpose(Tensor(a) data) -> Tensor(a)
+    onnx::Slice(Tensor(a) data, Tensor? bounds=None, ...) -> Tensor(a)
+    onnx::Expand(Tensor(a) input, Tensor shape) -> Tensor(a)
+    onnx::Split(Tensor(a) input, Tensor? split=None) -> (Tensor(a) output, ...)
+    """,
 )
 FAMILY.each("Shape Size", value_operands=(), contents_from="shapes", kernel="shape")
 FAMILY.each("Flatten", movement=Movement.IN_ORDER, value_operands=(), kernel="shape")

@@ -9,7 +9,7 @@ from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.ops import record
-from irc.ops.joins import APPEND, CONCAT
+from irc.ops.axes import APPEND, CONCAT
 from irc.ops.record import MOVING, REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import is_dequantised

@@ -17,8 +17,8 @@ from irc.ir.region_flow import slots
 from irc.ir.schema import Schema
 from irc.ir.types import INT, ListType, TensorType
 from irc.ops import Effects, effects, resolve, schemas
-from irc.ops.joins import APPEND, CONCAT
-from irc.ops.twins import keeps_type, twin, twin_of
+from irc.ops.axes import APPEND, CONCAT
+from irc.ops.pointwise import keeps_type, twin, twin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,7 +22,7 @@ import numpy as np
 from irc.errors import Error, comes_from_outside
 from irc.ir.kinds import DOMAINS
 from irc.ir.types import DType
-from irc.ops.onnx_rules import misfit
+from irc.ops.onnx_signatures import misfit
 from irc.ops.opaque import is_opaque
 from irc.runtime.kernel_checks import onnx_type
 from irc.runtime.kernels.registry import Kernel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops.einsum import Axis, axes_of, is_equation
+from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.float16 import narrowed, widened
 from irc.runtime.kernels.products import FEW_ROWS, LARGE, product

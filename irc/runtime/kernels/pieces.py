@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops.slices import bounds
+from irc.ops.shape_rules import bounds
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import Kernel, computes, kernel, one_of
 from irc.runtime.kernels.support import (

@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import ATTENTION
 from irc.ir.types import NONE, DType, Type
-from irc.ops.onnx_defs import find
+from irc.ops.onnx_signatures import find
 
 if TYPE_CHECKING:
     from onnx import NodeProto

@@ -4,7 +4,7 @@ Rules: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 differ from NumPy's: int64 with float32 gives float32, and a tensor without
 dimensions or a Python number decides only the kind, not the size.
 
-Tags of schema rows list the kinds (`irc.ops.tags`).
+Tags of schema rows list the kinds (`irc.ops.record`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops.einsum import Axis, is_equation
+from irc.ops.shape_rules import Axis, is_equation
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import complex_log_of_sum, wrapped
 from irc.runtime.kernels.aten.element_types import (

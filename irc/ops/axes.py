@@ -1,20 +1,22 @@
-"""Along which axes operators reduce: softmax, normalisations, reductions.
+"""Along which axes operators reduce (softmax, normalisations, reductions), and along which they concatenate.
 
-Such an operator looks at *rows*, the elements that differ in these axes alone, each by itself. Pointwise operators
+Of the former, each looks at *rows*, the elements that differ in these axes alone, each by itself. Pointwise operators
 before and behind it can be computed with it while a row is in the cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.ir.constants import is_none
+from irc.ir.constants import constant_value, is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.ops.registry import record
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
+    from irc.ir.value import Value
 
 
 class Rows(NamedTuple):
@@ -74,3 +76,41 @@ def torch_reduction(node: Node) -> tuple[Any, bool] | None:
         given = [None, False, *given]
     dim, keeps, dtype = (*given, *(None, False, None)[len(given) :])
     return None if dtype is not None else (dim, bool(keeps))
+
+
+# -- concatenation -------------------------------------------------------------
+
+
+APPEND = "irc::append_"
+CONCAT = "onnx::Concat"
+
+_WITH_AXIS = frozenset({APPEND, CONCAT})
+_OF_LIST = "aten::cat"
+
+
+class Join(NamedTuple):
+    """Tensors that are concatenated along an axis."""
+
+    parts: Sequence[Value]
+    axis: int
+
+
+def joined(node: Node) -> Join | None:
+    """What ``node`` concatenates; None if it is another operator, or the axis or the parts are not known.
+
+    torch's operators take a list, whose elements are known if nothing else uses it.
+    """
+    if node.kind in _WITH_AXIS:
+        axis, parts = node.attributes.get("axis"), node.inputs
+    elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2:
+        made = node.inputs[0].made_by("prim::ListConstruct")
+        if made is None or made.output.user_count != 1 or not made.output.uses_by(node):
+            return None
+        axis, parts = _dimension(node), made.inputs
+    else:
+        return None
+    return Join(parts, axis) if type(axis) is int and parts and len(node.outputs) == 1 else None
+
+
+def _dimension(node: Node) -> object:
+    return 0 if len(node.inputs) == 1 else constant_value(node.inputs[1])
