@@ -131,7 +131,7 @@ class NativeLoops(InnerLoops):
 
             def make() -> _Loop:
                 from irc.native.padding import call_for_padding
-                from irc.runtime.kernels.pieces import sources_of
+                from irc.runtime.kernels.shape import sources_of
 
                 sources = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
                 made = call_for_padding(x, sources, added[-1][0], out)

@@ -79,7 +79,7 @@ def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
 
 
 def call_for_columns(x: Array, axes: Axes, start: int, out: Array) -> Call | None:
-    """A call that makes columns of an image: see `irc.runtime.kernels.columns.columns`; None if there is no code.
+    """A call that makes columns of an image: see `irc.runtime.kernels.windows.columns`; None if there is no code.
 
     Args:
         x: (C, spatial...), of which elements of a row lie side by side.

@@ -46,7 +46,7 @@ class InnerLoops:
         return False
 
     def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
-        """What windows see: see `irc.runtime.kernels.columns.columns`."""
+        """What windows see: see `irc.runtime.kernels.windows.columns`."""
         return False
 
     def copy(self, x: Array, out: Array) -> bool:
@@ -54,7 +54,7 @@ class InnerLoops:
         return False
 
     def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
-        """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.pieces.padded`."""
+        """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.shape.padded`."""
         return False
 
     def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:

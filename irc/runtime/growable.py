@@ -250,7 +250,7 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     if not in_buffer and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
         if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
             check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
-        from irc.runtime.kernels.pieces import concatenate  # a family, which models without Concat do not need
+        from irc.runtime.kernels.shape import concatenate  # a family, which models without Concat do not need
 
         return concatenate(parts, axis)
     row = old.itemsize * prod(parts[0].shape[:axis]) * prod(parts[0].shape[axis + 1 :])

@@ -19,7 +19,7 @@ from irc.ops import record, resolve
 from irc.ops.pointwise import is_pointwise
 from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.float16 import narrowed, widened
+from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.registry import PREPARES, takes_out
 from irc.runtime.kernels.support import Array, is_half
 from irc.runtime.values import is_array, owner

@@ -19,7 +19,7 @@ from irc.ops.registry import record
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.binding import fits
 from irc.runtime.execution import Frame, Slots, Step
-from irc.runtime.kernels.pointwise import ufunc_of
+from irc.runtime.kernels.primitives import ufunc_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.values import is_array
 

@@ -14,7 +14,7 @@ that must clean up afterwards contains no such loop, but calls functions that do
 NumPy's wheels include OpenBLAS, which shares each product from some 250,000 multiplications on among as many threads
 as there are processors. They wait for each other: on a busy machine, until the operating system has given the last of
 them a processor, which takes longer than most products. So a run uses one, and large products are cut into parts that
-whichever thread is free makes (`irc.runtime.kernels.products`). The number is one of the whole process: it is as before
+whichever thread is free makes (`irc.runtime.kernels.numerics`). The number is one of the whole process: it is as before
 when no run is going on. Another BLAS is left as it is.
 """
 

@@ -13,7 +13,7 @@ from irc.ir import Node, Value, parse_graph
 from irc.ir.types import TensorType
 from irc.ops import records, schemas
 from irc.ops.layouts import contiguous_if, keeps_layout
-from irc.runtime.kernels.aten.queries import strides_of
+from irc.runtime.kernels.aten.python import strides_of
 from irc.runtime.plan import lower
 from tests.differential import torch_calls
 from tests.differential.helpers import numpy_of, text_of

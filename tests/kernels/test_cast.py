@@ -12,7 +12,7 @@ import pytest
 
 from irc.errors import Error
 from irc.ir.types import DType
-from irc.runtime.kernels.float16 import narrowed, widened
+from irc.runtime.kernels.numerics import narrowed, widened
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.runtime.kernels import combine
-from irc.runtime.kernels.combine import combine_at
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.numerics import combine_at
 
 UFUNCS = [np.add, np.multiply, np.maximum, np.minimum]
 DTYPES = ["f4", "f8", "f2", "i8", "i4", "u1", "?"]
 
 
-@given(data=st.data(), many=st.sampled_from([1, combine.MANY]), block=st.sampled_from([1, 7, combine.BLOCK]))
+@given(
+    data=st.data(),
+    many=st.sampled_from([1, numerics.WORTH_NUMBERING]),
+    block=st.sampled_from([1, 7, numerics.NUMBERED]),
+)
 def test_each_occurrence_counts_in_order(data: st.DataObject, many: int, block: int) -> None:
     shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     depth = data.draw(st.integers(1, len(shape)))
@@ -32,8 +36,8 @@ def test_each_occurrence_counts_in_order(data: st.DataObject, many: int, block: 
     out = (rng.standard_normal(shape) * 5).astype(dtype)
     expected, ufunc = out.copy(), data.draw(st.sampled_from(UFUNCS))
     with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combine, "MANY", many)
-        patch.setattr(combine, "BLOCK", block)
+        patch.setattr(numerics, "WORTH_NUMBERING", many)
+        patch.setattr(numerics, "NUMBERED", block)
         ufunc.at(expected, tuple(places), values)
         combine_at(ufunc, out, places, values)
     np.testing.assert_array_equal(out, expected)
@@ -48,7 +52,7 @@ def test_many_places_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
         def at(self, out: np.ndarray, places: object, values: np.ndarray) -> None:
             shapes.append(values.shape)
 
-    monkeypatch.setattr(combine, "BLOCK", 1 << 11)
+    monkeypatch.setattr(numerics, "NUMBERED", 1 << 11)
     places = [np.zeros(100, np.int64)]
     combine_at(Spy(), np.zeros((3, 64), np.float32), places, np.ones((100, 64), np.float32))  # type: ignore[reportArgumentType]
     assert set(map(len, shapes)) == {1} and sum(map(math.prod, shapes)) == 6400

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import columns, convolution, deform_conv  # noqa: F401
+from irc.runtime.kernels import convolution, grid_sample, windows  # noqa: F401
 from irc.runtime.kernels.windows import Window
 from tests.kernels.helpers import (
     assert_same,
@@ -115,9 +115,9 @@ def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
         asked.append((purpose, math.prod(sizes)))
         return np.empty(sizes, dtype)
 
-    monkeypatch.setattr(columns, "scratch", scratch)
-    monkeypatch.setattr(columns, "WORTH_PHASES", 0)
-    columns.storage.cache_clear()
+    monkeypatch.setattr(windows, "scratch", scratch)
+    monkeypatch.setattr(windows, "WORTH_PHASES", 0)
+    windows.storage.cache_clear()
     if in_blocks:
         monkeypatch.setattr(convolution, "COLUMNS", 1)
         monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
@@ -170,11 +170,11 @@ def check_columns(resolved, channels, in_phases, at_once, start, count):
     rank = len(resolved)
     expected = interleaved.transpose(0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "WORTH_PHASES", 0 if in_phases else 1 << 30)
-        patch.setattr(columns, "PACE_ELEMENTS", 1 << 30 if at_once else 0)
-        columns.storage.cache_clear()
-        found = columns.columns(image, tuple(resolved), start, count)
-    columns.storage.cache_clear()
+        patch.setattr(windows, "WORTH_PHASES", 0 if in_phases else 1 << 30)
+        patch.setattr(windows, "PACE_ELEMENTS", 1 << 30 if at_once else 0)
+        windows.storage.cache_clear()
+        found = windows.columns(image, tuple(resolved), start, count)
+    windows.storage.cache_clear()
     np.testing.assert_array_equal(found, expected)
 
 
@@ -182,10 +182,10 @@ def check_columns(resolved, channels, in_phases, at_once, start, count):
 def test_phases_of_overlapping_windows(stride, kernel, phases, monkeypatch):
     """None where no number is read twice, nor of strides so large that each is in a cache line of its own."""
     axis = Window((kernel,), (stride,), None, (1, 1), "NOTSET", False).resolve((40,))[0]
-    monkeypatch.setattr(columns, "WORTH_PHASES", 0)
-    columns.storage.cache_clear()
-    assert columns.storage((axis, axis), 0, axis.out, 2, 4).shape[0] == phases
-    columns.storage.cache_clear()
+    monkeypatch.setattr(windows, "WORTH_PHASES", 0)
+    windows.storage.cache_clear()
+    assert windows.storage((axis, axis), 0, axis.out, 2, 4).shape[0] == phases
+    windows.storage.cache_clear()
 
 
 ONE_FILTER = {
@@ -213,7 +213,7 @@ def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch)
 
     def counted(x, axes, start, count):
         taps.append(math.prod(a.kernel for a in axes))
-        return columns.columns(x, axes, start, count)
+        return windows.columns(x, axes, start, count)
 
     monkeypatch.setattr(convolution, "columns", counted)
     monkeypatch.setattr(convolution, "WORTH_ROWS", 0)

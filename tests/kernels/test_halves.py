@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irc.runtime.kernels import float16
-from irc.runtime.kernels.float16 import HALF, narrowed, of_halves, rounded, widened
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.numerics import HALF, narrowed, of_halves, rounded, widened
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 Array = np.ndarray[Any, Any]
@@ -70,8 +70,8 @@ def test_functions_of_two(ufunc):
 @pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.less], ids=lambda u: u.__name__)
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 15])
 def test_shapes_and_strides(ufunc, block, monkeypatch):
-    monkeypatch.setattr(float16, "BLOCK", block)
-    monkeypatch.setattr(float16, "_BY_BITS", 1)
+    monkeypatch.setattr(numerics, "BLOCK", block)
+    monkeypatch.setattr(numerics, "_BY_BITS", 1)
     x = RANDOM.standard_normal((5, 6, 7)).astype(np.float16)
     for shape in ((5, 6, 7), (7,), (6, 1), (5, 1, 1), (1,), (), (2, 5, 6, 7), (1, 5, 1, 7)):
         y = RANDOM.standard_normal(shape).astype(np.float16)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.runtime.kernels import last_axes
-from irc.runtime.kernels.last_axes import add_reduce, extreme_reduce
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.numerics import add_reduce, extreme_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
 
 TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
@@ -21,8 +21,8 @@ TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
 def of_small_arrays() -> Iterator[None]:
     """Arrays of a few elements are cut, transposed and added in parts as large ones are."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"MANY": 2, "SHORT": 3, "_PART": 4, "_BLOCK": 5}.items():
-            patch.setattr(last_axes, name, value)
+        for name, value in {"MANY_ROWS": 2, "SHORT": 3, "_PART": 4, "_BLOCK": 5}.items():
+            patch.setattr(numerics, name, value)
         yield
 
 
@@ -84,7 +84,7 @@ def test_softmax(x: np.ndarray[Any, Any], compute: Any, over_itself: bool) -> No
 
 @pytest.mark.parametrize("shape", [(1, 1_000_001), (4, 1_000_001), (64, 4096), (64, 8191)])
 def test_many_numbers_lose_few_digits(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_axes, "_PART", 1 << 16)
+    monkeypatch.setattr(numerics, "_PART", 1 << 16)
     x = np.random.default_rng(0).random(shape, np.float32)
     exact = x.astype(np.float64).sum(1)
     assert (np.abs(add_reduce(x, (1,)) / exact - 1) < 4e-7).all()

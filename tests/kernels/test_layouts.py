@@ -14,7 +14,7 @@ import pytest
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.ops import Effects, effects_of
-from irc.runtime.kernels import float16, numerics, pointwise, primitives, programs, support
+from irc.runtime.kernels import expressions, numerics, primitives, support
 from tests.kernels.conftest import Cases
 
 Array = np.ndarray[Any, Any]
@@ -26,12 +26,11 @@ MOST_CASES = 8
 @pytest.fixture(autouse=True)
 def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of a few elements are taken as large ones are: by bits, by blocks, with filled blocks."""
-    for module in (support, float16):
+    for module in (support, numerics):
         monkeypatch.setattr(module, "_BY_BITS", 1)
-    monkeypatch.setattr(float16, "BLOCK", 61)
-    for module in (pointwise, primitives):
-        monkeypatch.setattr(module, "MANY", 2)
-    monkeypatch.setattr(programs, "BLOCK_BYTES", 267)
+    monkeypatch.setattr(numerics, "BLOCK", 61)
+    monkeypatch.setattr(primitives, "MANY", 2)
+    monkeypatch.setattr(expressions, "BLOCK_BYTES", 267)
     monkeypatch.setattr(numerics, "WORTH_FILLING", 1)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.runtime.kernels import batch_norm, normalization  # noqa: F401
+from irc.runtime.kernels import normalization  # noqa: F401
 from tests.kernels.helpers import assert_same, bind, check_against_ort, run_kernel, values
 
 

@@ -12,7 +12,6 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.errors import Error
-from irc.runtime.kernels import pieces
 from tests.arrays import ramp
 from tests.kernels.helpers import assert_same, bind, check_against_ort, make_model, run_kernel, run_ort_model
 
@@ -81,7 +80,7 @@ def test_slices_are_those_of_the_specification(data):
 def test_what_to_cut_is_read_when_it_changes(start, end, step, reads, monkeypatch):
     """Or the rank does. Backwards, what it means depends on sizes."""
     kernel, read = bind("Slice", {}, 13, 5), []
-    monkeypatch.setattr(pieces, "ints", lambda values: read.append(values) or values.tolist())
+    monkeypatch.setattr("irc.runtime.kernels.shape.ints", lambda values: read.append(values) or values.tolist())
     for shape, begin in (
         ((4, 6), start),
         ((4, 6), start),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.runtime.kernels import products
-from irc.runtime.kernels.products import FEW_ROWS, product
+from irc.runtime.kernels import numerics
+from irc.runtime.kernels.numerics import FEW_ROWS, product
 
 Array = np.ndarray[Any, Any]
 
@@ -89,8 +89,8 @@ def test_whatever_operands_and_result_lie_like(data: st.DataObject) -> None:
     rows, depth, columns = draw(st.integers(0, 4)), draw(st.integers(0, 9)), draw(size)
     x, y = of(rows, depth), of(depth, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "_ENOUGH", 0)
-        patch.setattr(products, "_DEEP", 0)
+        patch.setattr(numerics, "_ENOUGH", 0)
+        patch.setattr(numerics, "_DEEP", 0)
         wanted = np.matmul(x, y)
         found = product(x, y)
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)

@@ -12,7 +12,7 @@ import pytest
 from irc.ops import functions
 from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
 from irc.ops.aten import activations, arithmetic
-from irc.runtime.kernels import programs
+from irc.runtime.kernels import expressions
 from irc.runtime.kernels.expressions import of_expression
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 )
 def test_results_share_few_scratch_arrays(semantics: Any, arrays: int) -> None:
     """The result's own is used as soon as no operand is read any more."""
-    assert len(programs.compiled(semantics(Operand(0, SINGLE)), 1).scratch) == arrays
+    assert len(expressions.compiled(semantics(Operand(0, SINGLE)), 1).scratch) == arrays
 
 
 def test_what_has_no_dimensions_is_computed_once() -> None:
     operands = [Operand(i, SINGLE) for i in range(3)]
-    program = programs.compiled(arithmetic.lerp(*operands), 3, frozenset({2}))
+    program = expressions.compiled(arithmetic.lerp(*operands), 3, frozenset({2}))
     assert [step.result[0] for step in program.steps].count("s") == 4
     weights, x = np.array(0.7, np.float32), np.linspace(0, 1, 5, dtype=np.float32)
     whole = of_expression(arithmetic.lerp, 3)
@@ -54,7 +54,7 @@ def test_results_are_written_over_any_operand(
     shapes: tuple[Any, Any], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However large operands are, and however they lie."""
-    monkeypatch.setattr(programs, "BLOCK_BYTES", block)
+    monkeypatch.setattr(expressions, "BLOCK_BYTES", block)
     kernel = of_expression(_mixed, 3)
     rng = np.random.default_rng(0)
     for turned in range(3):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from irc.runtime.kernels.last_axes import SIZE, accumulate
+from irc.runtime.kernels.numerics import SIZE, accumulate
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.logaddexp])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import select
+from irc.runtime.kernels import index
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 
@@ -54,7 +54,7 @@ def test_unique(sort, axis):
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
 def test_distinct_rows(columns, shape, dtype, monkeypatch):
     """As NumPy finds them; of those with NaNs, none equals another."""
-    monkeypatch.setattr(select, "_COLUMNS", columns)
+    monkeypatch.setattr(index, "_COLUMNS", columns)
     for levels in (2, 3, 50):
         x = np.random.default_rng(levels).integers(0, levels, shape).astype(dtype)
         if dtype is np.float32:
@@ -74,7 +74,7 @@ def test_many_rows_are_not_compared_one_by_one(monkeypatch):
     monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys)) or real(keys))
     x = np.random.default_rng(0).standard_normal((500, 64)).astype(np.float32)
     check_against_ort("Unique", [x], {"axis": 0}, 11, n_outputs=4)
-    assert sorts == [select._COLUMNS + 1]
+    assert sorts == [index._COLUMNS + 1]
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
@@ -153,7 +153,7 @@ def test_unique_can_be_undone(numbers, in_order):
 def test_few_of_many_are_those_that_sorting_gives(
     kind: str, dtype: type, largest: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(select, "_PARTS", parts)
+    monkeypatch.setattr(index, "_PARTS", parts)
     rng = np.random.default_rng(0)
     x = rng.permutation(6000).reshape(3, 500, 4) % (256 if dtype is np.uint8 else 9999)
     x = {"equal": np.zeros_like(x), "few values": x % 5}.get(kind, x).astype(dtype)
@@ -163,7 +163,7 @@ def test_few_of_many_are_those_that_sorting_gives(
         inputs, attributes = [x, np.array([k])], {"axis": 1, "largest": largest}
         found = run_kernel("TopK", inputs, attributes, 11, 2)
         with monkeypatch.context() as sorting:
-            sorting.setattr(select, "_FEW", 1 << 30)
+            sorting.setattr(index, "_FEW", 1 << 30)
             expected = run_kernel("TopK", inputs, attributes, 11, 2)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -180,6 +180,6 @@ def test_few_of_very_many_are_not_looked_for_among_all(monkeypatch):
     x[0, ::999], x[1] = np.nan, 1
     for largest in (0, 1):
         found = run_kernel("TopK", [x, np.array([50])], {"largest": largest}, 11, n_outputs=2)
-        order = select._order(x[..., None], bool(largest))[:, :50, 0]
+        order = index._order(x[..., None], bool(largest))[:, :50, 0]
         np.testing.assert_array_equal(found[1], order)
         np.testing.assert_array_equal(found[0], np.take_along_axis(x, order, 1))

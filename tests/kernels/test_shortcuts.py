@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph
 from irc.ir.types import TENSOR, ListType
 from irc.ops.signatures import schemas
-from irc.runtime.kernels.aten import pointwise, shortcuts
+from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.registry import Kernel, find_binder
 
 NAMES = sorted(pointwise.ELEMENTWISE)
@@ -43,7 +43,7 @@ def kernel_of(name: str, count: int) -> Kernel:
 def kernels(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Kernel]:
     """The kernel of an operator, and the one that always goes the long way."""
     with monkeypatch.context() as patch:
-        patch.setattr(shortcuts, "takes_floats", lambda name: False)
+        patch.setattr(pointwise, "takes_floats", lambda name: False)
         long = kernel_of(name, count)
     return kernel_of(name, count), long
 

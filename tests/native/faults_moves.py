@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from irc.native.inner_loops import LOOPS
 from irc.native.moves import call_for_copy
-from irc.runtime.kernels.pieces import padded
+from irc.runtime.kernels.shape import padded
 from tests.native.guarded import ENDS, guarded, guarded_empty
 from tests.native.test_moves import bits_of, permuted, to_pad
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.native.inner_loops import LOOPS
-from irc.runtime.kernels.columns import columns
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
+from irc.runtime.kernels.windows import columns
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
-from irc.runtime.kernels.pieces import padded
+from irc.runtime.kernels.shape import padded
 
 pytest.importorskip("llvmlite")
 

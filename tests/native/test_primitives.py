@@ -16,7 +16,7 @@ from irc.native.lanes import Lanes
 from irc.native.primitives import PRIMITIVES, cast
 from irc.ops import algebra
 from irc.runtime.kernels.cast import conversion
-from irc.runtime.kernels.float16 import narrowed, widened
+from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS
 from tests.ops.test_semantics import special
 

@@ -18,10 +18,9 @@ from irc.errors import Error
 from irc.ir import parse_graph
 from irc.native.backend import Native, with_loops
 from irc.native.inner_loops import LOOPS
-from irc.runtime.kernels.columns import columns
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
-from irc.runtime.kernels.windows import Axes, Window
+from irc.runtime.kernels.windows import Axes, Window, columns
 
 pytest.importorskip("llvmlite")
 

@@ -18,7 +18,7 @@ import irc
 from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, array_memory
 from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
-from irc.runtime.kernels import float16
+from irc.runtime.kernels import numerics
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
@@ -69,8 +69,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by NumPy's functions, which take them one by one; results are the same."""
     taken: list[int] = []
-    real = float16._parts
-    monkeypatch.setattr(float16, "_parts", lambda shape: taken.append(1) or real(shape))
+    real = numerics._blocks
+    monkeypatch.setattr(numerics, "_blocks", lambda shape: taken.append(1) or real(shape))
     model = model_of("""
     graph(%x : Half(64, 256), %y : Half(64, 256)):
       %a : Half(64, 256) = onnx::Sqrt(%x)

@@ -11,7 +11,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.kernels import products
+from irc.runtime.kernels import numerics
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, Options
@@ -180,7 +180,7 @@ def test_the_blas_of_numpy_is_as_before_after_a_run() -> None:
 
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "LARGE", 1000)
+    monkeypatch.setattr(numerics, "LARGE", 1000)
     monkeypatch.setattr("irc.runtime.kernels.matmul.LARGE", 64)
 
 
@@ -233,7 +233,7 @@ def test_a_large_product_has_the_same_digits_on_any_number_of_threads() -> None:
     rng = np.random.default_rng(0)
     model = CompiledModel(graph)
     for m, k, n in ((300, 400, 300), (65, 1000, 600), (1100, 300, 110)):
-        assert m * k * n >= products.LARGE
+        assert m * k * n >= numerics.LARGE
         feeds = {"a": rng.standard_normal((m, k), np.float32), "b": rng.standard_normal((k, n), np.float32)}
         found = [model.run(feeds, threads=threads)["y"] for threads in (1, 2, 5, None)]
         found.append(model.run(feeds, limits=Limits(seconds=60))["y"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime.kernels import float16
+from irc.runtime.kernels import numerics
 from irc.runtime.model import CompiledModel
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +111,7 @@ def test_what_is_seen_through_a_view_stays() -> None:
 
 def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's own functions take many times as long for large ones."""
-    monkeypatch.setattr(float16, "MANY", 1)
+    monkeypatch.setattr(numerics, "MANY", 1)
     text = CHAIN.replace("Float", "Half")
     model = CompiledModel(parse_graph(text))
     for _ in range(3):

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.ops.sizes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.kernels import cast, columns, convolution, matmul, recurrent, signal
+from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal, windows
 from irc.runtime.limits import LimitGuard, Limits
 from tests.kernels.helpers import bind
 
@@ -375,7 +375,7 @@ def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.M
         wanted = kernel(*inputs)
     monkeypatch.setattr(recurrent, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(convolution, "PACE_ELEMENTS", 0)
-    monkeypatch.setattr(columns, "PACE_ELEMENTS", 0)
+    monkeypatch.setattr(windows, "PACE_ELEMENTS", 0)
     monkeypatch.setattr(matmul, "PIECE", 10)
     monkeypatch.setattr(cast, "PACE_ELEMENTS", 1)
     monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)

@@ -44,7 +44,7 @@ FAMILY.each(
     requires=(checks.positive("group"), checks.not_negative("output_padding", "output_shape")),
     kernel="convolution",
 )
-FAMILY.each("DeformConv", contracts=largest_operand, value_operands=(), kernel="deform_conv")
+FAMILY.each("DeformConv", contracts=largest_operand, value_operands=(), kernel="grid_sample")
 FAMILY.each(
     "ConvInteger QLinearConv", contracts=largest_operand, value_operands=(), attributes=_AUTO_PAD, kernel="quantized"
 )
@@ -53,7 +53,7 @@ FAMILY.each(
     value_operands=(),
     attributes={"activation": ("silu", "swish", "none")},
     requires=(checks.rank("bias", 2, 1),),
-    kernel="sequence_models",
+    kernel="attention",
 )
 FAMILY.each("AveragePool LpPool", value_operands=(), attributes=_AUTO_PAD, kernel="pool")
 FAMILY.each(

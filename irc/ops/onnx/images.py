@@ -44,7 +44,7 @@ FAMILY.each(
     kernel="detection",
 )
 FAMILY.each("NonMaxSuppression", requires=(checks.flags("center_point_box"),), kernel="detection")
-FAMILY.each("ImageDecoder", attributes={"pixel_format": ("RGB", "BGR", "Grayscale")}, kernel="images")
+FAMILY.each("ImageDecoder", attributes={"pixel_format": ("RGB", "BGR", "Grayscale")}, kernel="signal")
 
 
 @FAMILY.shape("Resize", "Upsample")

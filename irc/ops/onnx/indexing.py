@@ -30,11 +30,11 @@ FAMILY.each(
 )
 FAMILY.each("Trilu", shape=same_as_first, value_operands=(), kernel="generate")
 FAMILY.each(
-    "TopK", value_operands=(1,), requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)), kernel="select"
+    "TopK", value_operands=(1,), requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)), kernel="index"
 )
-FAMILY.each("Compress", movement=Movement.GATHERED, size=sizes.all_elements, kernel="select")
-FAMILY.each("NonZero", size=sizes.nonzero, kernel="select")
-FAMILY.each("Unique", needed_outputs=1, size=sizes.all_elements, kernel="select")
+FAMILY.each("Compress", movement=Movement.GATHERED, size=sizes.all_elements, kernel="index")
+FAMILY.each("NonZero", size=sizes.nonzero, kernel="index")
+FAMILY.each("Unique", needed_outputs=1, size=sizes.all_elements, kernel="index")
 
 
 @FAMILY.shape("Gather")

@@ -11,7 +11,7 @@ FAMILY = Family("ai.onnx.ml")
 FAMILY.each("CastMap CategoryMapper DictVectorizer LabelEncoder Normalizer ZipMap", kernel="ml")
 FAMILY.each("ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler", kernel="ml")
 FAMILY.each("LinearClassifier LinearRegressor", kernel="ml")
-FAMILY.each("SVMClassifier SVMRegressor", kernel="ml_svm")
+FAMILY.each("SVMClassifier SVMRegressor", kernel="ml")
 FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel="ml_trees")
 FAMILY.each("onnx::TfIdfVectorizer", attributes={"mode": ("TF", "IDF", "TFIDF")}, kernel="strings")
 FAMILY.each("onnx::RegexFullMatch onnx::StringConcat onnx::StringNormalizer onnx::StringSplit", kernel="strings")
@@ -41,7 +41,7 @@ FAMILY.each(
     attributes={"reduction": ("none", "sum", "mean")},
 )
 for _name in ("Adagrad", "Adam", "Momentum"):
-    FAMILY.each(f"ai.onnx.preview.training::{_name}", kernel="optimizers")
+    FAMILY.each(f"ai.onnx.preview.training::{_name}", kernel="ml")
 
 
 @FAMILY.requires("onnx::NegativeLogLikelihoodLoss", "onnx::SoftmaxCrossEntropyLoss")

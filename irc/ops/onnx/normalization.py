@@ -25,7 +25,7 @@ FAMILY.each(
 FAMILY.each("GroupNormalization InstanceNormalization LRN MeanVarianceNormalization", shape=same_as_first)
 FAMILY.each("LayerNormalization", needed_outputs=1)
 # How many outputs there are says before version 14 whether it trains: none may be left out.
-FAMILY.each("BatchNormalization", value_operands=(), requires=(checks.flags("training_mode"),), kernel="batch_norm")
+FAMILY.each("BatchNormalization", value_operands=(), requires=(checks.flags("training_mode"),), kernel="normalization")
 FAMILY.each("GroupNormalization", requires=(checks.positive("num_groups"),))
 
 

@@ -115,7 +115,7 @@ FAMILY.each(
     shape=same_as_first,
     value_operands=(),
     requires=(checks.not_negative("num_heads", "rotary_embedding_dim"),),
-    kernel="sequence_models",
+    kernel="attention",
 )
 
 

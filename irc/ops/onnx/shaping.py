@@ -46,15 +46,15 @@ FAMILY.each(
     kernel="shape",
 )
 FAMILY.each("Expand", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
-FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="pieces")
-FAMILY.each("Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="pieces")
-FAMILY.each("Concat", movement=Movement.GATHERED, value_operands=(), kernel="pieces")
+FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="shape")
+FAMILY.each("Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
+FAMILY.each("Concat", movement=Movement.GATHERED, value_operands=(), kernel="shape")
 FAMILY.each(
     "Pad",
     value_operands=(1, 3),
     attributes={"mode": ("constant", "reflect", "edge", "wrap")},
     requires=(checks.rank("pads", 1, 1),),
-    kernel="pieces",
+    kernel="shape",
 )
 FAMILY.each("CenterCropPad", expanded=True, value_operands=(1,), requires=(checks.rank("shape", 1, 1),))
 

@@ -76,7 +76,7 @@ def bit_cast(c: NodeTypes) -> Type:
 
 # -- quantisation ----------------------------------------------------------------
 
-FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", value_operands=(), kernel="quantize")
+FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", value_operands=(), kernel="quantized")
 
 
 @FAMILY.shape("QuantizeLinear")

@@ -15,7 +15,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.runtime.bounds import pace
-from irc.runtime.kernels.float16 import FLOAT, HALF, narrowed, widened
+from irc.runtime.kernels.numerics import FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
 

@@ -20,12 +20,20 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, check_bytes, check_work, pace
-from irc.runtime.kernels.columns import PACE_ELEMENTS, columns
-from irc.runtime.kernels.float16 import narrowed, widened
-from irc.runtime.kernels.products import product
+from irc.runtime.kernels.numerics import narrowed, product, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch
-from irc.runtime.kernels.windows import Axes, Axis, Sizes, Window, outputs, resolver, split_padding
+from irc.runtime.kernels.windows import (
+    PACE_ELEMENTS,
+    Axes,
+    Axis,
+    Sizes,
+    Window,
+    columns,
+    outputs,
+    resolver,
+    split_padding,
+)
 
 if TYPE_CHECKING:
     pass

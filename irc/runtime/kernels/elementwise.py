@@ -16,8 +16,7 @@ from irc.errors import Error
 from irc.ops.algebra import Expression, Primitive, at_least, at_most, reciprocal, select, sqrt
 from irc.ops.scalar import ScalarSemantics
 from irc.runtime.kernels.expressions import of_expression
-from irc.runtime.kernels.pointwise import copy, of_many, of_one, of_two
-from irc.runtime.kernels.primitives import IMPLEMENTATIONS
+from irc.runtime.kernels.primitives import IMPLEMENTATIONS, copy, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, shapes_differ
 from irc.runtime.values import describe

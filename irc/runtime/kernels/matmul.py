@@ -11,8 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
-from irc.runtime.kernels.float16 import narrowed, widened
-from irc.runtime.kernels.products import FEW_ROWS, LARGE, product
+from irc.runtime.kernels.numerics import FEW_ROWS, LARGE, narrowed, product, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.float16 import narrowed, widened
-from irc.runtime.kernels.last_axes import add_reduce
+from irc.runtime.kernels.numerics import add_reduce, narrowed, widened
 from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, check_size, ints, is_half, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver

@@ -21,8 +21,7 @@ from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.containers import discard
 from irc.runtime.kernels.aten.copies import concatenate, stack
 from irc.runtime.kernels.aten.element_types import FLOAT32, number_of
-from irc.runtime.kernels.aten.python import texts
-from irc.runtime.kernels.aten.queries import item
+from irc.runtime.kernels.aten.python import item, texts
 from irc.runtime.kernels.aten.registering import one, three
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, computes, kernel

@@ -19,10 +19,8 @@ from irc.ops.algebra import Expression, tanh
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import kernel_of
 from irc.runtime.kernels.expressions import of_expression
-from irc.runtime.kernels.float16 import widened
-from irc.runtime.kernels.products import product
-from irc.runtime.kernels.quantize import dynamically_quantized
-from irc.runtime.kernels.quantized import columns, matmul_sums
+from irc.runtime.kernels.numerics import product, widened
+from irc.runtime.kernels.quantized import columns, dynamically_quantized, matmul_sums
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.float16 import narrowed, widened
-from irc.runtime.kernels.last_axes import accumulate, add_reduce, extreme_reduce
+from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce, narrowed, widened
 from irc.runtime.kernels.registry import always, computes
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
 

@@ -9,8 +9,8 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
-from irc.runtime.kernels.pieces import concatenate, split_of
 from irc.runtime.kernels.registry import Kernel, computes, kernel
+from irc.runtime.kernels.shape import concatenate, split_of
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar
 from irc.runtime.values import describe, is_array
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irc.runtime.kernels.float16 import narrowed, rounded, widened
-from irc.runtime.kernels.last_axes import add_reduce, are_short, parts
+from irc.runtime.kernels.numerics import add_reduce, are_short, narrowed, parts, rounded, widened
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, axis_in, is_half
 

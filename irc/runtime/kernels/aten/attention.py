@@ -10,10 +10,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ops import functions
+from irc.runtime.kernels.aten.creation import factors
 from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32
-from irc.runtime.kernels.aten.matmul import linear
+from irc.runtime.kernels.aten.linear_algebra import linear
 from irc.runtime.kernels.aten.normalization import layer_norm
-from irc.runtime.kernels.aten.random import factors
 from irc.runtime.kernels.aten.registering import aten
 from irc.runtime.kernels.attention import Form, attend, broadcasts_into
 from irc.runtime.kernels.expressions import of_expression

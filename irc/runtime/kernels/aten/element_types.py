@@ -19,7 +19,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import SCALAR_TYPES, DType, Type
 from irc.ops import record
-from irc.runtime.kernels.float16 import narrowed, widened
+from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.kernels.support import AnyDType, Array, is_half
 from irc.runtime.values import is_array

@@ -13,8 +13,8 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
-from irc.runtime.kernels.last_axes import add_reduce
 from irc.runtime.kernels.normalization import standardize
+from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.kernels.support import Array, axis_in
 

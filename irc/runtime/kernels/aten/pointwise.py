@@ -3,6 +3,10 @@
 An operator is a *setup*: a function of its arguments that says what to compute,
 on which operands, and in which element type. Everything else, broadcasting,
 where the result lies in memory, writing in place, is the same for all.
+
+Of float tensors of one type, in order in memory, or one of them and a number, all that is known beforehand: most calls
+compute at once. Determining it anew for each call takes longer than computing a small tensor: 5 microseconds of 6,
+measured.
 """
 
 from __future__ import annotations
@@ -20,21 +24,76 @@ from irc.ops.algebra import Primitive
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
+    FLOAT32,
+    FLOAT64,
     as_float,
     check_result,
     check_writable,
     result_type,
+    takes_floats,
     tensor,
     wide,
 )
 from irc.runtime.kernels.aten.registering import aten
-from irc.runtime.kernels.aten.shortcuts import shortened
 from irc.runtime.kernels.expressions import of_expression
-from irc.runtime.kernels.float16 import narrowed
+from irc.runtime.kernels.numerics import narrowed
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, scalar, shapes_differ
 from irc.runtime.values import is_array
+
+_NDARRAY = np.ndarray
+
+_EXACT = 1 << 24
+"""Integers up to this are float32's as they are."""
+
+
+def shortened(name: str, operands: int, compute: Kernel, rest: tuple[Any, ...], run: Kernel) -> Kernel:
+    """``run``, the kernel of torch's operator ``name``, replaced by ``compute`` for most calls.
+
+    Args:
+        name: without ``aten::``.
+        operands: how many operands there are, one or two.
+        compute: what ``run`` computes of floats: a new array, which lies in order if all operands do.
+        rest: further arguments with which ``run`` still only computes that.
+        run: for all arguments.
+    """
+    if not takes_floats(name):
+        return run
+    return _of_one(run, compute) if operands == 1 else _of_two(run, compute, rest)
+
+
+def _is_plain(x: Array) -> bool:
+    """Whether what has the element type and the order of ``x`` is computed as it is."""
+    return (x.dtype is FLOAT32 or x.dtype is FLOAT64) and x.ndim > 0 and x.flags.c_contiguous
+
+
+def _of_one(run: Kernel, compute: Kernel) -> Kernel:
+    def kernel(x: Any, *more: Any, out: Array | None = None) -> Any:
+        if x.__class__ is _NDARRAY and not more and _is_plain(x):
+            return compute(x) if out is None else compute(x, out=out)  # naming it takes a tenth of the time
+        return run(x, *more, out=out)
+
+    return kernel
+
+
+def _of_two(run: Kernel, compute: Kernel, rest: tuple[Any, ...]) -> Kernel:
+    takes_numbers = isinstance(compute, np.ufunc)  # takes a number in the type of the array
+
+    def kernel(x: Any, y: Any, *more: Any, out: Array | None = None) -> Any:
+        if x.__class__ is _NDARRAY and (not more or more == rest) and _is_plain(x):
+            if y.__class__ is _NDARRAY:
+                if y.dtype is x.dtype and y.flags.c_contiguous:
+                    try:
+                        return compute(x, y) if out is None else compute(x, y, out=out)
+                    except ValueError:  # shapes that do not broadcast: ``run`` says so
+                        pass
+            elif takes_numbers and (y.__class__ is float or (y.__class__ is int and -_EXACT <= y <= _EXACT)):
+                return compute(x, y) if out is None else compute(x, y, out=out)
+        return run(x, y, *more, out=out)
+
+    return kernel
+
 
 Operand = Any
 """A tensor or a Python number."""

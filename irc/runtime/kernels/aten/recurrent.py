@@ -11,8 +11,8 @@ import numpy as np
 from irc.errors import Error
 from irc.ops import functions
 from irc.runtime.kernels import recurrent
+from irc.runtime.kernels.aten.creation import factors
 from irc.runtime.kernels.aten.element_types import INT64, element_of, result_type
-from irc.runtime.kernels.aten.random import factors
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel

@@ -35,8 +35,8 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part, sizes_of
-from irc.runtime.kernels.last_axes import accumulate, add_reduce, extreme_reduce
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
+from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
 from irc.runtime.kernels.support import (
     AnyDType,
     Array,

@@ -13,14 +13,13 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.convolution import spread
+from irc.runtime.kernels.aten.convolution import adaptive_average, spread
 from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
-from irc.runtime.kernels.aten.pooling import adaptive_average
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
-from irc.runtime.kernels.pieces import padded
 from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
+from irc.runtime.kernels.shape import padded
 from irc.runtime.kernels.support import Array, c_order, check_size, counting
 from irc.runtime.values import is_sequence
 
