@@ -52,6 +52,11 @@ class MemoryClasses:
                 by_set[reach] = _UNKNOWN if isinstance(reach, BigSet) else self._numbers(db, reach, numbers)
             self._locations[value] = by_set[reach]
 
+    def add_fresh(self, values: Iterable[Value]) -> None:
+        """Add values each of which is in memory of its own."""
+        for value in values:
+            self._locations[value] = (self._new(),)
+
     def of(self, value: Value) -> int:
         """The class of ``value``, a number; `FOREIGN` for memory that others may know."""
         return self._joined.of(self._locations.get(value, _UNKNOWN)[0])

@@ -490,6 +490,13 @@ class AliasDb:
         self._check_told(value)
         self._solution.set_wildcard(value)
 
+    def own_inputs(self) -> None:
+        """From now on all inputs share memory with nothing: as after an analysis with all of them as ``noalias``."""
+        objects = self.module.objects_of(self.graph).keys() if self.module else ()
+        new = [v for v in self.graph.inputs if v not in self.noalias and v.name not in objects]
+        self.noalias = self.noalias.union(new)
+        self._solution.own_inputs(new)
+
     def replace_value(self, old: Value, new: Value) -> None:
         """Every use of ``old``, except as an output of the graph, has become a use of ``new``. Call it after that.
 

@@ -33,12 +33,14 @@ class _Stale:
         values: what these denote.
         nodes: what these do.
         used: what the users of these do, whichever use them then.
+        inputs: inputs that turn out to share memory with nothing.
         is_unbounded: whether anything else may be concerned.
     """
 
     values: dict[Value, None] = field(default_factory=dict[Value, None])
     nodes: dict[Node, None] = field(default_factory=dict[Node, None])
     used: dict[Value, None] = field(default_factory=dict[Value, None])
+    inputs: dict[Value, None] = field(default_factory=dict[Value, None])
     is_unbounded: bool = False
 
     def users(self) -> list[Node]:
@@ -138,6 +140,10 @@ class IncrementalSolution:
         """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
         self.declared_unknown[value] = None
         self.declare_unknown([value])
+
+    def own_inputs(self, values: Iterable[Value]) -> None:
+        """``values``, inputs of the graph that were unknown, share memory with nothing from now on."""
+        self._analyse_again(_Stale(inputs=dict.fromkeys(values)))
 
     def declare_unknown(self, values: Iterable[Value]) -> None:
         """As `set_wildcard`, for values that were declared so before, or to another solution."""
@@ -299,7 +305,7 @@ class IncrementalSolution:
         if stale.is_unbounded or len(solver.facts.targets) > self._most:
             self._solve_again()
             return
-        gone = _Invalidation(solver, stale.values, [*stale.nodes, *stale.users()])
+        gone = _Invalidation(solver, stale)
         if not gone.is_closed:
             self._solve_again()
             return
@@ -308,6 +314,8 @@ class IncrementalSolution:
         solver.dag.forget_closures()
         for node in gone.nodes:
             solver.index.remove(node)
+        for value in stale.inputs:
+            solver.bind_input(value, owned=True)
         for node in gone.in_order():
             solver.analyse_node(node)
         self.declare_unknown(value for value in gone.values if value in self.declared_unknown)
@@ -350,15 +358,16 @@ class _Invalidation:
             outside of the graph, and they are without bounds.
     """
 
-    def __init__(self, solver: Solver, values: Iterable[Value], nodes: Iterable[Node]) -> None:
+    def __init__(self, solver: Solver, stale: _Stale) -> None:
         self._solver = solver
+        self._inputs = stale.inputs
         self._elements = solver.facts.elements
         self._pending: list[Value | Node] = []
         self.values: dict[Value, None] = {}
         self.nodes: dict[Node, None] = {}
-        for value in values:
+        for value in (*stale.values, *stale.inputs):
             self._take(value)
-        for node in nodes:
+        for node in (*stale.nodes, *stale.users()):
             self._enter(node)
         self.is_closed = self._close()
 
@@ -408,9 +417,10 @@ class _Invalidation:
         if not self._is_inside(value) or block is None:
             return False
         maker = value.definer
-        if maker is None:
-            return False  # an input: not the graph made it
-        self._enter(maker)
+        if maker is not None:
+            self._enter(maker)
+        elif value not in self._inputs:
+            return False  # not the graph made it
         was_nothing = self._elements.get(value) == NOTHING  # who only read it made memory of their own for that
         for user in value.iter_users():
             if user.is_return:

@@ -139,6 +139,13 @@ class Recorder:
             raise Error("IRC305", f"an alias rule binds it to {element!r}, which is no element", f"%{value.name}")
         self.facts.elements[value] = self.facts.same(element)
 
+    def bind_input(self, value: Value, owned: bool) -> None:
+        """``value``, an input of the graph, may be anything; if ``owned``, it shares memory with nothing."""
+        if owned and has_memory(value.type):
+            self.own(value, self.facts.location(Site(Kind.DONATED, value, value.type)))
+        else:
+            self.bind(value, self.unknown(value.type))
+
     def own(self, value: Value, element: Element) -> None:
         """Make ``element``, which no other value has, the element of ``value``."""
         self.facts.elements[value] = element

@@ -6,16 +6,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from irc.alias.builder import Analyses, Analyze
 from irc.ir import Node
-from irc.ir.kinds import CALL
 from irc.ir.node import describe
-from irc.ir.region_flow import with_subgraphs
 from irc.support.lazy import import_deferred
 from irc.support.remarks import Refusal
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.alias.summaries import Functions
     from irc.ir import Graph, Module
     from irc.passes.rewriter import Rewriter
 
@@ -58,10 +56,6 @@ for an absent input); None if there is no kernel for it; raises if the inputs ar
 bad. Must neither write into the arrays nor return memory of theirs that is writable."""
 
 
-Analyze = Callable[["Graph", "Module | None"], "AliasDb"]
-"""Builds the alias analysis of a graph whose functions are found in a module."""
-
-
 @runtime_checkable
 class Pass(Protocol):
     """A transformation of one graph.
@@ -85,7 +79,7 @@ class PassContext:
         module: the module of the graphs, or None.
         evaluate: computes a node on constants; returns None where there is no kernel. An exception from it leaves the
             node as it is, unless it `comes_from_outside`.
-        analyze: builds alias analyses; None: ``irc.alias.analyze``.
+        analyses: of the graphs.
         stats: how often each pass did what, by ``"pass.key"``.
         refusals: what passes left as it was, and why, in order.
         pass_name: the name of the running pass.
@@ -98,7 +92,8 @@ class PassContext:
         self, module: Module | None = None, evaluate: Evaluate | None = None, analyze: Analyze | None = None
     ) -> None:
         self.module = module
-        self.analyze = analyze
+        self.analyses = Analyses(module, analyze)
+        self.analyses.begin(None)
         self.evaluate: Evaluate = evaluate or _default_evaluate
         self.stats: Counter[str] = Counter()
         self.refusals: list[Refusal] = []
@@ -108,26 +103,38 @@ class PassContext:
         self.version: int | None = None
         self.memory: dict[Any, Any] = {}
         self._refused: set[Refusal] = set()
-        self._dbs: dict[Graph, AliasDb] = {}
-        self._running: Graph | None = None
-        self._functions: Functions | None = None
-        self._functions_of: dict[str, Graph] = {}
 
     # -- alias analysis --------------------------------------------------
 
     def alias_db(self, graph: Graph) -> AliasDb:
         """The alias analysis of ``graph``: built when first asked for, then kept while passes keep it right."""
-        db = self._dbs.get(graph)
-        if db is None:
+        if self.analyses.built(graph) is None:
             self.stats["alias.built"] += 1
-            db = self._dbs[graph] = (self.analyze or self._analyze)(graph, self.module)
-        return db
+        return self.analyses.of(graph)
 
     def donated_db(self, graph: Graph) -> AliasDb:
         """The alias analysis of ``graph`` if all its inputs were donated: built when asked for, and not kept."""
-        from irc.alias import analyze
+        return self.analyses.another(graph, owned=True)
 
-        return analyze(graph, self.module, graph.inputs, self._known_functions(graph))
+    def built_alias_db(self, graph: Graph) -> AliasDb | None:
+        """The alias analysis of ``graph`` if it has been built already."""
+        return self.analyses.built(graph)
+
+    def drop_alias_db(self, graph: Graph | None = None) -> None:
+        """Forget the analysis of ``graph`` (None: of all graphs): the changes are more than updates can report."""
+        self.analyses.drop(graph)
+
+    def trial(self, copy: Graph) -> PassContext:
+        """The context for a pass that is tried on ``copy``, a copy of the graph that the running pass may change."""
+        trial = PassContext(self.module, self.evaluate)
+        trial.analyses = self.analyses.of_copy(copy)
+        return trial
+
+    def rewriter(self, graph: Graph) -> Rewriter:
+        """The means to change ``graph`` that keeps its alias analysis and output names right."""
+        from irc.passes.rewriter import Rewriter
+
+        return Rewriter(graph, self)
 
     def types_hold(self, graph: Graph) -> bool:
         """Whether types of values say what tensors are at any time, and not only what they are when they are made.
@@ -143,67 +150,6 @@ class PassContext:
         from irc.passes.shapes.stability import module_types_hold
 
         return module_types_hold(graph, self.memory)
-
-    def begin(self, graph: Graph) -> None:
-        """A pass begins to run on ``graph``; until the next call of this, it changes no other graph."""
-        self._running = graph
-
-    def trial(self, copy: Graph) -> PassContext:
-        """The context for a pass that is tried on ``copy``, a copy of the graph that the running pass may change."""
-        lent = PassContext(self.module, self.evaluate, self.analyze)
-        if self._running is not None:
-            self._known_functions(self._running)
-            lent._running = copy
-            lent._functions, lent._functions_of = self._functions, self._functions_of
-        return lent
-
-    def _analyze(self, graph: Graph, module: Module | None) -> AliasDb:
-        from irc.alias import analyze  # not needed by pipelines that never ask
-
-        return analyze(graph, module, functions=self._known_functions(graph))
-
-    def _known_functions(self, graph: Graph) -> Functions | None:
-        """The function summaries that all analyses share; None if functions may be changing."""
-        if self.module is None or graph is not self._running:
-            return None
-        if self._functions is None or self._functions_of != self.module.graphs:
-            from irc.alias.summaries import Functions
-
-            self._functions, self._functions_of = Functions(self.module), dict(self.module.graphs)
-        self._functions.forget_if_changed(graph.name)
-        return self._functions
-
-    def _forget_function(self, graph: Graph) -> None:
-        if self._functions is not None:
-            self._functions.forget(graph.name)
-
-    def built_alias_db(self, graph: Graph) -> AliasDb | None:
-        """The alias analysis of ``graph`` if it has been built already."""
-        return self._dbs.get(graph)
-
-    def drop_alias_db(self, graph: Graph | None = None) -> None:
-        """Forget the analysis of ``graph`` (None: of all graphs): the changes are more than updates can report."""
-        if graph is None:
-            self._dbs.clear()
-            self._functions = None
-        else:
-            self._dbs.pop(graph, None)
-            self._forget_function(graph)
-
-    def function_changed(self, function: Graph) -> None:
-        """Forget the analyses of graphs that may call ``function``: they include what calls of it did."""
-        self._forget_function(function)
-        calls = any(node.kind == CALL for node in with_subgraphs(function))  # perhaps itself, in the end
-        own = None if calls else self._dbs.get(function)
-        self._dbs.clear()
-        if own is not None:
-            self._dbs[function] = own
-
-    def rewriter(self, graph: Graph) -> Rewriter:
-        """The means to change ``graph`` that keeps its alias analysis and output names right."""
-        from irc.passes.rewriter import Rewriter
-
-        return Rewriter(graph, self)
 
     # -- reporting -------------------------------------------------------
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
 
+from irc.alias.builder import Analyze
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.graph import gc_paused
 from irc.ir.types import Type, without_shapes
 from irc.ir.verify.type_relation import accepts
-from irc.passes.base import Analyze, Evaluate, Pass, PassContext
+from irc.passes.base import Evaluate, Pass, PassContext
 from irc.passes.faults import is_ours, of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
@@ -178,7 +179,7 @@ class _Run:
         ctx = self.ctx
         self.tell("before pass", p, lambda each: each.before(p, graph, ctx))
         ctx.pass_name = p.name
-        ctx.begin(graph)
+        ctx.analyses.begin(graph)
         whole = self.target if isinstance(self.target, Module) and self.target.main is graph else None
         known = _interface(whole) if whole else {}
         changed = run_pass(
@@ -197,7 +198,7 @@ class _Run:
             self.version += 1
             self.ctx.version = self.version
             if graph.is_function:
-                ctx.function_changed(graph)
+                ctx.analyses.function_changed(graph)
         self.settled[graph, p] = self.version
         return changed
 

@@ -19,17 +19,21 @@ from irc.passes.pipeline import Pipeline, Repeat, print_pass
 from irc.passes.shapes.agreement import contradiction
 
 if TYPE_CHECKING:
+    from irc.alias import Analyses
     from irc.ir import Graph, Module
     from irc.passes.base import Pass, PassContext
 
 
-def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> PassReport:
-    """Run ``manager`` on ``module`` in place, and verify the module. Returns the report of the run.
+def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> tuple[PassReport, Analyses]:
+    """Run ``manager`` on ``module`` in place, and verify the module.
 
     Args:
         manager: the pipeline.
         module: what keeps the rules of the IR.
         again: makes another module, equal to ``module`` as it is given.
+
+    Returns:
+        The report of the run, and the alias analyses that the passes have kept right.
 
     Raises:
         Error: IRC2xx if a pass breaks a rule of the IR; the message names the pass, even if it is a later one that
@@ -52,7 +56,11 @@ def run_verified(manager: PassManager, module: Module, again: Callable[[], Modul
             found = _unlocated(broken, why)
         if found is not None:
             raise found from broken
-    return report
+    # An instrument of somebody else may have changed a graph since the last pass relied on its analysis.
+    if not all(map(is_ours, manager.instruments)):
+        others.analyses.drop()
+    others.analyses.settle()
+    return report, others.analyses
 
 
 def _broken_rule(module: Module) -> Error | None:
@@ -111,9 +119,9 @@ class _VerifyOthers(VerifyEach):
         return not is_ours(p)
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
-        """Keep the context, where analyses are."""
+        """Keep the analyses."""
         super().start(pipeline, graphs, ctx)
-        self._ctx = ctx
+        self._ctx, self.analyses = ctx, ctx.analyses
 
     def verify_given(self, targets: Sequence[Graph | Module]) -> None:
         """Verify nothing: what the pipeline is given has been verified."""

@@ -170,11 +170,8 @@ def _open(file: BinaryIO, where: str) -> tuple[dict[str, Any], int, mmap.mmap]:
         raise Error("IRC512", "the file is truncated", where)
     _, version, checksum, header_size, file_size = _PREFIX.unpack(prefix)
     if version != VERSION:
-        raise Error(
-            "IRC511",
-            f"the file has format version {version}, this irc reads {VERSION}: update irc or save it again",
-            where,
-        )
+        message = f"the file has format version {version}, this irc reads {VERSION}: update irc or save it again"
+        raise Error("IRC511", message, where)
     size = os.fstat(file.fileno()).st_size
     if size != file_size:
         raise Error("IRC512", f"the file is truncated or has grown: {size} bytes instead of {file_size}", where)

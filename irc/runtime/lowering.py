@@ -84,15 +84,13 @@ class Bound:
         """The kernel of ``node``; Error if an attribute has a value that it refuses."""
         if node not in self._kernels:
             try:
-                self._kernels[node] = (
-                    _refusing(node, self._deferred)
-                    if node in self._deferred
-                    else self.prepared.kernel(node, bind(node))
-                )
-                if self.backend is not None and node not in self._deferred and binder_of_others(node) is None:
-                    self._kernels[node] = self.backend.bind(node, self._kernels[node])
-                if self.typed:
-                    self._kernels[node] = with_types(node, self._kernels[node])
+                if node in self._deferred:
+                    kernel = _refusing(node, self._deferred)
+                else:
+                    kernel = self.prepared.kernel(node, bind(node))
+                    if self.backend is not None and binder_of_others(node) is None:
+                        kernel = self.backend.bind(node, kernel)
+                self._kernels[node] = with_types(node, kernel) if self.typed else kernel
             except Error as error:
                 raise Error(error.code, error.message, error.where or label(node)) from error
             except Exception as error:  # an attribute of a type or value that the kernel did not expect

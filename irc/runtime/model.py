@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from numpy import ndarray
 
+from irc.alias import Analyses
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module, Tensor
 from irc.ir.clone import verify_given
@@ -111,6 +112,7 @@ class CompiledModel:
         backend: what computes fusion groups: ``"auto"``, ``"numpy"``, the name of another installed one, or the
             backend itself.
         is_verified: whether the graph, or module, has just been verified; irc's own.
+        analyses: alias analyses of the graph and its functions that exist already, and are given up; irc's own.
 
     Attributes:
         graph: the (optimised) graph.
@@ -138,6 +140,7 @@ class CompiledModel:
         backend: str | Backend = AUTO,
         *,
         is_verified: bool = False,
+        analyses: Analyses | None = None,
     ) -> None:
         if not is_verified:
             verify_given(graph, operators=find_spec("onnx") is not None)  # schemas need it
@@ -150,7 +153,8 @@ class CompiledModel:
         is_main = self.graph is self.module.main
         defaults = self.module.defaults if is_main else {}
         said = self.module.metadata if is_main else {}
-        self.state = State(self.module, self.graph)
+        analyses = analyses or Analyses(self.module)
+        self.state = State(self.module, self.graph, analyses)
         objects = self.state.objects
         given = [v for v in self.graph.inputs if v.name not in objects]
         self.inputs = tuple(Argument(v.name, v.type, v.name in defaults) for v in given)
@@ -159,7 +163,7 @@ class CompiledModel:
         self.backend = find_backend(backend)
         self.options = options
         self.counters = Counters()
-        self.runs = self._lowered(self.graph)
+        self.runs = self._lowered(self.graph, analyses)
         self._parts: dict[frozenset[int], PlannedRuns] | None = {} if has_unknown(self.graph) else None
         self._results = results_of(self.outputs)
         self._defaults = defaults
@@ -169,9 +173,9 @@ class CompiledModel:
         # By the outputs that are wanted: a run that is likely to come again, what is passed to it, and its kind.
         self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}
 
-    def _lowered(self, graph: Graph) -> PlannedRuns:
+    def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
-            return PlannedRuns(Lowerer(graph, guarded=True, bulk=self.options.bulk, backend=self.backend))
+            return PlannedRuns(Lowerer(graph, True, self.options.bulk, self.backend, analyses))
 
     def run(
         self,

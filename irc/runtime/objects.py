@@ -30,6 +30,7 @@ from irc.runtime.values import (
 )
 
 if TYPE_CHECKING:
+    from irc.alias import AliasDb, Analyses
     from irc.ir import Graph, Module
 
 
@@ -42,15 +43,16 @@ class State:
     Args:
         module: says what they are before the first run.
         graph: the main graph.
+        analyses: of the module's graphs.
 
     Attributes:
         objects: by the name of the graph input that each is.
         changes: whether running may change them.
     """
 
-    def __init__(self, module: Module, graph: Graph) -> None:
+    def __init__(self, module: Module, graph: Graph, analyses: Analyses) -> None:
         known = module.objects_of(graph)
-        writes = _writes(module, graph) if known else None
+        writes = _writes(module, analyses.of(graph)) if known else None
         self.changes = writes is not None
         self._changing, written = writes or (frozenset[str](), frozenset[str]())
         self._tensors: dict[str | int, Array] = {}
@@ -162,14 +164,12 @@ def check_known(module: Module, graph: Graph) -> None:
             )
 
 
-def _writes(module: Module, graph: Graph) -> tuple[frozenset[str], frozenset[str]] | None:
+def _writes(module: Module, db: AliasDb) -> tuple[frozenset[str], frozenset[str]] | None:
     """The names of attributes that a run may change, and the storages that it may write; None if it changes nothing.
 
     Attributes are told apart by name alone: the object that they belong to is not always known.
     """
-    from irc.alias import analyze
-
-    db = analyze(graph, module)
+    graph = db.graph
     objects = [value for value in graph.inputs if value.name in module.objects]
     if not db.has_writers(objects):
         return None

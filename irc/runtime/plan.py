@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from irc.alias import analyze
-from irc.alias.summaries import Functions
+from irc.alias import Analyses, analyze
 from irc.errors import Error
 from irc.ir.clone import ValueMap, clone_node, copy_graph
 from irc.ir.graph import Graph
@@ -130,6 +129,7 @@ class Lowerer:
             share no memory with another input.
         bulk: how many operators may be dispatched as one unit; None for any number.
         backend: what may compile fusion groups and steps; None for the interpreter alone.
+        analyses: of the graph and its functions; those that are needed are taken out.
 
     Attributes:
         graph: as given.
@@ -145,7 +145,12 @@ class Lowerer:
     """
 
     def __init__(
-        self, graph: Graph, guarded: bool = False, bulk: int | None = None, backend: Backend | None = None
+        self,
+        graph: Graph,
+        guarded: bool = False,
+        bulk: int | None = None,
+        backend: Backend | None = None,
+        analyses: Analyses | None = None,
     ) -> None:
         absent = without_kernels(graph)
         deferred = {node: None for node in absent if may_stay_out(node)}
@@ -154,7 +159,7 @@ class Lowerer:
         self.graph = graph
         self._bulk = bulk
         self.bound = Bound(deferred, backend, asks_for_types(graph))
-        self._known = Functions(graph.module)
+        self._analyses = analyses or Analyses(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
         self.plan = Plan(graph.name, graph.inputs, self.bound)
         self._functions: dict[str, Plan] = {}
@@ -164,11 +169,9 @@ class Lowerer:
 
     def _analyzed(self, guarded: bool) -> tuple[Storage, Writes, list[int]]:
         """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
-        noalias = self.graph.inputs if guarded else ()
-        db = analyze(self.graph, noalias=noalias, functions=self._known)
-        apart = None
+        db, apart = self._analyses.take(self.graph, guarded), None
         if guarded and any(node.kind in LOOPS for node in self.graph.walk()):
-            apart = analyze(self.graph, noalias=noalias, functions=self._known, loops_apart=True)
+            apart = self._analyses.another(self.graph, guarded, loops_apart=True)
         known = [i for i, output in enumerate(self.graph.outputs) if db.may_be_known(output)]
         return Storage(db, apart), Writes(db), known
 
@@ -186,7 +189,7 @@ class Lowerer:
         if name not in self._functions:
             graph = module.graphs[name]
             plan = self._functions[name] = Plan(name, graph.inputs, self.bound)
-            self._pending.append((plan, graph, Storage(analyze(graph, functions=self._known))))
+            self._pending.append((plan, graph, Storage(self._analyses.take(graph))))
         return self._functions[name]
 
 

@@ -23,14 +23,13 @@ from irc.alias import Kind, analyze
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.location_sets import EMPTY, BigSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
-from irc.alias.rules import may_write
+from irc.alias.rules import is_functional
 from irc.ir.graph import Graph
-from irc.ir.kinds import LOOPS, SCAN
+from irc.ir.kinds import CONSTANT, LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
 from irc.ops.axes import APPEND, joined
 from irc.ops.registry import record
 from irc.runtime.arguments import values_at
-from irc.runtime.binding import reachable_nodes
 from irc.runtime.prepack import lasting_nodes
 
 if TYPE_CHECKING:
@@ -183,9 +182,18 @@ class Storage:
             if group is not None:
                 if group not in self._groups:  # one graph may serve several groups
                     self._groups.add(group)
-                    self._add(analyze(group, noalias=group.inputs))
+                    self._add_group(group)
                 for outer, inner in (*zip(node.inputs, group.inputs), *zip(node.outputs, group.outputs)):
                     self._classes.join(outer, inner)
+
+    def _add_group(self, group: Graph) -> None:
+        """Add the values of a group: results of the operators that the fuser takes are fresh, without an analysis."""
+        nodes = [node for node in group.nodes if node.kind != CONSTANT]
+        if all(map(is_functional, nodes)):
+            values = (*group.inputs, *(value for node in nodes for value in node.outputs))
+            self._classes.add_fresh(value for value in values if has_memory(value.type))
+        else:
+            self._add(analyze(group, noalias=group.inputs))
 
     def _find_captors(self, value: Value) -> None:
         if self.of(value) == FOREIGN:
@@ -242,9 +250,7 @@ class Writes:
 
     def __init__(self, db: AliasDb) -> None:
         graph = db.graph
-        self.inputs: frozenset[str] = frozenset()
-        if db.any_writes() and any(k != APPEND and may_write(k) for k in {n.kind for n in reachable_nodes(graph)}):
-            self.inputs = frozenset(v.name for v in graph.inputs if any(n.kind != APPEND for n in db.writers(v)))
+        self.inputs = frozenset(v.name for v in graph.inputs if any(n.kind != APPEND for n in db.writers(v)))
         changing = [(n, join) for n in graph.walk() if (join := joined(n)) is not None or record(n.kind).scatters]
         self._memory: dict[Value, LocationSet] = {}
         self._changes: list[_Change] = []

@@ -37,6 +37,7 @@ class Mutator:
             self.erase,
             self.move,
             self.declare_unknown,
+            self.own_inputs,
             self.copy,
             self.tighten,
             self.rename,
@@ -247,6 +248,13 @@ class Mutator:
             if values:
                 self.db.set_wildcard(values[self._pick(len(values))])
 
+    def own_inputs(self) -> None:
+        """The inputs are given up by the caller."""
+        if self._pick(4) == 0:
+            self.done["owned by region"] -= self.db.regions
+            self.db.own_inputs()
+            self.done["owned by region"] += self.db.regions
+
     def copy(self) -> None:
         """What the fuser does: a node's result becomes another node's, which denotes the same."""
         nodes = [n for n in self._nodes() if n.kind == "aten::relu"]
@@ -307,6 +315,7 @@ def test_all_updates_are_made() -> None:
         assert done[step] >= 5, f"hardly any {step}"
     assert done["inputs renamed"] >= 5
     assert done["postponed"] >= 5
+    assert done["owned by region"] >= 5
     assert done["writes between: True"] >= 20
     assert done["writes between: False"] >= 20
 
@@ -326,3 +335,25 @@ def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], st
         for value in db._solution.declared_unknown:
             fresh.set_wildcard(value)
         compare(db, fresh, exact=False)
+
+
+@given(choices)
+@settings(max_examples=120, deadline=None)
+def test_inputs_that_are_given_up(numbers: list[int]) -> None:
+    """Queries before, of inputs that may be anything, leave nothing behind."""
+    graph = program(numbers)
+    db = analyze(graph)
+    db.may_contain_alias(graph.inputs, graph.outputs)
+    db.own_inputs()
+    db.check()
+    compare(db, analyze(graph, noalias=graph.inputs), exact=True)
+
+
+@pytest.mark.parametrize("make", [module, linked])
+def test_inputs_of_linked_lists_that_are_given_up(make: Callable[[random.Random], str]) -> None:
+    for seed in range(200):
+        graph = parse_module(make(random.Random(seed))).main
+        db = analyze(graph)
+        db.may_contain_alias(graph.inputs, graph.outputs)
+        db.own_inputs()
+        compare(db, analyze(graph, noalias=graph.inputs), exact=False)

@@ -190,7 +190,7 @@ graph(%x : Float(2, 4), %kept : Float(2, 4)):
 """
     graph = parse_graph(text)
     ctx = PassContext()
-    ctx._dbs[graph] = analyze(graph, noalias=["x"])
+    ctx.analyses._dbs[graph] = analyze(graph, noalias=["x"])
     assert InPlace().run(graph, ctx)
     assert kinds(graph) == ["Add_", "Relu"]
     assert graph.value("a").node.inputs == (graph.value("x"), graph.value("kept"))

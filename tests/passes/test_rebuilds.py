@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
 import pytest
 
-from irc.ir import types
-from irc.passes import PassContext, PassManager, create_instruments
+import irc
+from irc.alias import AliasDb, AliasDbBuilder
+from irc.frontend.torchscript import import_torchscript
+from irc.ir import Tensor, parse_module, types
+from irc.passes import Instrument, PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
 from tests.counting import analyses
 from tests.passes.helpers import kinds, parse_graph
@@ -230,3 +240,106 @@ graph(%x : Float(2, 3)):
 """)
     PassManager("constant-fold").run(graph)
     assert [node.kind for node in graph.nodes] == ["prim::Constant"]
+
+
+PLAIN = """
+graph(%x : Float(4, 4), %y : Float(4, 4)):
+  %m : Float(4, 4) = onnx::MatMul(%x, %y)
+  %a : Float(4, 4) = onnx::Relu(%m)
+  %b : Float(4, 4) = onnx::Sigmoid(%a)
+  %v : Float(16) = onnx::Flatten(%y)
+  %w : Float(4, 4) = onnx::Relu_(%x)
+  return (%b, %v, %w)
+"""
+
+BRANCHES = """
+graph(%x : Float(4), %c : Bool()):
+  %y : Float(4) = prim::If(%c)
+    block0():
+      %a : Float(4) = onnx::Relu(%x)
+      %b : Float(4) = onnx::Exp(%a)
+      -> (%b)
+    block1():
+      -> (%x)
+  return (%y)
+"""
+
+LOOP = """
+graph(%x : Float(4), %n : int):
+  %go : bool = prim::Constant[value=1]()
+  %y : Float(4) = prim::Loop(%n, %go, %x)
+    block0(%i : int, %h : Float(4)):
+      %a : Float(4) = onnx::Relu(%h)
+      -> (%go, %a)
+  return (%y)
+"""
+
+LISTS = """
+graph(%l : Tensor[], %x : Tensor):
+  %y : Tensor = aten::relu(%x)
+  %m : Tensor[] = aten::append(%l, %y)
+  return (%l)
+"""
+
+COUNTER = """
+graph(%self : __torch__.Counter, %x : Tensor):
+  %c : Tensor = prim::GetAttr[name="count"](%self)
+  %one : int = prim::Constant[value=1]()
+  %d : Tensor = aten::add_(%c, %x, %one)
+  return (%d)
+"""
+
+
+def records() -> AbstractContextManager[Any]:
+    """Gives a mock whose ``call_count`` is how often a whole graph has been analysed since."""
+    return patch.object(AliasDbBuilder, "record", autospec=True, side_effect=AliasDbBuilder.record)
+
+
+@pytest.mark.parametrize(
+    ("text", "passes", "count"),
+    [
+        (PLAIN, "default", 1),
+        (PLAIN, "none", 1),
+        (BRANCHES, "default", 1),
+        (LOOP, "default", 2),  # what loops carry is told apart in one of its own
+        (LISTS, "default", 2),  # what is stored in a list is known outside, unless that is given up
+    ],
+)
+def test_compiling_a_model_analyses_it_once(text: str, passes: str, count: int) -> None:
+    with records() as recorded:
+        compiled = irc.compile(parse_module(text), passes)
+    assert recorded.call_count == count
+    assert passes == "none" or text is not PLAIN or compiled.report.groups
+
+
+def test_objects_are_told_from_the_same_analysis() -> None:
+    module = import_torchscript(COUNTER, {"count": Tensor.of(np.zeros(4, np.float32))})
+    with records() as recorded:
+        compiled = irc.compile(module)
+    assert compiled.state.changes
+    assert recorded.call_count == 1
+
+
+def test_what_an_instrument_of_another_package_may_have_changed_is_analysed_again() -> None:
+    with records() as recorded:
+        irc.compile(parse_module(PLAIN), instruments=[Elsewhere()])
+    assert recorded.call_count == 2
+
+
+class Elsewhere(Instrument):
+    """An instrument that is not irc's own."""
+
+
+def test_analyses_are_freed_once_the_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[weakref.ref[AliasDb]] = []
+
+    class Noted(AliasDb):
+        def __init__(self, builder: AliasDbBuilder) -> None:
+            super().__init__(builder)
+            found.append(weakref.ref(self))
+
+    monkeypatch.setattr("irc.alias.builder.AliasDb", Noted)
+    compiled = irc.compile(parse_module(PLAIN))
+    gc.collect()
+    assert [ref() for ref in found] == [None]
+    assert compiled.report.alias["writes"] == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import irc
+from irc.alias import Analyses
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module
@@ -180,7 +181,7 @@ def test_objects_in_objects_are_kept_and_stay_one() -> None:
 )
 def test_only_attributes_that_may_change_are_copied(change: str, names: set[str]) -> None:
     module = nested(change)
-    state = State(module, module.main)
+    state = State(module, module.main, Analyses(module))
     assert {name for _, kept in state._kept for name in kept} == names
     assert state.changes == bool(names)
 

@@ -75,7 +75,7 @@ def register(kind: str, rule: Rule | None) -> None:
     check_kind("an alias rule", kind)
     if rule is not None:
         check_callable("an alias rule", kind, rule)
-    _BY_HAND[kind] = Entry(None) if rule is None else Entry(_checked(kind, rule), writes=True, keeps=always)
+    _BY_HAND[kind] = Entry(None) if rule is None else Entry(_checked(kind, rule), keeps=always)
     _forget(kind)
 
 
@@ -195,15 +195,6 @@ def is_functional(node: Node) -> bool:
 
 
 # -- what is known of kinds besides ----------------------------------------
-
-
-def may_write(kind: str) -> bool:
-    """Whether nodes of ``kind`` themselves, not those in their blocks and subgraphs, may write what they are given."""
-    own = own_rule(kind)
-    if own is not None:
-        return own.writes
-    rows = ops.schemas(kind)
-    return any(row.is_mutable for row in rows) if rows else not (ops.functional_by_default(kind) or is_opaque(kind))
 
 
 def _traits(kind: str) -> _Traits:

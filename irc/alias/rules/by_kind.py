@@ -179,7 +179,7 @@ RULES: dict[str, Entry] = {
     "prim::TupleIndex": Entry(_tuple_index, choice=1),
     "prim::TupleSlice": Entry(_tuple_slice),
     "prim::GetAttr": Entry(_get_attr),
-    "prim::SetAttr": Entry(_set_attr, writes=True, keeps=always),
+    "prim::SetAttr": Entry(_set_attr, keeps=always),
     "prim::unchecked_cast": Entry(_same),
     "prim::unchecked_unwrap_optional": Entry(_same),
     "prim::Guard": Entry(_same),
@@ -188,6 +188,6 @@ RULES: dict[str, Entry] = {
     "prim::profile_ivalue": Entry(_pass_through),
     "prim::RequiresGradCheck": Entry(_pass_through),
     "prim::TypeCheck": Entry(_pass_through),
-    **dict.fromkeys(STATISTICS, Entry(_normalise, writes=True, keeps=_is_odd, switch=TRAINING)),
-    "aten::set_": Entry(_set_storage, writes=True, keeps=always),
+    **dict.fromkeys(STATISTICS, Entry(_normalise, keeps=_is_odd, switch=TRAINING)),
+    "aten::set_": Entry(_set_storage, keeps=always),
 }

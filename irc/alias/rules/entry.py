@@ -68,7 +68,6 @@ class Entry(NamedTuple):
 
     Attributes:
         rule: what its nodes do to memory; None: they write nothing and all their outputs are fresh.
-        writes: whether they, not those in their blocks and subgraphs, may write what they are given.
         keeps: whether a node itself may have stored into, or let escape, something that outlives it.
         runs_graph: whether a node also keeps what the nodes of the graph that it runs keep.
         switch: the position of an argument that, if it is a constant, decides what a node does by its truth value.
@@ -76,7 +75,6 @@ class Entry(NamedTuple):
     """
 
     rule: Rule | None
-    writes: bool = False
     keeps: Callable[[Node], bool] = never
     runs_graph: bool = False
     switch: int | None = None
