@@ -52,6 +52,7 @@ from enum import Enum, Flag, IntEnum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from irc.ops.algebra import PRIMITIVES
 from irc.ops.scalar import Function, ScalarSemantics
 
 if TYPE_CHECKING:
@@ -338,10 +339,14 @@ class Family:
         """State the same facts of several operators, whose names are separated by spaces."""
         self._state_each(names.split(), facts)
 
-    def add_broadcasting_since(self, version: int, *operators: ScalarSemantics) -> None:
-        """Add ``operators`` from ``version`` on, and before it as operators that do not broadcast."""
-        for each in operators:
-            self.add(replace(each, since=version), replace(each, broadcasts=False))
+    def primitives(self, names: str, since: int = 1, **properties: Any) -> None:
+        """State that operators compute primitives: those of their names in lower case, or as in ``Div=divide``.
+
+        Before the version ``since``, they do not broadcast.
+        """
+        for name, _, of in (word.partition("=") for word in names.split()):
+            found = ScalarSemantics(f"{self._prefix}{name}", PRIMITIVES[of or name.lower()], since, **properties)
+            self.add(found, *([replace(found, since=1, broadcasts=False)] if since > 1 else []))
 
     def semantics(self, kind: str, **properties: Any) -> Callable[[Function], Function]:
         """Make a function the scalar semantics of ``kind``."""

@@ -18,7 +18,6 @@ from irc.ops.algebra import (
     logical_not,
     logical_xor,
     not_equal,
-    power,
     remainder,
     select,
     trunc,
@@ -93,18 +92,11 @@ FAMILY = TorchFamily(ROWS)
 FAMILY.each("add div mul sub", reads_first=True)
 FAMILY.each("add add_", size=sizes.concatenated)
 FAMILY.each("mul mul_", size=sizes.repeated)
-FAMILY.add(
-    *(
-        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])
-        for name in ("maximum minimum fmax fmin atan2 copysign hypot gcd lcm nextafter floor_divide").split()
-    ),
-    ScalarSemantics("aten::float_power", power),
-    ScalarSemantics("aten::fmod", truncated_remainder),
-    ScalarSemantics("aten::logaddexp", algebra.logaddexp, scale=1.0),
-    ScalarSemantics("aten::logaddexp2", algebra.logaddexp2, scale=1.0),
-    ScalarSemantics("aten::mul", algebra.multiply),
-    ScalarSemantics("aten::pow", power),
+FAMILY.primitives(
+    "atan2 copysign float_power=power floor_divide fmax fmin fmod=truncated_remainder gcd hypot lcm maximum"
 )
+FAMILY.primitives("minimum mul=multiply nextafter pow=power")
+FAMILY.primitives("logaddexp logaddexp2", scale=1.0)
 
 
 @FAMILY.semantics("aten::add", ulp=1.0, scale=math.inf)

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from irc.ir.types import TensorType, Type
-from irc.ops import algebra, sizes
+from irc.ops import sizes
 from irc.ops.algebra import Expression, select
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import like_first
-from irc.ops.scalar import ScalarSemantics
 
 ROWS = """
     aten::bitwise_not(Tensor self) -> Tensor | pointwise=first in-place
@@ -67,35 +66,16 @@ ROWS = """
 FAMILY = TorchFamily(ROWS)
 FAMILY.each("where", size=sizes.nonzero)
 FAMILY.each("masked_select", size=sizes.broadcast)
-FAMILY.add(
-    ScalarSemantics("aten::bitwise_not", algebra.PRIMITIVES["bitwise_not"]),
-    ScalarSemantics("aten::logical_not", algebra.logical_not, result=None),
-    ScalarSemantics("aten::isfinite", algebra.is_finite, result=None),
-    ScalarSemantics("aten::isinf", algebra.is_infinite, result=None),
-    ScalarSemantics("aten::isnan", algebra.is_nan, result=None),
-    ScalarSemantics("aten::eq", algebra.equal, result=None),
-    ScalarSemantics("aten::ne", algebra.not_equal, result=None),
-    ScalarSemantics("aten::lt", algebra.less, result=None),
-    ScalarSemantics("aten::le", algebra.less_equal, result=None),
-    ScalarSemantics("aten::gt", algebra.greater, result=None),
-    ScalarSemantics("aten::ge", algebra.greater_equal, result=None),
-    *(
-        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name], result=None)
-        for name in ("logical_and", "logical_or", "logical_xor")
-    ),
-    *(
-        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[primitive])
-        for primitive, names in {
-            "bitwise_and": "bitwise_and __and__",
-            "bitwise_or": "bitwise_or __or__",
-            "bitwise_xor": "bitwise_xor __xor__",
-            "shift_left": "bitwise_left_shift __lshift__",
-            "shift_right": "bitwise_right_shift __rshift__",
-        }.items()
-        for name in names.split()
-    ),
-    ScalarSemantics("aten::where", select, result=1),
+FAMILY.primitives(
+    "bitwise_and __and__=bitwise_and bitwise_or __or__=bitwise_or bitwise_xor __xor__=bitwise_xor bitwise_not "
+    "bitwise_left_shift=shift_left __lshift__=shift_left bitwise_right_shift=shift_right __rshift__=shift_right"
 )
+FAMILY.primitives(
+    "logical_and logical_not logical_or logical_xor isfinite=is_finite isinf=is_infinite isnan=is_nan "
+    "eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal",
+    result=None,
+)
+FAMILY.primitives("where=select", result=1)
 
 
 @FAMILY.semantics("aten::masked_fill")

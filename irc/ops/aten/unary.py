@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from irc.ir.types import TensorType, Type
-from irc.ops import algebra, functions
+from irc.ops import functions
 from irc.ops.algebra import (
     DOUBLE,
     Expression,
@@ -77,20 +77,12 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.add(
-    *(
-        ScalarSemantics(f"aten::{name}", algebra.PRIMITIVES[name])
-        for name in (
-            "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-            "reciprocal erfc erfinv lgamma digamma i0"
-        ).split()
-    ),
-    *(ScalarSemantics(f"aten::special_{name}", algebra.PRIMITIVES[name]) for name in ("i0e", "i1", "i1e")),
-    ScalarSemantics("aten::abs", algebra.absolute),
-    ScalarSemantics("aten::erf", functions.erf),
-    ScalarSemantics("aten::neg", algebra.negative),
-    ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0),
+FAMILY.primitives(
+    "abs=absolute acos acosh asin asinh atan atanh clamp_max=at_most clamp_min=at_least cos cosh digamma erf erfc erfinv "
+    "exp exp2 expm1 i0 lgamma log log10 log1p log2 neg=negative reciprocal sin sinh special_i0e=i0e special_i1=i1 "
+    "special_i1e=i1e sqrt tan tanh"
 )
+FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0))
 
 
 @FAMILY.semantics("aten::rsqrt", ulp=2.0)
@@ -208,9 +200,6 @@ def clamp(x: Expression, low: Expression | None = None, high: Expression | None 
     """Between bounds, of which the upper one wins."""
     found = x if low is None else at_least(x, low)
     return found if high is None else at_most(found, high)
-
-
-FAMILY.add(ScalarSemantics("aten::clamp_min", at_least), ScalarSemantics("aten::clamp_max", at_most))
 
 
 # -- shapes -------------------------------------------------------------------

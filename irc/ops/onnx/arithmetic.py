@@ -6,24 +6,7 @@ from functools import reduce
 
 from irc.ir.polynomials import is_size, minus, plus, quotient, surely_differ, times
 from irc.ir.types import Dim, Type
-from irc.ops.algebra import (
-    Expression,
-    absolute,
-    add,
-    at_least,
-    at_most,
-    divide,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    power,
-    reciprocal,
-    remainder,
-    sign,
-    subtract,
-    truncated_remainder,
-)
+from irc.ops.algebra import Expression, at_least, at_most, remainder, truncated_remainder
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 from irc.ops.scalar import Choice, ScalarSemantics
@@ -32,26 +15,10 @@ from irc.ops.shape_rules import broadcast_as, contents_by, same_as_first
 FAMILY = Family("onnx")
 _LARGEST = 3.4028234663852886e38  # of float32
 
-FAMILY.add(
-    ScalarSemantics("onnx::Abs", absolute),
-    ScalarSemantics("onnx::Max", maximum, variadic=True),
-    ScalarSemantics("onnx::Min", minimum, variadic=True),
-    ScalarSemantics("onnx::Mod", Choice("fmod", {0: remainder, 1: truncated_remainder}, 0)),
-    ScalarSemantics("onnx::Neg", negative),
-    ScalarSemantics("onnx::Reciprocal", reciprocal),
-    ScalarSemantics("onnx::Sign", sign),
-    ScalarSemantics("onnx::Sum", add, variadic=True),
-)
-FAMILY.add_broadcasting_since(
-    7,
-    ScalarSemantics("onnx::Add", add),
-    ScalarSemantics("onnx::Div", divide),
-    ScalarSemantics("onnx::Mul", multiply),
-    ScalarSemantics("onnx::Pow", power),
-    ScalarSemantics("onnx::Sub", subtract),
-)
-
-
+FAMILY.primitives("Abs=absolute Neg=negative Reciprocal Sign")
+FAMILY.primitives("Add Div=divide Mul=multiply Pow=power Sub=subtract", since=7)
+FAMILY.primitives("Max=maximum Min=minimum Sum=add", variadic=True)
+FAMILY.add(ScalarSemantics("onnx::Mod", Choice("fmod", {0: remainder, 1: truncated_remainder}, 0)))
 FAMILY.each("Add Mul", commutative=True)
 FAMILY.each("Div Sub", reads_first=True)
 FAMILY.each("Clip", shape=same_as_first, shaped_like_first=True)

@@ -6,27 +6,7 @@ import math
 
 from irc.ir.polynomials import is_positive, is_size, minus, surely_differ
 from irc.ir.types import Dim, TensorType, Type
-from irc.ops.algebra import (
-    Expression,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    is_infinite,
-    is_nan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    select,
-    shift_left,
-    shift_right,
-)
+from irc.ops.algebra import Expression, equal, is_infinite, less, shift_left, shift_right
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
 from irc.ops.record import Family, Movement
 from irc.ops.scalar import Choice, ScalarSemantics
@@ -35,27 +15,13 @@ from irc.ops.shape_rules import compare, contents_by
 FAMILY = Family("onnx")
 FAMILY.add(
     ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})),
-    ScalarSemantics("onnx::BitwiseAnd", bitwise_and),
-    ScalarSemantics("onnx::BitwiseNot", bitwise_not),
-    ScalarSemantics("onnx::BitwiseOr", bitwise_or),
-    ScalarSemantics("onnx::BitwiseXor", bitwise_xor),
-    ScalarSemantics("onnx::GreaterOrEqual", greater_equal, result=None),
-    ScalarSemantics("onnx::IsNaN", is_nan, result=None),
-    ScalarSemantics("onnx::LessOrEqual", less_equal, result=None),
-    ScalarSemantics("onnx::Not", logical_not),
-    ScalarSemantics("onnx::Where", select, result=1),
 )
-FAMILY.add_broadcasting_since(
-    7,
-    ScalarSemantics("onnx::And", logical_and),
-    ScalarSemantics("onnx::Equal", equal, result=None),
-    ScalarSemantics("onnx::Greater", greater, result=None),
-    ScalarSemantics("onnx::Less", less, result=None),
-    ScalarSemantics("onnx::Or", logical_or),
-    ScalarSemantics("onnx::Xor", logical_xor),
-)
-
-
+FAMILY.primitives("BitwiseAnd=bitwise_and BitwiseNot=bitwise_not BitwiseOr=bitwise_or BitwiseXor=bitwise_xor")
+FAMILY.primitives("And=logical_and Or=logical_or Xor=logical_xor", since=7)
+FAMILY.primitives("Equal Greater Less", since=7, result=None)
+FAMILY.primitives("GreaterOrEqual=greater_equal IsNaN=is_nan LessOrEqual=less_equal", result=None)
+FAMILY.primitives("Not=logical_not")
+FAMILY.primitives("Where=select", result=1)
 FAMILY.each("And Or Xor", shape=compare)
 FAMILY.each("And BitwiseAnd BitwiseOr BitwiseXor Equal Or Xor", commutative=True)
 FAMILY.each("BitShift", attributes={"direction": ("LEFT", "RIGHT")})

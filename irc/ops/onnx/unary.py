@@ -6,31 +6,9 @@ from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ops import algebra
 from irc.ops.inference import Contents, NodeTypes, elementwise
 from irc.ops.record import Family
-from irc.ops.scalar import ScalarSemantics
 
 FAMILY = Family("onnx")
-FAMILY.add(
-    ScalarSemantics("onnx::Acos", algebra.acos),
-    ScalarSemantics("onnx::Acosh", algebra.acosh),
-    ScalarSemantics("onnx::Asin", algebra.asin),
-    ScalarSemantics("onnx::Asinh", algebra.asinh),
-    ScalarSemantics("onnx::Atan", algebra.atan),
-    ScalarSemantics("onnx::Atanh", algebra.atanh),
-    ScalarSemantics("onnx::Ceil", algebra.ceil),
-    ScalarSemantics("onnx::Cos", algebra.cos),
-    ScalarSemantics("onnx::Cosh", algebra.cosh),
-    ScalarSemantics("onnx::Exp", algebra.exp),
-    ScalarSemantics("onnx::Floor", algebra.floor),
-    ScalarSemantics("onnx::Log", algebra.log),
-    ScalarSemantics("onnx::Round", algebra.rint),
-    ScalarSemantics("onnx::Sin", algebra.sin),
-    ScalarSemantics("onnx::Sinh", algebra.sinh),
-    ScalarSemantics("onnx::Sqrt", algebra.sqrt),
-    ScalarSemantics("onnx::Tan", algebra.tan),
-    ScalarSemantics("onnx::Tanh", algebra.tanh),
-)
-
-
+FAMILY.primitives("Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Exp Floor Log Round=rint Sin Sinh Sqrt Tan Tanh")
 FAMILY.each("BitCast Cast CastLike", kernel="cast")
 FAMILY.each("Cast CastLike", attributes={"round_mode": ("up", "down", "nearest")})
 FAMILY.each("BitCast CastLike", value_operands=())
