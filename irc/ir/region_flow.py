@@ -230,11 +230,7 @@ def _group(node: Node) -> list[Slot]:
     ]
 
 
-_SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {
-    IF: _if,
-    **dict.fromkeys(LOOPS, _loop),
-    GROUP: _group,
-}
+_SLOTS: dict[str, Callable[[Node], list[Slot] | None]] = {IF: _if, **dict.fromkeys(LOOPS, _loop), GROUP: _group}
 
 
 def _cut_attributes(node: Node, all_slots: list[Slot], dead: set[Slot]) -> None:

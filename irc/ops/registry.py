@@ -16,13 +16,7 @@ from irc.ops.plugins import check_callable, check_kind, load_for, origin
 from irc.ops.record import Effects, Operator, facts_of
 from irc.ops.scalar import ScalarSemantics
 
-_PACKAGES = {
-    **dict.fromkeys(DOMAINS, "onnx"),
-    "aten": "aten",
-    "prim": "prim",
-    "irc": "irc",
-    "com.microsoft": "irc",
-}
+_PACKAGES = {**dict.fromkeys(DOMAINS, "onnx"), "aten": "aten", "prim": "prim", "irc": "irc", "com.microsoft": "irc"}
 """Namespace -> the module of `irc.ops` whose ``records()`` has irc's own operators of it."""
 
 _own: dict[str, Operator] = {}

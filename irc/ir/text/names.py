@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from irc.ir.polynomials import Size
 
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\v": "\\v",
-}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\t": "\\t", "\v": "\\v"}
 _UNESCAPES = {text[1]: char for char, text in _ESCAPES.items()} | {"'": "'", "r": "\r"}
 
 _NO_ESCAPES = re.compile(r"[ !#-\[\]-~]*")

@@ -40,8 +40,5 @@ def _completed(operator: Operator) -> Operator:
     if not operator.scalar:
         return operator
     return replace(
-        operator,
-        shape=operator.shape or rule_of(operator),
-        value_operands=(),
-        kernel=operator.kernel or "elementwise",
+        operator, shape=operator.shape or rule_of(operator), value_operands=(), kernel=operator.kernel or "elementwise"
     )

@@ -13,9 +13,7 @@ from irc.ops.scalar import Choice, ScalarSemantics
 from irc.ops.shape_rules import compare, contents_by
 
 FAMILY = Family("onnx")
-FAMILY.add(
-    ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})),
-)
+FAMILY.add(ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})))
 FAMILY.primitives("BitwiseAnd=bitwise_and BitwiseNot=bitwise_not BitwiseOr=bitwise_or BitwiseXor=bitwise_xor")
 FAMILY.primitives("And=logical_and Or=logical_or Xor=logical_xor", since=7)
 FAMILY.primitives("Equal Greater Less", since=7, result=None)
