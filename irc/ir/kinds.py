@@ -20,17 +20,10 @@ GROUP = "prim::FusionGroup"
 DIFFERENTIABLE = "prim::DifferentiableGraph"
 """A group that may return less than its subgraph does: the rest is for a backward pass."""
 
-SUBGRAPHS = frozenset(
-    [
-        GROUP,
-        DIFFERENTIABLE,
-        "prim::CudaFusionGroup",
-        "prim::FallbackGraph",
-        "prim::FunctionalGraph",
-        "prim::StaticSubgraph",
-        "prim::TensorExprGroup",
-    ]
-)
+SUBGRAPHS = frozenset([GROUP, DIFFERENTIABLE]) | {
+    f"prim::{name}"
+    for name in ("CudaFusionGroup", "FallbackGraph", "FunctionalGraph", "StaticSubgraph", "TensorExprGroup")
+}
 """Run the graph in their attribute ``Subgraph`` once, as it stands, on their inputs."""
 
 CALL = "prim::CallFunction"
@@ -78,64 +71,24 @@ them (``ai.onnx.contrib``) nothing is known.
 # in text. Nodes never have them, so that everything that depends on kinds knows one name.
 
 
-_OTHER_NAMES = {
-    "abs": "absolute",
-    "acos": "arccos",
-    "acosh": "arccosh",
-    "asin": "arcsin",
-    "asinh": "arcsinh",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "atanh": "arctanh",
-    "cat": "concat concatenate",
-    "clamp": "clip",
-    "digamma": "special_digamma special_psi",
-    "div": "divide true_divide",
-    "erf": "special_erf",
-    "erfc": "special_erfc",
-    "erfinv": "special_erfinv",
-    "exp2": "special_exp2",
-    "expm1": "special_expm1",
-    "ge": "greater_equal",
-    "gt": "greater",
-    "i0": "special_i0",
-    "igamma": "special_gammainc",
-    "igammac": "special_gammaincc",
-    "le": "less_equal",
-    "lgamma": "special_gammaln",
-    "linalg_det": "det",
-    "linalg_householder_product": "orgqr",
-    "linalg_inv": "inverse",
-    "linalg_matrix_exp": "matrix_exp",
-    "linalg_matrix_power": "matrix_power",
-    "log1p": "special_log1p",
-    "log_softmax": "special_log_softmax",
-    "logit": "special_logit",
-    "logsumexp": "special_logsumexp",
-    "lt": "less",
-    "mH": "adjoint",
-    "matmul": "linalg_matmul",
-    "movedim": "moveaxis",
-    "mul": "multiply",
-    "mvlgamma": "special_multigammaln",
-    "ne": "not_equal",
-    "neg": "negative",
-    "outer": "ger",
-    "polygamma": "special_polygamma",
-    "round": "special_round",
-    "sigmoid": "special_expit",
-    "sinc": "special_sinc",
-    "softmax": "special_softmax",
-    "sub": "subtract",
-    "transpose": "swapaxes swapdims",
-    "trunc": "fix",
-    "vstack": "row_stack",
-    "xlogy": "special_xlogy",
-}
+_SPECIAL = "digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsumexp polygamma round sinc softmax xlogy"
+"""Operators that are called so with ``special_`` before it, too."""
+
+_OTHER_NAMES = """
+    absolute=abs arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan=atan arctan2=atan2 arctanh=atanh
+    concat=cat concatenate=cat clip=clamp special_psi=digamma divide=div true_divide=div greater_equal=ge greater=gt
+    special_gammainc=igamma special_gammaincc=igammac less_equal=le special_gammaln=lgamma det=linalg_det
+    orgqr=linalg_householder_product inverse=linalg_inv matrix_exp=linalg_matrix_exp
+    matrix_power=linalg_matrix_power less=lt adjoint=mH linalg_matmul=matmul moveaxis=movedim multiply=mul
+    special_multigammaln=mvlgamma not_equal=ne negative=neg ger=outer special_expit=sigmoid subtract=sub
+    swapaxes=transpose swapdims=transpose fix=trunc row_stack=vstack
+    """
 NAMES = {
     f"aten::{other}{end}": f"aten::{name}{end}"
-    for name, others in _OTHER_NAMES.items()
-    for other in others.split()
+    for other, name in [
+        *(pair.split("=") for pair in _OTHER_NAMES.split()),
+        *((f"special_{name}", name) for name in _SPECIAL.split()),
+    ]
     for end in ("", "_")
 }
 """Kind -> the kind that PyTorch compiles it to."""

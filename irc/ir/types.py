@@ -36,42 +36,44 @@ class DType(Enum):
     """Element types: every ``TensorProto.DataType`` of ONNX, by TorchScript's name.
 
     Each member carries ``label`` (as printed), ``onnx`` (the ``TensorProto``
-    number) and ``numpy_name`` (a NumPy or ml_dtypes name).
+    number), ``numpy_name`` (a NumPy or ml_dtypes name) and ``torch`` (the number by
+    which TorchScript's arguments name it, of ``c10/core/ScalarType.h``; None if none does).
     """
 
-    FLOAT = ("Float", 1, "float32")
-    UINT8 = ("Byte", 2, "uint8")
-    INT8 = ("Char", 3, "int8")
-    UINT16 = ("UInt16", 4, "uint16")
-    INT16 = ("Short", 5, "int16")
-    INT32 = ("Int", 6, "int32")
-    INT64 = ("Long", 7, "int64")
+    FLOAT = ("Float", 1, "float32", 6)
+    UINT8 = ("Byte", 2, "uint8", 0)
+    INT8 = ("Char", 3, "int8", 1)
+    UINT16 = ("UInt16", 4, "uint16", 27)
+    INT16 = ("Short", 5, "int16", 2)
+    INT32 = ("Int", 6, "int32", 3)
+    INT64 = ("Long", 7, "int64", 4)
     STRING = ("String", 8, "object")
-    BOOL = ("Bool", 9, "bool")
-    FLOAT16 = ("Half", 10, "float16")
-    DOUBLE = ("Double", 11, "float64")
-    UINT32 = ("UInt32", 12, "uint32")
-    UINT64 = ("UInt64", 13, "uint64")
-    COMPLEX64 = ("ComplexFloat", 14, "complex64")
-    COMPLEX128 = ("ComplexDouble", 15, "complex128")
-    BFLOAT16 = ("BFloat16", 16, "bfloat16")
-    FLOAT8E4M3FN = ("Float8_e4m3fn", 17, "float8_e4m3fn")
-    FLOAT8E4M3FNUZ = ("Float8_e4m3fnuz", 18, "float8_e4m3fnuz")
-    FLOAT8E5M2 = ("Float8_e5m2", 19, "float8_e5m2")
-    FLOAT8E5M2FNUZ = ("Float8_e5m2fnuz", 20, "float8_e5m2fnuz")
+    BOOL = ("Bool", 9, "bool", 11)
+    FLOAT16 = ("Half", 10, "float16", 5)
+    DOUBLE = ("Double", 11, "float64", 7)
+    UINT32 = ("UInt32", 12, "uint32", 28)
+    UINT64 = ("UInt64", 13, "uint64", 29)
+    COMPLEX64 = ("ComplexFloat", 14, "complex64", 9)
+    COMPLEX128 = ("ComplexDouble", 15, "complex128", 10)
+    BFLOAT16 = ("BFloat16", 16, "bfloat16", 15)
+    FLOAT8E4M3FN = ("Float8_e4m3fn", 17, "float8_e4m3fn", 24)
+    FLOAT8E4M3FNUZ = ("Float8_e4m3fnuz", 18, "float8_e4m3fnuz", 26)
+    FLOAT8E5M2 = ("Float8_e5m2", 19, "float8_e5m2", 23)
+    FLOAT8E5M2FNUZ = ("Float8_e5m2fnuz", 20, "float8_e5m2fnuz", 25)
     UINT4 = ("UInt4", 21, "uint4")
     INT4 = ("Int4", 22, "int4")
     FLOAT4E2M1 = ("Float4_e2m1fn", 23, "float4_e2m1fn")
-    FLOAT8E8M0 = ("Float8_e8m0fnu", 24, "float8_e8m0fnu")
+    FLOAT8E8M0 = ("Float8_e8m0fnu", 24, "float8_e8m0fnu", 44)
     UINT2 = ("UInt2", 25, "uint2")
     INT2 = ("Int2", 26, "int2")
     FLOAT6E2M3 = ("Float6_e2m3fn", 27, "float6_e2m3fn")
     FLOAT6E3M2 = ("Float6_e3m2fn", 28, "float6_e3m2fn")
 
-    def __init__(self, label: str, onnx: int, numpy_name: str) -> None:
+    def __init__(self, label: str, onnx: int, numpy_name: str, torch: int | None = None) -> None:
         self.label = label
         self.onnx = onnx
         self.numpy_name = numpy_name
+        self.torch = torch
 
     def __repr__(self) -> str:
         return f"DType.{self.name}"
@@ -131,29 +133,8 @@ _BY_ONNX = {d.onnx: d for d in DType}
 _BY_LABEL = {d.label: d for d in DType}
 _BY_NUMPY = {d.numpy_name: d for d in DType}
 
-SCALAR_TYPES: dict[int, DType] = {
-    0: DType.UINT8,
-    1: DType.INT8,
-    2: DType.INT16,
-    3: DType.INT32,
-    4: DType.INT64,
-    5: DType.FLOAT16,
-    6: DType.FLOAT,
-    7: DType.DOUBLE,
-    9: DType.COMPLEX64,
-    10: DType.COMPLEX128,
-    11: DType.BOOL,
-    15: DType.BFLOAT16,
-    23: DType.FLOAT8E5M2,
-    24: DType.FLOAT8E4M3FN,
-    25: DType.FLOAT8E5M2FNUZ,
-    26: DType.FLOAT8E4M3FNUZ,
-    27: DType.UINT16,
-    28: DType.UINT32,
-    29: DType.UINT64,
-    44: DType.FLOAT8E8M0,
-}
-"""The numbers by which TorchScript's arguments name element types (c10/core/ScalarType.h)."""
+SCALAR_TYPES = {dtype.torch: dtype for dtype in DType if dtype.torch is not None}
+"""Element types by the numbers that TorchScript's arguments have for them."""
 
 
 # -- types ---------------------------------------------------------------------

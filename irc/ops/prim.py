@@ -10,32 +10,22 @@ from irc.ops.record import Effects, Family, Operator
 
 ROWS = """
     prim::{min max}(Scalar a, Scalar b) -> Scalar
-    prim::{min max}.int(int a, int b) -> int
-    prim::{min max}.float(float a, float b) -> float
+    prim::{min max}.{int float}({} a, {} b) -> {}
     prim::{min max}.int_float(int a, float b) -> float
     prim::{min max}.float_int(float a, int b) -> float
-    prim::{min max}.self_int(int[] self) -> int
-    prim::{min max}.self_float(float[] self) -> float
-    prim::{min max}.self_bool(bool[] self) -> bool
+    prim::{min max}.self_{int float bool}({}[] self) -> {}
     # The greater or lesser list itself is returned.
-    prim::{min max}.int_list(int[](a) l, int[](b) r) -> int[](a|b)
-    prim::{min max}.float_list(float[](a) l, float[](b) r) -> float[](a|b)
-    prim::{min max}.bool_list(bool[](a) l, bool[](b) r) -> bool[](a|b)
+    prim::{min max}.{int float bool}_list({}[](a) l, {}[](b) r) -> {}[](a|b)
     prim::Print(...) -> ()
     prim::RaiseException(str msg, str? cls=None) -> ()
     prim::TimePoint() -> int
     prim::IfThenElse(bool cond, t(a) x, t(b) y) -> t(a|b)
-    prim::NumToTensor.Scalar(Scalar a) -> Tensor
-    prim::NumToTensor.bool(bool a) -> Tensor
+    prim::NumToTensor.{Scalar bool}({} a) -> Tensor
     prim::EnumName(AnyEnumType enum) -> str
-    prim::EnumValue.int(AnyEnumType enum) -> int
-    prim::EnumValue.float(AnyEnumType enum) -> float
-    prim::EnumValue.str(AnyEnumType enum) -> str
+    prim::EnumValue.{int float str}(AnyEnumType enum) -> {}
     prim::StringIndex(str string, int index) -> str
     prim::abs(Tensor x) -> Tensor
-    prim::abs.Scalar(Scalar a) -> Scalar
-    prim::abs.int(int a) -> int
-    prim::abs.float(float a) -> float
+    prim::abs.{Scalar int float}({} a) -> {}
     prim::data(Tensor(a) a) -> Tensor(a=)
     prim::device(Tensor a) -> Device
     prim::dtype(Tensor a) -> int

@@ -50,13 +50,9 @@ ROWS = """
     aten::multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor | takes=f
     aten::scalar_tensor(Scalar s, {options}) -> Tensor | layout=contiguous
     aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor | out=none layout=contiguous
-    aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
-    aten::tensor.float(float t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
-    aten::tensor.int(int t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
+    aten::tensor.{bool float int}({} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor
     aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a) | out=none
-    aten::as_tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
-    aten::as_tensor.float(float t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
-    aten::as_tensor.int(int t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
+    aten::as_tensor.{bool float int}({} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor
     aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor
     aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor | layout=like-first
     aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!) | takes=fc

@@ -17,11 +17,7 @@ ROWS = """
     aten::nonzero_numpy(Tensor self) -> Tensor[]
     aten::{argwhere fliplr flipud}(Tensor self) -> Tensor | out=none
     aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
-    aten::index.list_Tensor(Tensor[] self, Tensor el) -> int
-    aten::index.list_bool(bool[] self, bool el) -> int
-    aten::index.list_float(float[] self, float el) -> int
-    aten::index.list_int(int[] self, int el) -> int
-    aten::index.list_str(str[] self, str el) -> int
+    aten::index.list_{Tensor bool float int str}({}[] self, {} el) -> int
     aten::index.str(str self, str substr, int start=0, int end=-1) -> int
     aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor | in-place layout=like-first
     aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor | in-place layout=like-first

@@ -23,7 +23,7 @@ ROWS = """
     aten::{bitwise_and bitwise_or bitwise_xor}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common in-place out=any
     aten::{bitwise_and bitwise_or bitwise_xor}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor
     aten::{eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor}.Tensor(Tensor self, Tensor other) -> Tensor | out=any
-    aten::{eq ne}.Tensor_list(Tensor[] a, Tensor[] b) -> bool
+    aten::{eq ne}.{Tensor bool float int str}_list({}[] a, {}[] b) -> bool
     aten::{bitwise_left_shift bitwise_right_shift}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor | pointwise=common in-place
     aten::{bitwise_left_shift bitwise_right_shift}.Tensor(Tensor self, Tensor other) -> Tensor | takes-both=ui out=any
     aten::{bitwise_left_shift bitwise_right_shift}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor | out=any
@@ -33,17 +33,11 @@ ROWS = """
     aten::{__lshift__ __rshift__}.Scalar(Tensor self, Scalar other) -> Tensor | pointwise=common takes-both=ui
     aten::{__and__ __or__ __xor__ __lshift__ __rshift__}.Tensor(Tensor self, Tensor other) -> Tensor
     aten::{eq ne __and__ __or__ __xor__}.bool(bool a, bool b) -> bool
-    aten::{eq ne}.bool_list(bool[] a, bool[] b) -> bool
     aten::{eq ne}.device(Device a, Device b) -> bool
     aten::{eq ne}.enum(AnyEnumType a, AnyEnumType b) -> bool
-    aten::{eq ne lt le gt ge}.float(float a, float b) -> bool
+    aten::{eq ne lt le gt ge}.{float int str}({} a, {} b) -> bool
     aten::{eq ne lt le gt ge}.float_int(float a, int b) -> bool
-    aten::{eq ne}.float_list(float[] a, float[] b) -> bool
-    aten::{eq ne lt le gt ge}.int(int a, int b) -> bool
     aten::{eq ne lt le gt ge}.int_float(int a, float b) -> bool
-    aten::{eq ne}.int_list(int[] a, int[] b) -> bool
-    aten::{eq ne lt le gt ge}.str(str a, str b) -> bool
-    aten::{eq ne}.str_list(str[] a, str[] b) -> bool
     aten::{__and__ __or__ __xor__ __lshift__ __rshift__}.int(int a, int b) -> int
     aten::where(Tensor condition) -> Tensor[]
     aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor
@@ -59,8 +53,7 @@ ROWS = """
     aten::zero_(Tensor(a!) self) -> Tensor(a!)
     aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
     aten::{__iand__ __ior__ __ixor__ __ilshift__ __irshift__ copy_}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-    aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)
-    aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)
+    aten::copy_.{float int}(Tensor(a!) self, {} other) -> Tensor(a!)
     """
 
 FAMILY = TorchFamily(ROWS)

@@ -18,17 +18,9 @@ ROWS = """
     aten::size(Tensor self) -> int[] | layout=anew
     aten::{dim numel}(Tensor self) -> int | layout=anew
     aten::item(Tensor self) -> Scalar
-    aten::Bool.Tensor(Tensor a) -> bool
-    aten::Bool.float(float a) -> bool
-    aten::Bool.int(int a) -> bool
-    aten::Int.Scalar(Scalar a) -> int
-    aten::Int.Tensor(Tensor a) -> int
-    aten::Int.bool(bool a) -> int
-    aten::Int.float(float a) -> int
-    aten::Int.str(str a) -> int
-    aten::Float.Scalar(Scalar a) -> float
-    aten::Float.Tensor(Tensor a) -> float
-    aten::Float.bool(bool a) -> float
+    aten::Bool.{Tensor float int}({} a) -> bool
+    aten::Int.{Scalar Tensor bool float str}({} a) -> int
+    aten::Float.{Scalar Tensor bool str}({} a) -> float
     aten::FloatImplicit(Tensor a) -> float
     aten::IntImplicit(Tensor a) -> int
     aten::ScalarImplicit(Tensor a) -> Scalar
@@ -76,14 +68,11 @@ ROWS = """
     aten::zfill(str self, int width) -> str
     aten::replace(str self, str old, str new, int max=-1) -> str
     aten::{partition rpartition}(str self, str separator) -> (str, str, str)
-    aten::divmod.float(float x, float y) -> (float, float)
+    aten::divmod.{float int}({} x, {} y) -> ({}, {})
     aten::divmod.float_int(float x, int y) -> (float, float)
-    aten::divmod.int(int x, int y) -> (int, int)
     aten::divmod.int_float(int x, float y) -> (float, float)
-    aten::{degrees radians fabs}.Scalar(Scalar a) -> Scalar
-    aten::{degrees radians fabs}.float(float a) -> float
+    aten::{degrees radians fabs}.{Scalar float}({} a) -> {}
     aten::{Float degrees radians fabs}.int(int a) -> float
-    aten::Float.str(str a) -> float
     aten::factorial.int(int a) -> int
     aten::frexp(float a) -> (float, int)
     aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)
@@ -110,9 +99,7 @@ CONTAINERS = """
     aten::len.str(str s) -> int
     aten::len.t(t[] a) -> int
     aten::values(Tensor(a) self) -> Tensor(a) | out=none
-    aten::__contains__.float_list(float[] l, float item) -> bool
-    aten::__contains__.int_list(int[] l, int item) -> bool
-    aten::__contains__.str_list(str[] l, str item) -> bool
+    aten::__contains__.{float int str}_list({}[] l, {} item) -> bool
     aten::dict() -> Dict(str, Tensor)
     # PyTorch has a row for each type of elements, and of keys.
     aten::remove.{int float bool str Tensor}({}[](a!) self, {} el) -> ()

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 ROWS = """
     aten::{sum mean prod}(Tensor self, *, ScalarType? dtype=None) -> Tensor
-    aten::sum.bool(bool[] self) -> int
+    aten::sum.{bool int}({}[] self) -> int
     aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | out=dtype
     aten::sum.float(float[] self) -> float
-    aten::sum.int(int[] self) -> int
     aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | out=dtype
     aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | out=dtype
     aten::{std var}(Tensor self, bool unbiased=True) -> Tensor
@@ -43,11 +42,9 @@ ROWS = """
     aten::{max min}(Tensor self) -> Tensor | takes-both=buif
     aten::{argmax argmin}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor | takes=uif
     aten::{any all nanmedian}(Tensor self) -> Tensor
-    aten::{any all}.bool(bool[] self) -> bool
+    aten::{any all}.{bool float int}({}[] self) -> bool
     aten::{any all}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
     aten::{any all}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
-    aten::{any all}.float(float[] self) -> bool
-    aten::{any all}.int(int[] self) -> bool
     aten::any.str(str[] self) -> bool
     aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor
     aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
@@ -59,11 +56,7 @@ ROWS = """
     aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices) | takes=uif
     aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) | takes=buif
     aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
-    aten::sort.int(int[](a!) self, bool reverse=False) -> ()
-    aten::sort.float(float[](a!) self, bool reverse=False) -> ()
-    aten::sort.bool(bool[](a!) self, bool reverse=False) -> ()
-    aten::sort.str(str[](a!) self, bool reverse=False) -> ()
-    aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()
+    aten::sort.{int float bool str Tensor}({}[](a!) self, bool reverse=False) -> ()
     aten::sort.any(t[](a!) self, bool reverse=False) -> ()
     aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor | takes=buif
     aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor

@@ -22,8 +22,7 @@ ROWS = """
     aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
     aten::complex(Tensor real, Tensor imag) -> Tensor | pointwise=wider
     aten::polar(Tensor abs, Tensor angle) -> Tensor | pointwise=wider
-    aten::polar.int(int a, int b) -> complex
-    aten::polar.float(float a, float b) -> complex
+    aten::polar.{int float}({} a, {} b) -> complex
     aten::polar.int_float(int a, float b) -> complex
     aten::polar.float_int(float a, int b) -> complex
     aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar
