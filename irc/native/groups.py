@@ -33,7 +33,7 @@ from irc.ops.algebra import (
     multiply,
     walk,
 )
-from irc.ops.onnx.activations import swish
+from irc.ops.onnx.pointwise import swish
 from irc.ops.scalar import ScalarSemantics, trace
 from irc.runtime.backends import Unsupported
 from irc.runtime.kernels.support import broadcast_shape, numpy_dtype

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from irc.ir.types import TensorType, Type
 from irc.ops.inference import NodeTypes
-from irc.ops.onnx.normalization import along_axis, last_axis
 from irc.ops.onnx.products import largest_operand, recurrent
+from irc.ops.onnx.reductions import along_axis, last_axis
 from irc.ops.onnx.shaping import concat
 from irc.ops.record import AllowedValues, Family, Operator
 from irc.ops.shape_rules import same_as_first

@@ -689,7 +689,7 @@ def test_all_about_some_operators(irc: Command) -> None:
         r"               value_operands: none\n"
         r"               attributes: auto_pad: NOTSET SAME_UPPER SAME_LOWER VALID\n"
         r"  kernel       irc/runtime/kernels/convolution\.py:\d+\n"
-        r"  verified by  irc/ops/onnx_rules\.py:\d+\n"
+        r"  verified by  irc/ops/onnx_signatures\.py:\d+\n"
         r"  as ONNX      yes",
         conv,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from irc.ops import functions
 from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
-from irc.ops.aten import activations, arithmetic
+from irc.ops.aten import pointwise
 from irc.runtime.kernels import expressions
 from irc.runtime.kernels.expressions import of_expression
 
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
         (functions.softplus, 1),
         (functions.mish, 2),
         (functions.gelu, 2),
-        (activations.relu6, 0),
-        (activations.leaky_relu, 1),
-        (activations.hardswish, 1),
+        (pointwise.relu6, 0),
+        (pointwise.leaky_relu, 1),
+        (pointwise.hardswish, 1),
     ],
 )
 def test_results_share_few_scratch_arrays(semantics: Any, arrays: int) -> None:
@@ -37,10 +37,10 @@ def test_results_share_few_scratch_arrays(semantics: Any, arrays: int) -> None:
 
 def test_what_has_no_dimensions_is_computed_once() -> None:
     operands = [Operand(i, SINGLE) for i in range(3)]
-    program = expressions.compiled(arithmetic.lerp(*operands), 3, frozenset({2}))
+    program = expressions.compiled(pointwise.lerp(*operands), 3, frozenset({2}))
     assert [step.result[0] for step in program.steps].count("s") == 4
     weights, x = np.array(0.7, np.float32), np.linspace(0, 1, 5, dtype=np.float32)
-    whole = of_expression(arithmetic.lerp, 3)
+    whole = of_expression(pointwise.lerp, 3)
     np.testing.assert_array_equal(whole(x, x + 2, weights), whole(x, x + 2, np.full(5, weights)))
 
 
@@ -80,7 +80,7 @@ def test_results_are_written_over_any_operand(
 @pytest.mark.parametrize("size", [5, 100_000])
 def test_an_operand_without_dimensions_may_be_an_element_of_what_is_written(size: int) -> None:
     x = np.arange(1, size + 1, dtype=np.float32)
-    for semantics, index in product((arithmetic.add_product, arithmetic.lerp), (0, 2, size - 1)):
+    for semantics, index in product((pointwise.add_product, pointwise.lerp), (0, 2, size - 1)):
         kernel = of_expression(semantics, 3)
         y = x[::-1].copy()
         expected = kernel(x, y, x[index].copy().reshape(()))
@@ -95,7 +95,7 @@ def test_an_operand_without_dimensions_may_be_an_element_of_what_is_written(size
 def test_zeros_of_both_signs_are_different_parameters() -> None:
     x = np.array([-1, -1], np.float32)
     for low in (0.0, -0.0, 0.0):
-        found = of_expression(partial(activations.hardtanh, min_val=low, max_val=1.0), 1)(x)
+        found = of_expression(partial(pointwise.hardtanh, min_val=low, max_val=1.0), 1)(x)
         assert np.signbit(found).tolist() == [bool(np.signbit(low))] * 2
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import irc
 from irc.ir import parse_graph, polynomials
-from irc.ops.onnx import arithmetic
+from irc.ops.onnx import pointwise
 
 Array = np.ndarray[Any, Any]
 
@@ -121,7 +121,7 @@ def test_sums_that_wrap_around_are_left_to_the_run() -> None:
 def test_the_least_of_many_sizes_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(count: int) -> int:
         looks: list[object] = []
-        monkeypatch.setattr(arithmetic, "minus", lambda a, b: looks.append(a) or polynomials.minus(a, b))
+        monkeypatch.setattr(pointwise, "minus", lambda a, b: looks.append(a) or polynomials.minus(a, b))
         lines = ["%s : Tensor = onnx::Size(%x)"]
         for i in range(count):
             lines.append(f"%c{i} : Long() = prim::Constant[value=tensor([{count - i}])]()")

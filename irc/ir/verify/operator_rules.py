@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle, repeat
 from typing import Any, cast
 
 from irc.errors import Error
@@ -87,39 +88,37 @@ def handing_on(inputs: int | None = None, outputs: int | None = None) -> Form:
 # The alias analysis relies on the types of their results: a result declared as a number has no memory.
 
 
-def _list_construct(node: Node) -> None:
+def _made(node: Node, container: type[Type]) -> Any:
+    """The type of the only output, that of a ``container``, which the inputs make (else IRC214)."""
     has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, ListType):
-        raise node_error("IRC214", f"prim::ListConstruct makes a list, not {of_type}", node, output=0)
-    for i, value in enumerate(node.inputs):
-        if value.type != of_type.elem and not accepts(of_type.elem, value.type):
-            message = f"%{value.name} : {value.type} cannot be an element of {of_type}"
-            raise node_error("IRC214", message, node, input=i)
+    found = node.outputs[0].type
+    if not isinstance(found, container):
+        raise node_error("IRC214", f"{node.kind} makes a {_NAMES[container]}, not {found}", node, output=0)
+    return found
+
+
+def _holds(node: Node, elems: Iterable[Type], what: Callable[[int], str]) -> None:
+    """Check that the inputs may be what is held of the types ``elems``, and ``what`` they are called (IRC214)."""
+    for i, (value, elem) in enumerate(zip(node.inputs, elems)):
+        if value.type != elem and not accepts(elem, value.type):
+            raise node_error("IRC214", f"%{value.name} : {value.type} cannot be {what(i)}", node, input=i)
+
+
+def _list_construct(node: Node) -> None:
+    of_type = _made(node, ListType)
+    _holds(node, repeat(of_type.elem), lambda i: f"an element of {of_type}")
 
 
 def _tuple_construct(node: Node) -> None:
-    has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, TupleType):
-        raise node_error("IRC214", f"prim::TupleConstruct makes a tuple, not {of_type}", node, output=0)
+    of_type = _made(node, TupleType)
     has(node, inputs=len(of_type.elems))
-    for i, (value, elem) in enumerate(zip(node.inputs, of_type.elems, strict=True)):
-        if not accepts(elem, value.type):
-            raise node_error("IRC214", f"%{value.name} : {value.type} cannot be a {elem}", node, input=i)
+    _holds(node, of_type.elems, lambda i: f"a {of_type.elems[i]}")
 
 
 def _dict_construct(node: Node) -> None:
-    has(node, outputs=1)
-    of_type = node.outputs[0].type
-    if not isinstance(of_type, DictType):
-        raise node_error("IRC214", f"prim::DictConstruct makes a dictionary, not {of_type}", node, output=0)
+    of_type = _made(node, DictType)
     require(node, len(node.inputs) % 2 == 0, "prim::DictConstruct takes keys and values by turns")
-    for i, value in enumerate(node.inputs):
-        if not accepts(of_type.inner[i % 2], value.type):
-            what = ("key", "value")[i % 2]
-            message = f"%{value.name} : {value.type} cannot be a {what} of {of_type}"
-            raise node_error("IRC214", message, node, input=i)
+    _holds(node, cycle(of_type.inner), lambda i: f"a {('key', 'value')[i % 2]} of {of_type}")
 
 
 def _list_unpack(node: Node) -> None:
@@ -184,7 +183,7 @@ def _held(node: Node, container: type[Type]) -> tuple[Type, ...] | None:
     return None
 
 
-_NAMES: dict[type[Type], str] = {ListType: "list", TupleType: "tuple"}
+_NAMES: dict[type[Type], str] = {ListType: "list", TupleType: "tuple", DictType: "dictionary"}
 
 FORMS: dict[str, Form] = {
     "prim::ListConstruct": _list_construct,

@@ -208,18 +208,12 @@ class _GraphCheck:
     def _enter(self, block: Block, node: Node | None) -> _Frame:
         end = block.return_node
         if block.graph is not self._graph or block.node is not node or end.block is not block or not end.is_return:
-            raise Error(
-                "IRC210",
-                "a block does not know its graph or the node that it is nested in",
-                f"graph {self._graph.name}",
-            )
+            raise self._error("a block does not know its graph or the node that it is nested in")
         self._check_types(block.params)
         frame = _Frame(block, end)
         for i, param in enumerate(block.params):
             if param.node is not None or param._param_of is not block or param.index != i:
-                raise Error(
-                    "IRC210", f"%{param.name} does not know that it is parameter {i}", f"graph {self._graph.name}"
-                )
+                raise self._error(f"%{param.name} does not know that it is parameter {i}")
             self._define(param, frame)
         return frame
 
@@ -234,12 +228,10 @@ class _GraphCheck:
                 self._outputs(node, frame)
             before, node = node, node._next
             if node is None or node._prev is not before or node.block is not block:
-                raise Error(
-                    "IRC210", f"the nodes of a block do not hang together after {before!r}", f"graph {self._graph.name}"
-                )
+                raise self._error(f"the nodes of a block do not hang together after {before!r}")
             if node is end:
                 if frame.count != len(block.nodes):
-                    raise Error("IRC210", "a block has miscounted its nodes", f"graph {self._graph.name}")
+                    raise self._error("a block has miscounted its nodes")
                 return None
             frame.at = node
             frame.count += 1
@@ -294,9 +286,8 @@ class _GraphCheck:
             raise self._wrong_value("IRC210", f"%{value.name} belongs to another graph", value)
         name = value._name
         if self._graph._values.get(name) is not value or not name or not isinstance(name, str):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
-            raise self._wrong_value(
-                "IRC211", f"%{value.name} is not the value that the graph knows by this name", value
-            )
+            message = f"%{value.name} is not the value that the graph knows by this name"
+            raise self._wrong_value("IRC211", message, value)
         self._visible.add(value)
         frame.defined.append(value)
 
@@ -311,6 +302,9 @@ class _GraphCheck:
                 raise self._wrong_value("IRC214", f"%{value.name} has a wrong type: {fault}", value)
 
     # -- errors ----------------------------------------------------------
+
+    def _error(self, message: str, code: str = "IRC210") -> Error:
+        return Error(code, message, f"graph {self._graph.name}")
 
     def _not_visible(self, node: Node, index: int) -> Error:
         value = node.inputs[index]
@@ -328,7 +322,7 @@ class _GraphCheck:
 
     def _wrong_value(self, code: str, message: str, value: Value) -> Error:
         if value.node is None:
-            return Error(code, message, f"graph {self._graph.name}")
+            return self._error(message, code)
         return node_error(code, message, value.node, output=value.index)
 
     def _wrong_use(self, node: Node, value: Value) -> Error:
@@ -345,10 +339,8 @@ class _GraphCheck:
                 for user in value._users:
                     if user not in nodes or value not in user.inputs:
                         wrong = "that does not use it" if user in nodes else "that is in no block: insert or erase it"
-                        raise Error("IRC210", f"%{value.name} has a user {wrong}: {user!r}", f"graph {graph.name}")
+                        raise self._error(f"%{value.name} has a user {wrong}: {user!r}")
         if len(graph._values) != len(self._values):
             stale = set(graph._values.values()).difference(self._values)
             names = ", ".join(sorted(f"%{value.name}" for value in stale)[:5])
-            raise Error(
-                "IRC211", f"the graph still knows the names of values that are gone: {names}", f"graph {graph.name}"
-            )
+            raise self._error(f"the graph still knows the names of values that are gone: {names}", "IRC211")

@@ -22,28 +22,12 @@ from functools import wraps
 from inspect import unwrap
 
 from irc.ir.types import Type
-from irc.ops.aten import (
-    activations,
-    arithmetic,
-    creation,
-    indexing,
-    linear_algebra,
-    logic,
-    nn,
-    python,
-    reductions,
-    signals,
-    unary,
-    views,
-)
+from irc.ops.aten import creation, indexing, linear_algebra, nn, pointwise, python, reductions, views
 from irc.ops.aten.call import Call, CallRule, shape_rule_of
 from irc.ops.aten.promotion import BY_RESULT_TYPE, like_first
 from irc.ops.record import Change, Operator, ShapeRule, joined
 
-_FAMILIES = (
-    *(unary, activations, arithmetic, logic, views, nn, linear_algebra, reductions),
-    *(indexing, creation, signals, python),
-)
+_FAMILIES = (pointwise, views, nn, linear_algebra, reductions, indexing, creation, python)
 
 
 def records() -> dict[str, Operator]:

@@ -5,28 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irc.ops.onnx import (
-    activations,
-    arithmetic,
     convolution,
     creation,
     images,
     indexing,
-    logic,
     ml,
-    normalization,
+    pointwise,
     products,
     reductions,
     sequences,
     shaping,
     signal,
-    unary,
 )
 from irc.ops.record import Operator, joined
 from irc.ops.shape_rules import rule_of
 
 _FAMILIES = (
-    *(activations, arithmetic, convolution, creation, images, indexing, logic, ml, normalization, products),
-    *(reductions, sequences, shaping, signal, unary),
+    *(convolution, creation, images, indexing, ml, pointwise),
+    *(products, reductions, sequences, shaping, signal),
 )
 
 

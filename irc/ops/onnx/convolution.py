@@ -9,8 +9,8 @@ from irc.ir.polynomials import plus
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
-from irc.ops.onnx.normalization import image_axes
 from irc.ops.onnx.products import largest_operand
+from irc.ops.onnx.reductions import image_axes
 from irc.ops.record import Family
 
 FAMILY = Family("onnx")

@@ -1,4 +1,4 @@
-"""Reductions, and sums and products that run along an axis."""
+"""Operators that look at rows: reductions, sums and products along an axis, softmax, normalisations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from irc.ops.shape_rules import same_as_first
 
 if TYPE_CHECKING:
     from irc.ir.node import Node
+
 
 FAMILY = Family("onnx")
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
@@ -83,3 +84,127 @@ def arg_reduce(c: NodeTypes) -> Type:
     axis = c.axis(c.attr("axis", 0), len(x))
     kept: tuple[Dim, ...] = (1,) if c.attr("keepdims", 1) else ()
     return TensorType(DType.INT64, (*x[:axis], *kept, *x[axis + 1 :]))
+
+
+# -- softmax and normalisations, of rows, channels and groups ------------------
+
+
+FAMILY.each("Hardmax LogSoftmax Softmax", value_operands=(), kernel="softmax")
+FAMILY.each(
+    "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
+    "RMSNormalization",
+    value_operands=(),
+    kernel="normalization",
+)
+FAMILY.each("GroupNormalization InstanceNormalization LRN MeanVarianceNormalization", shape=same_as_first)
+FAMILY.each("LayerNormalization", needed_outputs=1)
+# How many outputs there are says before version 14 whether it trains: none may be left out.
+FAMILY.each("BatchNormalization", value_operands=(), requires=(checks.flags("training_mode"),), kernel="normalization")
+FAMILY.each("GroupNormalization", requires=(checks.positive("num_groups"),))
+
+
+@FAMILY.shape("Hardmax", "LogSoftmax", "LpNormalization", "Softmax")
+def along_axis(c: NodeTypes) -> Type:
+    rank = c.tensor(0).rank
+    if rank:
+        # Softmax 1 and 11 flatten the input at the axis, which may then be the end.
+        c.axis(c.attr("axis", -1 if c.version >= 13 else 1), rank, end=c.version < 13)
+    return c.type(0)
+
+
+def _from(axis: int, rank: int) -> Sequence[int] | None:
+    """All axes from ``axis`` on."""
+    return range(axis % rank, rank) if -rank <= axis < rank else None
+
+
+@FAMILY.reduces("Softmax", "LogSoftmax")
+def softmax_axes(node: Node, rank: int) -> Sequence[int] | None:
+    if (node.version or 13) < 13:
+        return _from(node.attributes.get("axis", 1), rank)
+    return (node.attributes.get("axis", -1),)
+
+
+@FAMILY.reduces("LpNormalization")
+def last_axis(node: Node, rank: int) -> Sequence[int]:
+    """The attribute ``axis``, or the last one."""
+    return (node.attributes.get("axis", -1),)
+
+
+@FAMILY.shape("RMSNormalization")
+def rms_normalization(c: NodeTypes) -> Type:
+    """The shape of the input, the element type of the scale."""
+    rank = c.tensor(0).rank
+    if rank:
+        c.axis(c.attr("axis", -1), rank)
+    return TensorType(c.dtype(1), c.shape(0))
+
+
+@FAMILY.shape("LayerNormalization")
+def layer_normalization(c: NodeTypes) -> list[Type]:
+    x = c.shape(0)
+    if x is None:
+        return [c.type(0)]
+    axis = c.axis(c.attr("axis", -1), len(x))
+    statistics = TensorType(DType.from_onnx(c.attr("stash_type", 1)), (*x[:axis], *[1] * (len(x) - axis)))
+    return [c.type(0), statistics, statistics]
+
+
+@FAMILY.reduces("LayerNormalization", "RMSNormalization")
+def normalized_axes(node: Node, rank: int) -> Sequence[int] | None:
+    return _from(node.attributes.get("axis", -1), rank)
+
+
+@FAMILY.reduces("InstanceNormalization")
+def image_axes(node: Node, rank: int) -> Sequence[int] | None:
+    return range(2, rank) if rank > 2 else None
+
+
+@FAMILY.requires("GroupNormalization")
+def check_group_normalization(c: NodeTypes) -> None:
+    x = c.shape(0)
+    wanted = c.attr("num_groups") if c.version < 21 else x[1] if x is not None and len(x) > 1 else None
+    what = "groups" if c.version < 21 else "channels"
+    for name, at in (("scale", 1), ("bias", 2)):
+        checks.rank(name, at, 1)(c)
+        checks.size(c, name, at, wanted, f"{wanted} {what}")
+
+
+@FAMILY.reduces("GroupNormalization")
+def group_axes(node: Node, rank: int) -> Sequence[int] | None:
+    is_by_channel = (node.version or 21) >= 21 and node.attributes.get("num_groups", 0) > 0
+    return range(1, rank) if rank > 1 and is_by_channel else None
+
+
+@FAMILY.shape("BatchNormalization")
+def batch_normalization(c: NodeTypes) -> list[Type]:
+    return [c.type(0), *(c.type(i) for i in (3, 4, 3, 4))]
+
+
+@FAMILY.requires("BatchNormalization")
+def check_batch_normalization(c: NodeTypes) -> None:
+    """Scale, bias and statistics are of each channel or, where ``spatial`` is 0, of each element of an example.
+
+    Version 7 is the first to say that they have the shape of an example then. What versions before it say of them, one
+    dimension, contradicts what they say of ``spatial``; either is let pass.
+    """
+    operands = ("scale", 1), ("B", 2), ("the mean", 3), ("the variance", 4)
+    x = c.shape(0)
+    if c.attr("spatial", 1):
+        checks.by_channel(*operands)(c)
+    elif x:
+        wanted = x[1:]
+        ranks = sorted({len(wanted), 1} if c.version < 7 else {len(wanted)})
+        for name, at in operands:
+            checks.rank(name, at, *ranks)(c)
+            for found, size in zip(c.shape(at) or (), wanted, strict=False):
+                if isinstance(found, int) and isinstance(size, int) and found != size:
+                    c.fail(f"{name} has {found} elements along an axis for {size} of the input")
+
+
+@FAMILY.reduces("BatchNormalization")
+def batch_axes(node: Node, rank: int) -> Sequence[int] | None:
+    """At inference, when nothing is reduced: the axes along which a channel has one factor and one shift."""
+    attributes = node.attributes
+    if len(node.outputs) != 1 or attributes.get("training_mode", 0) or not attributes.get("spatial", 1):
+        return None
+    return range(2, rank) if rank > 1 else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import INT, SCALAR
-from irc.ops.aten.arithmetic import truncated_quotient
+from irc.ops.aten.pointwise import truncated_quotient
 from irc.runtime.kernels import elementwise
 from irc.runtime.kernels.aten import layout, pointwise
 from irc.runtime.kernels.aten.containers import changeable, join_lists, repeat_list, same

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops.aten import activations
+from irc.ops.aten import pointwise
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import wrapped
 from irc.runtime.kernels.aten.creation import uniform
@@ -235,7 +235,7 @@ def _gelu(x: Array, approximate: str = "none") -> Computation:
     return Computation(compute, (x,), x.dtype)
 
 
-_log_sigmoid = of_expression(activations.log_sigmoid, 1)
+_log_sigmoid = of_expression(pointwise.log_sigmoid, 1)
 
 
 @aten("log_sigmoid")
