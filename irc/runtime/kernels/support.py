@@ -73,10 +73,24 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return np.broadcast_shapes(*(s[:-32] for s in whole)) + np.broadcast_shapes(*(s[-32:] for s in whole))
 
 
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """As `broadcast_shape`; Error IRC421 if the shapes do not broadcast."""
+    try:
+        return broadcast_shape(*shapes)
+    except ValueError:
+        texts = " and ".join([str(list(s)) for s in shapes])
+        raise Error("IRC421", f"the shapes {texts} do not broadcast against each other") from None
+
+
+def shapes_of(*arrays: Array | None) -> str:
+    """The shapes of those that are given, for a message: ``[2, 3], [4] and []``."""
+    texts = [str(list(x.shape)) for x in arrays if x is not None]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
 def shapes_differ(error: ValueError, *inputs: Array) -> Error:
     """What to raise when NumPy refuses to broadcast ``inputs``."""
-    shapes = " and ".join(str(list(x.shape)) for x in inputs)
-    return Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})")
+    return Error("IRC421", f"the shapes {shapes_of(*inputs)} do not broadcast against each other ({error})")
 
 
 def vector(values: Array) -> list[Any]:

@@ -34,8 +34,9 @@ FAMILIES = (
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")
+_OTHERS_IN_PLACE = "conj_physical dropout feature_dropout alpha_dropout feature_alpha_dropout".split()
 complete(
-    (*(each.name for each in records("aten") if each.in_place is not None), "conj_physical"),
+    (*(each.name for each in records("aten") if each.in_place is not None), *_OTHERS_IN_PLACE),
     "_",
     overwrite,
 )

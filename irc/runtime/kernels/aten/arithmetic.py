@@ -364,7 +364,6 @@ register("heaviside", _step)
 register("nextafter", _next)
 register("float_power", _float_power, in_place=_float_power_in_place)
 register("ldexp", _with_exponent, python=two(math.ldexp))
-table({"floordiv": _floor_of_quotient})
 
 
 def _power_python(result: Any, operands: tuple[Any, ...]) -> Kernel:
@@ -563,12 +562,11 @@ def _scattered_where(x: Array, mask: Array, source: Array) -> Array:
 
 
 table(
-    {
-        "where": _choose,
-        "masked_fill": _filled_where,
-        "masked_fill_": _fill_where,
-        "masked_select": _masked_select,
-        "masked_scatter": _scattered_where,
-        "masked_scatter_": _scatter_where,
-    }
+    floordiv=_floor_of_quotient,
+    where=_choose,
+    masked_fill=_filled_where,
+    masked_fill_=_fill_where,
+    masked_select=_masked_select,
+    masked_scatter=_scattered_where,
+    masked_scatter_=_scatter_where,
 )

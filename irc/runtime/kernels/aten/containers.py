@@ -220,20 +220,18 @@ for _name, _run in _CHANGING.items():
     by_node(_name)(discard(_run))
 
 table(
-    {
-        "__getitem__": _get,
-        "len": _length,
-        "__contains__": _contains,
-        "sorted": _sorted,
-        "list": list,
-        "pop": _pop,
-        "dict": _dict,
-        "get": _get_or,
-        "setdefault": three(lambda x, key, value: x.setdefault(key, value)),
-        "popitem": _pop_item,
-        "keys": one(lambda x: list(x.keys())),
-        "values": one(lambda x: list(x.values())),
-        "items": one(lambda x: list(x.items())),
-    }
+    __getitem__=_get,
+    len=_length,
+    __contains__=_contains,
+    sorted=_sorted,
+    list=list,
+    pop=_pop,
+    dict=_dict,
+    get=_get_or,
+    setdefault=three(lambda x, key, value: x.setdefault(key, value)),
+    popitem=_pop_item,
+    keys=one(lambda x: list(x.keys())),
+    values=one(lambda x: list(x.values())),
+    items=one(lambda x: list(x.items())),
 )
 """``aten::values``, ``aten::index`` and ``aten::count`` serve tensors or strings, too, and are with those."""

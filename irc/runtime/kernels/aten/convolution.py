@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64
-from irc.runtime.kernels.aten.registering import aten, one, table
+from irc.runtime.kernels.aten.registering import aten, filled, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.convolution import check_operands, convolve, transpose_convolve, transposed_axes
 from irc.runtime.kernels.pool import argmax_windows, count_taps, maxima, means, reduce_windows
@@ -39,12 +39,9 @@ def windows(kernel: Sizes, stride: Sizes, pads: Sizes, dilation: Sizes, ceil: bo
     Raises:
         Error: IRC424 if a number is not positive, or a padding negative.
     """
-    for what, sizes, least in (
-        ("kernel", kernel, 1),
-        ("stride", stride, 1),
-        ("padding", pads, 0),
-        ("dilation", dilation, 1),
-    ):
+    given = {"kernel": kernel, "stride": stride, "padding": pads, "dilation": dilation}
+    for what, sizes in given.items():
+        least = 0 if what == "padding" else 1
         if min(sizes, default=least) < least:
             raise Error("IRC424", f"{what} is {list(sizes)}: every entry must be at least {least}")
     return Window(kernel, stride, dilation, pads, "NOTSET", ceil)
@@ -125,9 +122,7 @@ def conv_transpose(
     window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
     more = spread(output_padding, rank, "output_padding")
     if any(m >= max(s, d) for m, s, d in zip(more, steps, apart, strict=True)):
-        raise Error(
-            "IRC424", f"output_padding is {list(more)}: it must be below the stride or the dilation of its axis"
-        )
+        raise Error("IRC424", f"output_padding is {list(more)}; it must be below the stride or dilation of its axis")
     axes = transposed_axes(window, x.shape[2:], kernel, more, ())
     return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
 
@@ -205,27 +200,16 @@ def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any
     return image
 
 
-table({f"conv{rank}d": conv for rank in (1, 2, 3)} | {"_convolution_mode": conv})
-table({f"conv_transpose{rank}d": conv_transpose for rank in (1, 2, 3)})
-
-
-def _batched(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
+def _batched(rank: int, pool: Callable[..., Any], x: Array, *arguments: Any) -> Any:
     """``pool`` for inputs (N, C, spatial...) and, without a batch, (C, spatial...); results keep the memory format."""
-
-    def run(x: Array, *arguments: Any) -> Any:
-        if x.ndim not in (rank + 1, rank + 2):
-            raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
-        if x.ndim == rank + 1:
-            return _each(run(x[None], *arguments), one(lambda v: v[0]))
-        memory_format = layout.format_of(x)
-        return _each(pool(x, rank, *arguments), one(lambda v: layout.in_format(v, memory_format)))
-
-    return run
-
-
-def _each(found: Any, change: Callable[[Any], Any]) -> Any:
-    """``change`` of a result, or of each of several."""
-    return tuple(map(change, found)) if isinstance(found, tuple) else change(found)  # type: ignore[reportUnknownArgumentType]
+    if x.ndim not in (rank + 1, rank + 2):
+        raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
+    whole = x if x.ndim == rank + 2 else x[None]
+    found = pool(whole, rank, *arguments)
+    several: tuple[Array, ...] = found if found.__class__ is tuple else (found,)
+    results = [layout.in_format(v, layout.format_of(whole)) for v in several]
+    results = results if whole is x else [v[0] for v in results]
+    return tuple(results) if isinstance(found, tuple) else results[0]
 
 
 def _axes(x: Array, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Axes:
@@ -238,54 +222,29 @@ def _axes(x: Array, rank: int, kernel_size: Any, stride: Any, padding: Any, dila
     return window.resolve(x.shape[2:])
 
 
-def _max(
-    x: Array,
-    rank: int,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Array:
-    axes = _axes(x, rank, kernel_size, stride, padding, dilation, ceil_mode)
-    return maxima(x, axes)
+def _over_windows(pool: Callable[[Array, Axes], Any], x: Array, rank: int, kernel_size: Any, *options: Any) -> Any:
+    """Options: stride, padding, dilation, ceil_mode."""
+    return pool(x, _axes(x, rank, kernel_size, *filled(options, (), 0, 1, False)))
 
 
-def _max_with_indices(
-    x: Array,
-    rank: int,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Array, Array]:
+def _maxima_with_places(x: Array, axes: Axes) -> tuple[Array, Array]:
     """The maxima and where they are in their image, counted in the order of its elements."""
-    axes = _axes(x, rank, kernel_size, stride, padding, dilation, ceil_mode)
     values, places = argmax_windows(x, axes, False)
     return values, places % math.prod(x.shape[2:])
 
 
-def _average(
-    x: Array,
-    rank: int,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Array:
+def _average(x: Array, rank: int, kernel_size: Any, *options: Any) -> Array:
+    """Options: stride, padding, ceil_mode, count_include_pad, divisor_override."""
+    stride, padding, ceil_mode, include, divisor = filled(options, (), 0, False, True, None)
     axes = _axes(x, rank, kernel_size, stride, padding, 1, ceil_mode)
-    if divisor_override == 0:
+    if divisor == 0:
         raise Error("IRC424", "an average is not divided by 0")
     if x.dtype.kind not in "iu":
-        return means(x, axes, count_include_pad, divisor_override)
+        return means(x, axes, include, divisor)
     sums = reduce_windows(x, axes, np.add, 0)
-    divisor: Any = reduce(np.multiply.outer, [count_taps(axis, count_include_pad).astype(x.dtype) for axis in axes])
-    if divisor_override is not None:
-        divisor = x.dtype.type(divisor_override)
-    return np.asarray((sums - np.fmod(sums, divisor)) // divisor)  # exactly, towards zero
+    by: Any = reduce(np.multiply.outer, [count_taps(axis, include).astype(x.dtype) for axis in axes])
+    by = by if divisor is None else x.dtype.type(divisor)
+    return np.asarray((sums - np.fmod(sums, by)) // by)  # exactly, towards zero
 
 
 # -- adaptive ------------------------------------------------------------------
@@ -338,15 +297,7 @@ def _adaptive_max(x: Array, rank: int, output_size: Any) -> tuple[Array, Array]:
     return values, places
 
 
-for _rank in (1, 2, 3):
-    aten(f"max_pool{_rank}d")(_batched(_rank, _max))
-    aten(f"max_pool{_rank}d_with_indices")(_batched(_rank, _max_with_indices))
-    aten(f"avg_pool{_rank}d")(_batched(_rank, _average))
-    aten(f"adaptive_avg_pool{_rank}d")(_batched(_rank, adaptive_average))
-    aten(f"adaptive_max_pool{_rank}d")(_batched(_rank, _adaptive_max))
-
-
-def _max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
+def max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
     """Maxima of images where they were found, zeros elsewhere."""
     sizes = sizes_of(output_size)
     if x.ndim not in (3, 4) or len(sizes) != 2 or 0 in x.shape[1:]:
@@ -354,14 +305,30 @@ def _max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
     if indices.shape != x.shape or indices.dtype != INT64:
         given = f"{indices.dtype.name} of shape {list(indices.shape)}"
         raise Error("IRC421", f"maxima of shape {list(x.shape)} need an index of int64 each, not {given}")
-    check_size((*x.shape[:-2], *sizes), x.dtype)
+    shape = check_size((*x.shape[:-2], *sizes), x.dtype)
     out = np.zeros((*x.shape[:-2], math.prod(sizes)), x.dtype)
     flat = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
     if indices.size and not 0 <= indices.min() <= indices.max() < out.shape[-1]:
         raise Error("IRC420", f"an index is out of range for an image of shape {sizes}")
     np.put_along_axis(out, indices.reshape(flat), x.reshape(flat), -1)
-    return layout.in_format(out.reshape(*x.shape[:-2], *sizes), layout.format_of(x))
+    return layout.in_format(out.reshape(shape), layout.format_of(x))
 
 
-table({"max_unpool2d": _max_unpool})
-table({"_adaptive_avg_pool2d": _batched(2, adaptive_average), "_adaptive_avg_pool3d": _batched(3, adaptive_average)})
+for _rank in (1, 2, 3):
+    for _name, _pool in (
+        ("max_pool{}d", partial(_over_windows, maxima)),
+        ("max_pool{}d_with_indices", partial(_over_windows, _maxima_with_places)),
+        ("avg_pool{}d", _average),
+        ("adaptive_avg_pool{}d", adaptive_average),
+        ("adaptive_max_pool{}d", _adaptive_max),
+    ):
+        aten(_name.format(_rank))(partial(_batched, _rank, _pool))
+
+table(
+    _convolution_mode=conv,
+    **{f"conv{rank}d": conv for rank in (1, 2, 3)},
+    **{f"conv_transpose{rank}d": conv_transpose for rank in (1, 2, 3)},
+    max_unpool2d=max_unpool,
+    _adaptive_avg_pool2d=partial(_batched, 2, adaptive_average),
+    _adaptive_avg_pool3d=partial(_batched, 3, adaptive_average),
+)

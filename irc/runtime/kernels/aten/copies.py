@@ -19,7 +19,7 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     promote,
 )
-from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.aten.registering import aten, filled, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
@@ -63,7 +63,7 @@ def _to(x: Any, *arguments: Any) -> Any:
     if not is_array(x):
         return x
     dtype, rest = _wanted(x, arguments)
-    _, copy, memory_format = (*rest, *(False, False, None)[len(rest) :])[:3]
+    _, copy, memory_format = filled(rest, False, False, None)[:3]
     kept = memory_format is None or memory_format == layout.PRESERVE or layout.format_of(x) == memory_format
     if dtype == x.dtype and kept and not copy:
         return x
@@ -367,33 +367,31 @@ def zero(x: Array) -> Array:
 
 
 table(
-    {
-        "contiguous": _contiguous,
-        "clone": _clone,
-        "to": _to,
-        "type_as": _type_as,
-        "copy_": _copy_into,
-        "fill_": _fill,
-        "fill": two(lambda x, value: _fill(layout.empty(x.shape, x.dtype, (x,)), value)),
-        "cat": concatenate,
-        "stack": stack,
-        "hstack": _hstack,
-        "vstack": one(lambda tensors: concatenate(_raised(tensors, 2), 0)),
-        "dstack": one(lambda tensors: concatenate(_raised(tensors, 3), 2)),
-        "column_stack": _columns,
-        "repeat": _repeat,
-        "tile": _tile,
-        "repeat_interleave": _repeat_interleave,
-        "flip": _flipped,
-        "fliplr": one(lambda x: _turned(x, 1)),
-        "flipud": one(lambda x: _turned(x, 0)),
-        "roll": _roll,
-        "rot90": _rotate,
-        "tril": _triangle(False),
-        "triu": _triangle(True),
-        "diag": _diag,
-        "pixel_shuffle": _shuffle,
-        "pixel_unshuffle": _unshuffle,
-        "channel_shuffle": _channel_shuffle,
-    }
+    contiguous=_contiguous,
+    clone=_clone,
+    to=_to,
+    type_as=_type_as,
+    copy_=_copy_into,
+    fill_=_fill,
+    fill=two(lambda x, value: _fill(layout.empty(x.shape, x.dtype, (x,)), value)),
+    cat=concatenate,
+    stack=stack,
+    hstack=_hstack,
+    vstack=one(lambda tensors: concatenate(_raised(tensors, 2), 0)),
+    dstack=one(lambda tensors: concatenate(_raised(tensors, 3), 2)),
+    column_stack=_columns,
+    repeat=_repeat,
+    tile=_tile,
+    repeat_interleave=_repeat_interleave,
+    flip=_flipped,
+    fliplr=one(lambda x: _turned(x, 1)),
+    flipud=one(lambda x: _turned(x, 0)),
+    roll=_roll,
+    rot90=_rotate,
+    tril=_triangle(False),
+    triu=_triangle(True),
+    diag=_diag,
+    pixel_shuffle=_shuffle,
+    pixel_unshuffle=_unshuffle,
+    channel_shuffle=_channel_shuffle,
 )

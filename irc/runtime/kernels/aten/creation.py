@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,19 +40,28 @@ COMPLEX128 = np.dtype(np.complex128)
 # first and the last are the same to irc.
 
 
-def _filled(value: Any) -> Callable[..., Array]:
-    def run(size: Any, dtype: int | None = None, *options: Any) -> Array:
-        return _full(sizes_of(size), value, dtype_of(dtype, FLOAT32))
-
-    return run
-
-
 def _full(size: Sequence[int], value: Any, dtype: AnyDType) -> Array:
     return np.full(check_size(size, dtype), element_of(value, dtype), dtype)
 
 
-def _full_of(size: Any, fill_value: Any, dtype: int | None = None, *options: Any) -> Array:
-    return _full(sizes_of(size), fill_value, dtype_of(dtype, number_dtype(fill_value)))
+def _full_of(size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
+    return _full(sizes_of(size), value, dtype_of(dtype, number_dtype(value)))
+
+
+def _of_number(value: Any, dtype: int | None = None, *options: Any) -> Array:
+    return _full((), value, dtype_of(dtype, FLOAT32))
+
+
+def _filled(size: Any, dtype: int | None = None, *options: Any, value: int) -> Array:
+    return _full(sizes_of(size), value, dtype_of(dtype, FLOAT32))
+
+
+def _like_filled(x: Array, dtype: int | None = None, *options: Any, value: int) -> Array:
+    return full_like(x, value, dtype, *options)
+
+
+def _new(x: Array, size: Any, dtype: int | None = None, *options: Any, value: int) -> Array:
+    return _new_full(x, size, value, dtype)
 
 
 def full_like(x: Array, value: Any, dtype: int | None = None, *options: Any) -> Array:
@@ -61,26 +72,8 @@ def full_like(x: Array, value: Any, dtype: int | None = None, *options: Any) -> 
     return out
 
 
-def _like_filled(value: Any) -> Callable[..., Array]:
-    def run(x: Array, dtype: int | None = None, *options: Any) -> Array:
-        return full_like(x, value, dtype, *options)
-
-    return run
-
-
-def _new(value: Any) -> Callable[..., Array]:
-    def run(x: Array, size: Any, dtype: int | None = None, *options: Any) -> Array:
-        return _new_full(x, size, value, dtype)
-
-    return run
-
-
 def _new_full(x: Array, size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
     return _full(sizes_of(size), value, dtype_of(dtype, x.dtype))
-
-
-def _of_number(value: Any, dtype: int | None = None, *options: Any) -> Array:
-    return _full((), value, dtype_of(dtype, FLOAT32))
 
 
 def _empty(size: Any, dtype: int | None = None, *options: Any) -> Array:
@@ -170,14 +163,12 @@ def _eye(n: int, *arguments: Any) -> Array:
     return np.eye(*check_size((n, m), element), dtype=element)
 
 
-def _triangle_indices(upper: bool) -> Callable[..., Array]:
-    def run(row: int, col: int, offset: int = 0, dtype: int | None = 4, *options: Any) -> Array:
-        check_size((2, row, col), INT64)
-        difference = counting(col) - counting(row)[:, None]
-        kept = difference >= offset if upper else difference <= offset
-        return np.stack(np.nonzero(kept)).astype(dtype_of(dtype, INT64))
-
-    return run
+def _triangle_indices(
+    row: int, col: int, offset: int = 0, dtype: int | None = 4, *options: Any, kept: Callable[[Any, Any], Any]
+) -> Array:
+    check_size((2, row, col), INT64)
+    difference = counting(col) - counting(row)[:, None]
+    return np.stack(np.nonzero(kept(difference, offset))).astype(dtype_of(dtype, INT64))
 
 
 # -- from Python values --------------------------------------------------------
@@ -223,33 +214,6 @@ def _as_tensor(data: Any, dtype: int | None = None, *options: Any) -> Array:
     return data if wanted == data.dtype else data.astype(wanted)
 
 
-table(
-    {
-        "zeros": _filled(0),
-        "ones": _filled(1),
-        "full": _full_of,
-        "empty": _empty,
-        "empty_strided": _empty_strided,
-        "zeros_like": _like_filled(0),
-        "ones_like": _like_filled(1),
-        "empty_like": _like_filled(0),
-        "full_like": full_like,
-        "new_zeros": _new(0),
-        "new_ones": _new(1),
-        "new_empty": _new(0),
-        "new_full": _new_full,
-        "linspace": _linspace,
-        "logspace": _logspace,
-        "eye": _eye,
-        "tril_indices": _triangle_indices(False),
-        "triu_indices": _triangle_indices(True),
-        "tensor": from_python,
-        "as_tensor": _as_tensor,
-        "scalar_tensor": _of_number,
-    }
-)
-
-
 _BLOCK = 1 << 16
 """How many numbers are drawn by weights between two looks at the clock."""
 
@@ -268,21 +232,12 @@ def _gaussian(shape: Sequence[int]) -> Array:
     return np.asarray(_GENERATOR.standard_normal(check_size(shape, FLOAT64)))
 
 
-def _random(draw: Callable[[Sequence[int]], Array]) -> tuple[Callable[..., Array], Callable[..., Array]]:
-    """``name(size, options)`` and ``name_like(x, options)``."""
-
-    def of_size(size: Any, *options: Any) -> Array:
-        dtype = dtype_of(next((o for o in options[:1]), None), FLOAT32)
-        return draw(sizes_of(size)).astype(dtype)
-
-    def like(x: Array, dtype: int | None = None, *options: Any) -> Array:
-        return overwrite(full_like(x, 0, dtype, *options), draw(x.shape))
-
-    return of_size, like
+def _random(size: Any, dtype: int | None = None, *options: Any, draw: Callable[[Sequence[int]], Array]) -> Array:
+    return draw(sizes_of(size)).astype(dtype_of(dtype, FLOAT32))
 
 
-_rand, _rand_like = _random(uniform)
-_randn, _randn_like = _random(_gaussian)
+def _random_like(x: Array, dtype: int | None = None, *options: Any, draw: Callable[[Sequence[int]], Array]) -> Array:
+    return overwrite(full_like(x, 0, dtype, *options), draw(x.shape))
 
 
 def _randint(*arguments: Any) -> Array:
@@ -372,13 +327,10 @@ def _poisson(x: Array, *ignored: Any) -> Array:
     return found.astype(x.dtype)
 
 
-def _drawn_into(draw: Callable[..., Any]) -> Callable[..., Array]:
-    def run(x: Array, *parameters: Any) -> Array:
-        check_writable(x)
-        np.copyto(x, draw(x, *(p for p in parameters if p is not None)), casting="unsafe")
-        return x
-
-    return run
+def _drawn_into(draw: Callable[..., Any], x: Array, *parameters: Any) -> Array:
+    check_writable(x)
+    np.copyto(x, draw(x, *(p for p in parameters if p is not None)), casting="unsafe")
+    return x
 
 
 def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
@@ -434,28 +386,6 @@ def _beyond(dtype: np.dtype[Any]) -> int:
     return 2**digits + 1 if digits else 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 
 
-table(
-    {
-        "rand": _rand,
-        "randn": _randn,
-        "rand_like": _rand_like,
-        "randn_like": _randn_like,
-        "randint": _randint,
-        "randint_like": _randint_like,
-        "randperm": _randperm,
-        "normal": _normal,
-        "bernoulli": _bernoulli,
-        "multinomial": _multinomial,
-        "poisson": _poisson,
-        "normal_": _drawn_into(_normals),
-        "uniform_": _drawn_into(_between),
-        "bernoulli_": _drawn_into(_ones),
-        "exponential_": _drawn_into(_exponentials),
-        "random_": _random_into,
-    }
-)
-
-
 # -- Dropout, of elements or whole channels ------------------------------------
 
 
@@ -487,25 +417,6 @@ def factors(x: Array, p: float, features: bool = False) -> Array:
     return np.asarray(_kept(_dropped_together(x) if features else x.shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
 
 
-def _dropout(features: bool) -> Callable[..., Array]:
-    def run(x: Array, p: float, train: bool) -> Array:
-        _check_probability(p)
-        return np.asarray(x * factors(x, p, features)) if train and p and x.size else x
-
-    return run
-
-
-def _dropout_in_place(features: bool) -> Callable[..., Array]:
-    def run(x: Array, p: float, train: bool) -> Array:
-        _check_probability(p)
-        if train and p:
-            check_writable(x)
-            np.multiply(x, factors(x, p, features), out=x)
-        return x
-
-    return run
-
-
 def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
     if not x.size:
         return x, np.empty_like(x)
@@ -516,42 +427,66 @@ def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Arra
     return np.asarray(x * kept / (1 - p if p < 1 else 1)).astype(x.dtype), kept
 
 
-def _alpha_dropout(features: bool) -> Callable[..., Array]:
+def _dropout(x: Array, p: float, train: bool, *, features: bool) -> Array:
+    _check_probability(p)
+    return np.asarray(x * factors(x, p, features)) if train and p and x.size else x
+
+
+def _alpha_dropout(x: Array, p: float, train: bool, *, features: bool) -> Array:
     """Dropped elements become the value that selu saturates at, then mean and variance are restored."""
-
-    def run(x: Array, p: float, train: bool) -> Array:
-        _check_probability(p)
-        if not train or p == 0 or not x.size:
-            return x
-        if p == 1:
-            return np.asarray(x * x.dtype.type(0))
-        check_result(x, FLOAT32)
-        saturation = -1.7580993408473766
-        kept = _kept(_dropped_together(x) if features else x.shape, p)
-        scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p))
-        return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
-
-    return run
-
-
-def _written(run: Callable[..., Array]) -> Callable[..., Array]:
-    def writing(x: Array, p: float, train: bool) -> Array:
-        found = run(x, p, train)
-        return x if found is x else overwrite(x, found)
-
-    return writing
+    _check_probability(p)
+    if not train or p == 0 or not x.size:
+        return x
+    if p == 1:
+        return np.asarray(x * x.dtype.type(0))
+    check_result(x, FLOAT32)
+    saturation = -1.7580993408473766
+    kept = _kept(_dropped_together(x) if features else x.shape, p)
+    scale = 1 / math.sqrt((saturation**2 * p + 1) * (1 - p))
+    return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
 
 
 table(
-    {
-        "dropout": _dropout(False),
-        "dropout_": _dropout_in_place(False),
-        "feature_dropout": _dropout(True),
-        "feature_dropout_": _dropout_in_place(True),
-        "native_dropout": _native_dropout,
-        "alpha_dropout": _alpha_dropout(False),
-        "alpha_dropout_": _written(_alpha_dropout(False)),
-        "feature_alpha_dropout": _alpha_dropout(True),
-        "feature_alpha_dropout_": _written(_alpha_dropout(True)),
-    }
+    zeros=partial(_filled, value=0),
+    ones=partial(_filled, value=1),
+    full=_full_of,
+    empty=_empty,
+    empty_strided=_empty_strided,
+    zeros_like=partial(_like_filled, value=0),
+    ones_like=partial(_like_filled, value=1),
+    empty_like=partial(_like_filled, value=0),
+    full_like=full_like,
+    new_zeros=partial(_new, value=0),
+    new_ones=partial(_new, value=1),
+    new_empty=partial(_new, value=0),
+    new_full=_new_full,
+    linspace=_linspace,
+    logspace=_logspace,
+    eye=_eye,
+    tril_indices=partial(_triangle_indices, kept=operator.le),
+    triu_indices=partial(_triangle_indices, kept=operator.ge),
+    tensor=from_python,
+    as_tensor=_as_tensor,
+    scalar_tensor=_of_number,
+    rand=partial(_random, draw=uniform),
+    randn=partial(_random, draw=_gaussian),
+    rand_like=partial(_random_like, draw=uniform),
+    randn_like=partial(_random_like, draw=_gaussian),
+    randint=_randint,
+    randint_like=_randint_like,
+    randperm=_randperm,
+    normal=_normal,
+    bernoulli=_bernoulli,
+    multinomial=_multinomial,
+    poisson=_poisson,
+    normal_=partial(_drawn_into, _normals),
+    uniform_=partial(_drawn_into, _between),
+    bernoulli_=partial(_drawn_into, _ones),
+    exponential_=partial(_drawn_into, _exponentials),
+    random_=_random_into,
+    dropout=partial(_dropout, features=False),
+    feature_dropout=partial(_dropout, features=True),
+    native_dropout=_native_dropout,
+    alpha_dropout=partial(_alpha_dropout, features=False),
+    feature_alpha_dropout=partial(_alpha_dropout, features=True),
 )

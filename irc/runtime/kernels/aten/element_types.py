@@ -193,11 +193,13 @@ def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Ar
 
 
 def overwrite(target: Array, result: Array) -> Array:
-    """Write ``result`` into ``target``, which has its shape; return that.
+    """Write ``result`` into ``target``, which has its shape; return that, untouched if it is the result.
 
     Raises:
         Error: ``target`` may not be written, has another shape, or cannot hold the element type of ``result``.
     """
+    if result is target:
+        return target
     check_writable(target)
     check_result(target, result.dtype)
     if result.shape != target.shape:

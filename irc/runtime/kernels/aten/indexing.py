@@ -421,45 +421,6 @@ def _list_of_nonzero(x: Array) -> list[Array]:
     return [np.array(i) for i in np.nonzero(np.atleast_1d(x))]
 
 
-table(
-    {
-        "index_put_": _put,
-        "index_put": copying(_put),
-        "put_": _put_flat,
-        "put": copying(_put_flat),
-        "fill_diagonal_": _fill_diagonal,
-        "index_select": _index_select,
-        "index_fill_": _index_fill,
-        "index_fill": copying(_index_fill),
-        "index_copy_": _index_copy,
-        "index_copy": copying(_index_copy, in_order=True),
-        "index_add_": _index_add,
-        "index_add": copying(_index_add, in_order=True),
-        "gather": _gather,
-        "scatter_": _scatter,
-        "scatter": copying(_scatter, in_order=True),
-        "scatter_add_": _scatter_add,
-        "scatter_add": copying(_scatter_add, in_order=True),
-        "scatter_reduce_": _scatter_reduce,
-        "scatter_reduce": copying(_scatter_reduce, in_order=True),
-        "index_reduce_": _index_reduce,
-        "index_reduce": copying(_index_reduce, in_order=True),
-        "embedding_renorm_": _renormalise,
-        "take": _take_flat,
-        "take_along_dim": _take_along,
-        "nonzero": _nonzero,
-        "nonzero_numpy": _list_of_nonzero,
-        "argwhere": _nonzero,
-        "embedding": _embedding,
-        "one_hot": _one_hot,
-        "select_scatter": _select_scatter,
-        "slice_scatter": _slice_scatter,
-        "diagonal_scatter": _diagonal_scatter,
-        "as_strided_scatter": _strided_scatter,
-    }
-)
-
-
 _SUM, _MEAN, _MAX = range(3)
 """torch's numbers of modes (torch.nn.functional.embedding_bag)."""
 
@@ -600,4 +561,39 @@ def _of_segments(
     return found.astype(x.dtype)
 
 
-table({"segment_reduce": _of_segments})
+table(
+    index_put_=_put,
+    index_put=copying(_put),
+    put_=_put_flat,
+    put=copying(_put_flat),
+    fill_diagonal_=_fill_diagonal,
+    index_select=_index_select,
+    index_fill_=_index_fill,
+    index_fill=copying(_index_fill),
+    index_copy_=_index_copy,
+    index_copy=copying(_index_copy, in_order=True),
+    index_add_=_index_add,
+    index_add=copying(_index_add, in_order=True),
+    gather=_gather,
+    scatter_=_scatter,
+    scatter=copying(_scatter, in_order=True),
+    scatter_add_=_scatter_add,
+    scatter_add=copying(_scatter_add, in_order=True),
+    scatter_reduce_=_scatter_reduce,
+    scatter_reduce=copying(_scatter_reduce, in_order=True),
+    index_reduce_=_index_reduce,
+    index_reduce=copying(_index_reduce, in_order=True),
+    embedding_renorm_=_renormalise,
+    take=_take_flat,
+    take_along_dim=_take_along,
+    nonzero=_nonzero,
+    nonzero_numpy=_list_of_nonzero,
+    argwhere=_nonzero,
+    embedding=_embedding,
+    one_hot=_one_hot,
+    select_scatter=_select_scatter,
+    slice_scatter=_slice_scatter,
+    diagonal_scatter=_diagonal_scatter,
+    as_strided_scatter=_strided_scatter,
+    segment_reduce=_of_segments,
+)

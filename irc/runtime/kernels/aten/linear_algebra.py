@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,32 +26,36 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
-from irc.runtime.kernels.aten.registering import aten, table, two
+from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import diagonal
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import widened
-from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, in_rows, is_half
+from irc.runtime.kernels.support import (
+    Array,
+    axes_in,
+    axis_in,
+    check_size,
+    common_shape,
+    in_rows,
+    is_half,
+    shapes_of,
+)
 from irc.runtime.values import is_array
 
 
-def _checked(rank_a: int, rank_b: int) -> Any:
+def _checked(a: Array, b: Array, out_dtype: int | None = None, *, ranks: tuple[int, int]) -> Array:
     """A product of tensors of fixed ranks."""
-
-    def run(a: Array, b: Array, out_dtype: int | None = None) -> Array:
-        _check_ranks(a, b, rank_a, rank_b)
-        if out_dtype is not None:
-            dtype = dtype_of(out_dtype, a.dtype)
-            return product(a.astype(dtype), b.astype(dtype))
+    _check_ranks(a, b, *ranks)
+    if out_dtype is None:
         return product(a, b)
-
-    return run
+    dtype = dtype_of(out_dtype, a.dtype)
+    return product(a.astype(dtype), b.astype(dtype))
 
 
 def _check_ranks(a: Array, b: Array, rank_a: int, rank_b: int) -> None:
     if a.ndim != rank_a or b.ndim != rank_b or a.shape[:-2] != b.shape[:-2]:
-        shapes = f"{list(a.shape)} and {list(b.shape)}"
         alike = " and as many matrices" if rank_a == 3 else ""
-        raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions{alike}, the shapes are {shapes}")
+        raise Error("IRC421", f"expected {rank_a} and {rank_b} dimensions{alike}, the shapes are {shapes_of(a, b)}")
 
 
 def product(a: Array, b: Array) -> Array:
@@ -90,17 +95,13 @@ def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     return np.asarray(found).astype(a.dtype, copy=False)
 
 
-def _plus_of_type(rank_a: int, rank_b: int) -> Callable[..., Array]:
+def _plus_of_type(x: Array, a: Array, b: Array, *arguments: Any, ranks: tuple[int, int]) -> Array:
     """``addmm(x, a, b, beta, alpha)`` or ``addmm(x, a, b, out_dtype, beta, alpha)``."""
-
-    def run(x: Array, a: Array, b: Array, *arguments: Any) -> Array:
-        _check_ranks(a, b, rank_a, rank_b)
-        if len(arguments) == 3:
-            dtype = dtype_of(arguments[0], a.dtype)
-            return _plus(x.astype(dtype), a.astype(dtype), b.astype(dtype), *arguments[1:])
-        return _plus(x, a, b, *arguments)
-
-    return run
+    _check_ranks(a, b, *ranks)
+    if len(arguments) == 3:
+        dtype, arguments = dtype_of(arguments[0], a.dtype), arguments[1:]
+        x, a, b = x.astype(dtype), a.astype(dtype), b.astype(dtype)
+    return _plus(x, a, b, *arguments)
 
 
 def _sum_of_products(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -131,54 +132,36 @@ def _tensordot(a: Array, b: Array, dims_a: Sequence[int], dims_b: Sequence[int])
 def _bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Array:
     """``x W_k y`` for each k."""
     if x.shape[:-1] != y.shape[:-1]:
-        shapes = f"{list(x.shape)} and {list(y.shape)}"
-        raise Error("IRC421", f"a bilinear form is of vectors in tensors alike; the shapes are {shapes}")
+        raise Error("IRC421", f"a bilinear form is of vectors in tensors alike; the shapes are {shapes_of(x, y)}")
     check_size((*x.shape[:-1], *weight.shape[:1]), x.dtype)
     found = np.einsum("...i,kij,...j->...k", x, weight, y, optimize=True)
     return np.asarray(found if bias is None else found + bias).astype(x.dtype, copy=False)
 
 
-def _outer(a: Array, b: Array) -> Array:
+def _check_vectors(a: Array, b: Array, what: str, dtype: Any) -> None:
     if a.ndim != 1 or b.ndim != 1:
-        raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
-    dtype = result_type(a, b)
+        raise Error("IRC421", f"{what} is of vectors; the shapes are {shapes_of(a, b)}")
     check_size((a.size, b.size), dtype)
+
+
+def _outer(a: Array, b: Array) -> Array:
+    dtype = result_type(a, b)
+    _check_vectors(a, b, "an outer product", dtype)
     return np.multiply.outer(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
 
 
 def _cross(a: Array, b: Array, dim: int | None = None) -> Array:
+    """Along ``dim``, or the first dimension of size 3."""
     if a.ndim != b.ndim:
-        raise Error(
-            "IRC421", f"a cross product is of tensors of {a.ndim} dimensions each, not of {a.ndim} and {b.ndim}"
-        )
-    shape = broadcast_shape(a.shape, b.shape)
+        raise Error("IRC421", f"a cross product is of tensors of {a.ndim} dimensions each, not {a.ndim} and {b.ndim}")
+    shape = common_shape(a.shape, b.shape)
     axis = next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim
-    if axis < -len(shape) or axis >= len(shape) or shape[axis] != 3:
+    if not -len(shape) <= axis < len(shape) or shape[axis] != 3:
         raise Error("IRC421", f"a cross product needs a dimension of size 3; the shape is {list(shape)}")
     dtype = result_type(a, b)
     x, y = (np.moveaxis(np.broadcast_to(v, shape), axis, 0).astype(dtype) for v in (a, b))
     parts = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
     return np.ascontiguousarray(np.stack(parts, axis))
-
-
-table(
-    {
-        "matmul": product,
-        "mm": _checked(2, 2),
-        "bmm": _checked(3, 3),
-        "mv": _checked(2, 1),
-        "dot": _checked(1, 1),
-        "linear": linear,
-        "addmm": _plus_of_type(2, 2),
-        "addmv": _plus_of_type(2, 1),
-        "baddbmm": _plus_of_type(3, 3),
-        "addbmm": _sum_of_products,
-        "tensordot": _tensordot,
-        "bilinear": _bilinear,
-        "outer": _outer,
-        "cross": _cross,
-    }
-)
 
 
 _times = of_two(np.multiply)
@@ -189,13 +172,13 @@ def _inner(x: Array, y: Array) -> Array:
     if not x.ndim or not y.ndim:
         return pointwise.run(_times(x, y))
     if x.shape[-1] != y.shape[-1]:
-        raise Error("IRC421", f"inner needs equal last sizes; the shapes are {list(x.shape)} and {list(y.shape)}")
+        raise Error("IRC421", f"inner needs equal last sizes; the shapes are {shapes_of(x, y)}")
     return product(in_rows(x), in_rows(y).T).reshape((*x.shape[:-1], *y.shape[:-1]))
 
 
 def _vector_product(x: Array, y: Array) -> Array:
     if x.ndim != 1 or y.ndim != 1:
-        raise Error("IRC421", f"vdot is of vectors; the shapes are {list(x.shape)} and {list(y.shape)}")
+        raise Error("IRC421", f"vdot is of vectors; the shapes are {shapes_of(x, y)}")
     return product(np.conjugate(x), y)
 
 
@@ -203,9 +186,9 @@ def _kronecker(x: Array, y: Array) -> Array:
     """Each element of ``x`` times all of ``y``."""
     rank = max(x.ndim, y.ndim)
     a, b = ((1,) * (rank - v.ndim) + v.shape for v in (x, y))
-    check_size([m * n for m, n in zip(a, b)], result_type(x, y))
+    shape = check_size([m * n for m, n in zip(a, b)], result_type(x, y))
     spread = [n for size in a for n in (size, 1)], [n for size in b for n in (1, size)]
-    return pointwise.run(_times(x.reshape(spread[0]), y.reshape(spread[1]))).reshape([m * n for m, n in zip(a, b)])
+    return pointwise.run(_times(x.reshape(spread[0]), y.reshape(spread[1]))).reshape(shape)
 
 
 @aten("diag_embed")
@@ -225,60 +208,11 @@ def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Arr
     return out
 
 
-def _check_square(x: Array, what: str) -> None:
+def square(x: Array, what: str, any_type: bool = False) -> Array:
+    """``x``; Error for ``what`` if it does not hold square matrices of floats, or of ``any_type``."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise Error("IRC421", f"{what} is of square matrices; the shape is {list(x.shape)}")
-
-
-def square(x: Array, what: str) -> Array:
-    """``x``; Error for ``what`` if it does not hold square matrices of floats."""
-    _check_square(x, what)
-    if x.dtype.char not in "fdFD":
-        raise Error("IRC423", f"{what} is of float32 or float64, not of {x.dtype.name}; convert it first")
-    return x
-
-
-def column_major(x: Array) -> Array:
-    """Matrices whose columns lie one after the other."""
-    return np.swapaxes(np.ascontiguousarray(np.swapaxes(x, -1, -2)), -1, -2)
-
-
-def solved(compute: Callable[[], Any]) -> Array:
-    """The result of ``compute``; IRC424 if NumPy reports that there is none."""
-    try:
-        return np.asarray(compute())
-    except np.linalg.LinAlgError as error:
-        raise Error("IRC424", f"there is no result: {error}".lower()) from None
-
-
-def inverse(x: Array) -> Array:
-    return column_major(solved(lambda: np.linalg.inv(square(x, "an inverse"))))
-
-
-def _determinant(x: Array) -> Array:
-    return np.asarray(np.linalg.det(square(x, "a determinant")))
-
-
-def cholesky(x: Array, upper: bool = False) -> Array:
-    """Of the lower triangle."""
-    lower = solved(lambda: np.linalg.cholesky(square(x, "Cholesky's decomposition")))
-    return column_major(np.conjugate(np.swapaxes(lower, -1, -2)) if upper else lower)
-
-
-table(
-    {
-        "inner": _inner,
-        "vdot": _vector_product,
-        "kron": _kronecker,
-        "linalg_inv": inverse,
-        "linalg_det": _determinant,
-        "cholesky": cholesky,
-        "linalg_cholesky": cholesky,
-    }
-)
-
-
-# -- decompositions and what follows from them -----------------------------------
+    return x if any_type else matrices(x, what)
 
 
 def matrices(x: Array, what: str) -> Array:
@@ -290,50 +224,68 @@ def matrices(x: Array, what: str) -> Array:
     return x
 
 
+def column_major(x: Array) -> Array:
+    """Matrices whose columns lie one after the other; a vector in order."""
+    return np.swapaxes(np.ascontiguousarray(np.swapaxes(x, -1, -2)), -1, -2) if x.ndim > 1 else np.ascontiguousarray(x)
+
+
+def _adjoint(x: Array) -> Array:
+    return np.conjugate(np.swapaxes(x, -1, -2))
+
+
+def solved(compute: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``compute`` gives; IRC424 if NumPy reports that there is no result."""
+    try:
+        return compute(*arguments)
+    except np.linalg.LinAlgError as error:
+        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+
+
+def inverse(x: Array) -> Array:
+    return column_major(solved(np.linalg.inv, square(x, "an inverse")))
+
+
+def cholesky(x: Array, upper: bool = False) -> Array:
+    """Of the lower triangle."""
+    lower = solved(np.linalg.cholesky, square(x, "Cholesky's decomposition"))
+    return column_major(_adjoint(lower) if upper else lower)
+
+
+# -- decompositions and what follows from them -----------------------------------
+
+
 def solve(a: Array, b: Array, left: bool = True) -> Array:
     """``x`` in ``a x = b``, or in ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
     square(a, "a system of equations")
     if a.dtype != b.dtype:
         raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
     is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
-    columns = b[..., None] if is_vector else b
     if not left and is_vector:
         raise Error("IRC421", "vectors are solved for from the left only")
-    if left:
-        return _in_columns(solved(lambda: np.linalg.solve(a, columns)), is_vector)
-    turned = solved(lambda: np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(columns, -1, -2)))
-    return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
-
-
-def _in_columns(x: Array, is_vector: bool) -> Array:
-    found = x[..., 0] if is_vector else x
-    return column_major(found) if found.ndim > 1 else np.ascontiguousarray(found)
+    if not left:
+        turned = solved(np.linalg.solve, np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
+        return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
+    found = solved(np.linalg.solve, a, b[..., None] if is_vector else b)
+    return column_major(found[..., 0] if is_vector else found)
 
 
 def _singular(x: Array, full_matrices: bool = True, driver: str | None = None) -> tuple[Array, Array, Array]:
     matrices(x, "a singular value decomposition")
     if full_matrices:
         check_size((*x.shape[:-2], *[max(x.shape[-2:])] * 2), x.dtype)
-    try:
-        u, s, vh = np.linalg.svd(x, full_matrices)
-    except np.linalg.LinAlgError as error:
-        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+    u, s, vh = solved(np.linalg.svd, x, full_matrices)
     return column_major(u), s, column_major(vh)
 
 
 def _singular_values(x: Array, driver: str | None = None) -> Array:
-    return solved(lambda: np.linalg.svd(matrices(x, "a singular value"), compute_uv=False))
+    return solved(partial(np.linalg.svd, compute_uv=False), matrices(x, "a singular value"))
 
 
 def _symmetric(x: Array, uplo: str = "L") -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors by the lower or upper triangle."""
     if uplo not in ("L", "U", "l", "u"):
         raise Error("IRC424", f"UPLO is {uplo!r}; it must be 'L' or 'U'")
-    square(x, "an eigenvalue decomposition")
-    try:
-        values, vectors = np.linalg.eigh(x, "L" if uplo in "Ll" else "U")
-    except np.linalg.LinAlgError as error:
-        raise Error("IRC424", f"there is no result: {error}".lower()) from None
+    values, vectors = solved(np.linalg.eigh, square(x, "an eigenvalue decomposition"), uplo.upper())
     return values, column_major(vectors)
 
 
@@ -350,16 +302,13 @@ def _log_of_determinant(x: Array) -> Array:
 
 
 def _matrix_power(x: Array, n: int) -> Array:
-    what = "a power of a matrix"
     if is_half(x.dtype) and n >= 0:
         return _matrix_power(x.astype(FLOAT32), n).astype(x.dtype)
-    if n < 0 or x.dtype.kind not in "iu":
-        square(x, what)
-    _check_square(x, what)
-    return np.array(solved(lambda: np.linalg.matrix_power(x, n)), order="C")
+    square(x, "a power of a matrix", any_type=n >= 0 and x.dtype.kind in "iu")
+    return np.array(solved(np.linalg.matrix_power, x, n), order="C")
 
 
-_MATRIX_NORMS = {"fro": "fro", "nuc": "nuc", 1: 1, -1: -1, 2: 2, -2: -2, np.inf: np.inf, -np.inf: -np.inf}
+_MATRIX_NORMS = ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 
 
 def _matrix_norm(
@@ -376,7 +325,7 @@ def _matrix_norm(
     if len(axes) != 2:
         raise Error("IRC421", f"a matrix has two dimensions; {list(dim)} are given")
     wide_x = x.astype(np.complex128 if element.kind == "c" else np.float64)
-    found = solved(lambda: np.linalg.norm(wide_x, _MATRIX_NORMS[ord], axes, keepdim))  # type: ignore[arg-type]
+    found = np.asarray(solved(np.linalg.norm, wide_x, ord, axes, keepdim))
     return np.ascontiguousarray(found).astype(real_type(element)).reshape(found.shape)
 
 
@@ -394,9 +343,7 @@ def _norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dty
 
 def _plus_outer(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """``beta * x + alpha * a b^T``."""
-    if a.ndim != 1 or b.ndim != 1:
-        raise Error("IRC421", f"an outer product is of vectors; the shapes are {list(a.shape)} and {list(b.shape)}")
-    check_size((a.size, b.size), x.dtype)
+    _check_vectors(a, b, "an outer product", x.dtype)
     dtype = promote(x.dtype, result_type(a, b))  # a number that is added counts as the matrix that it becomes
     if is_integral(dtype) and any(isinstance(factor, float) for factor in (alpha, beta)):
         raise Error("IRC423", f"integers are multiplied by integers, not by {alpha} or {beta}; convert to floats first")
@@ -424,35 +371,6 @@ def _block_diagonal(blocks: Sequence[Array]) -> Array:
     return out
 
 
-def _matrix_diagonal(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
-    return diagonal(x, offset, dim1, dim2)
-
-
-def _flat_on_diagonal(x: Array, offset: int = 0) -> Array:
-    return diag_embed(np.ascontiguousarray(x).reshape(-1), offset)
-
-
-table(
-    {
-        "linalg_solve": solve,
-        "linalg_svd": _singular,
-        "linalg_svdvals": _singular_values,
-        "linalg_eigh": _symmetric,
-        "linalg_eigvalsh": two(lambda x, uplo="L": _symmetric(x, uplo)[0]),
-        "linalg_slogdet": _sign_and_log,
-        "slogdet": _sign_and_log,
-        "logdet": _log_of_determinant,
-        "linalg_matrix_power": _matrix_power,
-        "linalg_matrix_norm": _matrix_norm,
-        "linalg_norm": _norm,
-        "addr": _plus_outer,
-        "block_diag": _block_diagonal,
-        "diagflat": _flat_on_diagonal,
-        "linalg_diagonal": _matrix_diagonal,
-    }
-)
-
-
 def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
     if mode not in ("reduced", "complete", "r"):
         raise Error("IRC424", f"qr's mode is {mode!r}; it must be 'reduced', 'complete' or 'r'")
@@ -463,14 +381,11 @@ def _orthogonal(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
     return np.empty(0, x.dtype) if mode == "r" else column_major(q), column_major(r)
 
 
-table({"linalg_qr": _orthogonal})
-
-
 # -- equations, eigenvalues, pseudoinverses ------------------------------------
 
 
 def _eigenvalues(x: Array) -> Array:
-    found = solved(lambda: np.linalg.eigvals(square(x, "an eigenvalue")))
+    found: Array = solved(np.linalg.eigvals, square(x, "an eigenvalue"))
     return found.astype(np.result_type(x.dtype, np.complex64))
 
 
@@ -478,13 +393,12 @@ def of_many(factors: Sequence[Array]) -> Array:
     """The product of several matrices in the cheapest order; the first may be a row, the last a column."""
     if len(factors) < 2:
         raise Error("IRC421", f"multi_dot takes two tensors or more, not {len(factors)}")
-    shapes = ", ".join(str(list(x.shape)) for x in factors[:8])
     if any(x.dtype != factors[0].dtype for x in factors):
         raise Error("IRC423", "multi_dot takes tensors of one element type; convert them")
     if any(x.ndim != 2 for x in factors[1:-1]) or not {factors[0].ndim, factors[-1].ndim} <= {1, 2}:
-        raise Error("IRC421", f"multi_dot takes matrices, and vectors at its ends; the shapes are {shapes}")
+        raise Error("IRC421", f"multi_dot takes matrices, and vectors at its ends, not {shapes_of(*factors[:8])}")
     if any(a.shape[-1] != b.shape[0] for a, b in pairwise(factors)):
-        raise Error("IRC421", f"tensors of shapes {shapes} cannot be multiplied")
+        raise Error("IRC421", f"tensors of shapes {shapes_of(*factors[:8])} cannot be multiplied")
     dtype = factors[0].dtype
     check_size((*factors[0].shape[:-1], *factors[-1].shape[1:]), dtype)
     found = np.linalg.multi_dot([x.astype(wide(dtype), copy=False) for x in factors])
@@ -509,10 +423,7 @@ def _solve_triangular(a: Array, b: Array, upper: bool, left: bool = True, unitri
 
 
 def _substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
-    try:
-        batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    except ValueError as error:
-        raise Error("IRC421", f"{error}") from None
+    batch = common_shape(a.shape[:-2], b.shape[:-2])
     x = np.empty(check_size((*batch, *b.shape[-2:]), a.dtype), a.dtype)
     np.copyto(x, b.real if b.dtype.kind == "c" != a.dtype.kind else b, casting="unsafe")
     n = a.shape[-1]
@@ -553,47 +464,20 @@ def _pseudo_inverse(x: Array, *given: Any) -> Array:
         least = np.finfo(x.dtype).eps * max(rows, columns)
         rtol = least if atol is None else np.where(np.greater(atol, 0), 0, least)
     if is_hermitian:
-        values, right = np.linalg.eigh(x)
-        left = np.conjugate(np.swapaxes(right, -1, -2))
+        values, right = solved(np.linalg.eigh, x)
+        left = _adjoint(right)
     else:
-        u, values, vh = _decomposed(x)
-        left, right = np.conjugate(np.swapaxes(u, -1, -2)), np.conjugate(np.swapaxes(vh, -1, -2))
+        u, values, vh = solved(np.linalg.svd, x, False)
+        left, right = _adjoint(u), _adjoint(vh)
     sizes = np.abs(values)
     limit = np.maximum(_column(0.0 if atol is None else atol), _column(rtol) * sizes.max(-1, keepdims=True))
     inverted = np.where(sizes > limit, 1 / values, 0).astype(values.dtype)
     return np.asarray((right * inverted[..., None, :]) @ left, order="C")
 
 
-def _decomposed(x: Array) -> tuple[Array, Array, Array]:
-    try:
-        u, s, vh = np.linalg.svd(x, False)
-    except np.linalg.LinAlgError as error:
-        raise Error("IRC424", f"there is no result: {error}".lower()) from None
-    return u, s, vh
-
-
 def _column(tolerance: Any) -> Any:
     """A tolerance for each matrix, as it goes with a row of values for each."""
     return tolerance[..., None] if is_array(tolerance) else tolerance
-
-
-def _pseudo_inverse_by_ratio(x: Array, rcond: float = 1e-15) -> Array:
-    return _pseudo_inverse(x, rcond, False)
-
-
-table(
-    {
-        "linalg_eigvals": _eigenvalues,
-        "linalg_multi_dot": of_many,
-        "linalg_solve_triangular": _solve_triangular,
-        "triangular_solve": _triangular_solve,
-        "linalg_pinv": _pseudo_inverse,
-        "pinverse": _pseudo_inverse_by_ratio,
-    }
-)
-
-
-# -- exponentials of matrices --------------------------------------------------
 
 
 # -- exponentials --------------------------------------------------------------
@@ -627,7 +511,7 @@ def _exponential(x: Array) -> Array:
         else:
             even = even + coefficient * power
     odd = a @ odd
-    found = solved(lambda: np.linalg.solve(even - odd, even + odd))
+    found: Array = solved(np.linalg.solve, even - odd, even + odd)
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(int(halvings.max(initial=0))):
             found = np.where((i < halvings)[..., None, None], found @ found, found)
@@ -652,19 +536,16 @@ def _least_squares(
     columns = b[..., None] if is_vector else b
     rows, n = a.shape[-2:]
     if a.dtype != b.dtype or columns.ndim < 2 or columns.shape[-2] != rows:
-        shapes = f"{a.dtype.name}{list(a.shape)} and {b.dtype.name}{list(b.shape)}"
-        raise Error("IRC421", f"no least squares problem has operands {shapes}")
-    try:
-        batch = broadcast_shape(a.shape[:-2], columns.shape[:-2])
-    except ValueError as error:
-        raise Error("IRC421", f"{error}") from None
+        types = f"{a.dtype.name} and {b.dtype.name}, {shapes_of(a, b)}"
+        raise Error("IRC421", f"no least squares problem has operands of {types}")
+    batch = common_shape(a.shape[:-2], columns.shape[:-2])
     check_size((*batch, max(rows, n), columns.shape[-1]), a.dtype)
     left = np.broadcast_to(a, (*batch, rows, n))
-    u, s, vh = np.linalg.svd(left, False)
+    u, s, vh = solved(np.linalg.svd, left, False)
     limit = (np.finfo(a.dtype).eps * max(rows, n) if rcond is None else rcond) * s.max(-1, keepdims=True, initial=0)
     kept = s > (np.zeros_like(limit) if driver == "gels" else limit)
-    turned = np.conjugate(np.swapaxes(u, -1, -2)) @ columns
-    x = np.conjugate(np.swapaxes(vh, -1, -2)) @ np.where(kept[..., None], turned / np.where(kept, s, 1)[..., None], 0)
+    turned = _adjoint(u) @ columns
+    x = _adjoint(vh) @ np.where(kept[..., None], turned / np.where(kept, s, 1)[..., None], 0)
     rank = kept.sum(-1)
     residuals = np.empty(0, real_type(a.dtype))
     if rows > n and driver != "gelsy" and (rank == n).all():
@@ -685,28 +566,12 @@ def _chain(factors: Sequence[Array]) -> Any:
     return factors[0].copy() if len(factors) == 1 else of_many(factors)
 
 
-table(
-    {
-        "linalg_matrix_exp": _exponential,
-        "linalg_lstsq": _least_squares,
-        "chain_matmul": _chain,
-    }
-)
-
-
-# -- factors that tell whether they succeeded ----------------------------------
-
-
 # -- with a number that is 0 where all went well ---------------------------------
 
 
-def _telling(compute: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+def _telling(compute: Callable[..., Array], a: Array, *arguments: Any) -> tuple[Array, Array]:
     """``compute`` without its last argument, whether to check for errors: that is always done."""
-
-    def run(a: Array, *arguments: Any) -> tuple[Array, Array]:
-        return compute(a, *arguments[:-1]), np.zeros(a.shape[:-2], np.int32)
-
-    return run
+    return compute(a, *arguments[:-1]), np.zeros(a.shape[:-2], np.int32)
 
 
 def _cholesky_telling(x: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
@@ -723,21 +588,21 @@ def _cholesky_telling(x: Array, upper: bool = False, check_errors: bool = False)
 def _product_of(factor: Array, upper: bool) -> Array:
     """The matrix whose triangular factor is given."""
     square(factor, "a factor of Cholesky")
-    lower = np.conjugate(np.swapaxes(np.triu(factor), -1, -2)) if upper else np.tril(factor)
-    return np.asarray(lower @ np.conjugate(np.swapaxes(lower, -1, -2)))
+    lower = _adjoint(np.triu(factor)) if upper else np.tril(factor)
+    return np.asarray(lower @ _adjoint(lower))
 
 
 def _solve_by_factor(b: Array, factor: Array, upper: bool = False) -> Array:
     if b.ndim < 2 or b.dtype != factor.dtype or b.shape[-2] != factor.shape[-1]:
-        shapes = f"{b.dtype.name}{list(b.shape)} and {factor.dtype.name}{list(factor.shape)}"
-        raise Error("IRC421", f"no system of equations has operands {shapes}")
-    return column_major(solved(lambda: np.linalg.solve(_product_of(factor, upper), b)))
+        types = f"{b.dtype.name} and {factor.dtype.name}, {shapes_of(b, factor)}"
+        raise Error("IRC421", f"no system of equations has operands of {types}")
+    return column_major(solved(np.linalg.solve, _product_of(factor, upper), b))
 
 
 def _inverse_by_factor(factor: Array, upper: bool = False) -> Array:
     if (np.diagonal(factor, axis1=-2, axis2=-1) == 0).any():
         raise Error("IRC424", "there is no inverse: a factor has a 0 on its diagonal")
-    return column_major(solved(lambda: np.linalg.inv(_product_of(factor, upper))))
+    return column_major(solved(np.linalg.inv, _product_of(factor, upper)))
 
 
 # -- products --------------------------------------------------------------------
@@ -746,18 +611,15 @@ def _inverse_by_factor(factor: Array, upper: bool = False) -> Array:
 def _together(x: Array, y: Array) -> tuple[Array, Array]:
     if x.dtype != y.dtype:
         raise Error("IRC423", f"a product of {x.dtype.name} and {y.dtype.name}: convert one")
-    try:
-        shape = broadcast_shape(x.shape, y.shape)
-    except ValueError as error:
-        raise Error("IRC421", f"{error}") from None
+    shape = common_shape(x.shape, y.shape)
     return np.broadcast_to(x, shape), np.broadcast_to(y, shape)
 
 
-def _cross_of_threes(x: Array, y: Array, dim: int = -1) -> Array:
+def _cross_along(x: Array, y: Array, dim: int = -1) -> Array:
     a, b = _together(x, y)
     axis = axis_in(dim, a.ndim)
     if x.ndim != y.ndim or x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise Error("IRC421", f"a cross product is of 3 elements; the shapes are {list(x.shape)} and {list(y.shape)}")
+        raise Error("IRC421", f"a cross product is of 3 elements; the shapes are {shapes_of(x, y)}")
     return np.ascontiguousarray(np.cross(a, b, axis=axis))
 
 
@@ -771,13 +633,57 @@ def _along(x: Array, y: Array, dim: int = -1) -> Array:
 
 
 table(
-    {
-        "linalg_cholesky_ex": _cholesky_telling,
-        "linalg_inv_ex": _telling(inverse),
-        "linalg_solve_ex": _telling(solve),
-        "cholesky_solve": _solve_by_factor,
-        "cholesky_inverse": _inverse_by_factor,
-        "linalg_cross": _cross_of_threes,
-        "linalg_vecdot": _along,
-    }
+    matmul=product,
+    mm=partial(_checked, ranks=(2, 2)),
+    bmm=partial(_checked, ranks=(3, 3)),
+    mv=partial(_checked, ranks=(2, 1)),
+    dot=partial(_checked, ranks=(1, 1)),
+    linear=linear,
+    addmm=partial(_plus_of_type, ranks=(2, 2)),
+    addmv=partial(_plus_of_type, ranks=(2, 1)),
+    baddbmm=partial(_plus_of_type, ranks=(3, 3)),
+    addbmm=_sum_of_products,
+    tensordot=_tensordot,
+    bilinear=_bilinear,
+    outer=_outer,
+    cross=_cross,
+    inner=_inner,
+    vdot=_vector_product,
+    kron=_kronecker,
+    linalg_inv=inverse,
+    linalg_det=one(lambda x: np.asarray(np.linalg.det(square(x, "a determinant")))),
+    cholesky=cholesky,
+    linalg_cholesky=cholesky,
+    linalg_solve=solve,
+    linalg_svd=_singular,
+    linalg_svdvals=_singular_values,
+    linalg_eigh=_symmetric,
+    linalg_eigvalsh=two(lambda x, uplo="L": _symmetric(x, uplo)[0]),
+    linalg_slogdet=_sign_and_log,
+    slogdet=_sign_and_log,
+    logdet=_log_of_determinant,
+    linalg_matrix_power=_matrix_power,
+    linalg_matrix_norm=_matrix_norm,
+    linalg_norm=_norm,
+    addr=_plus_outer,
+    block_diag=_block_diagonal,
+    diagflat=two(lambda x, offset=0: diag_embed(np.ascontiguousarray(x).reshape(-1), offset)),
+    linalg_diagonal=one(lambda x, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2)),
+    linalg_qr=_orthogonal,
+    linalg_eigvals=_eigenvalues,
+    linalg_multi_dot=of_many,
+    linalg_solve_triangular=_solve_triangular,
+    triangular_solve=_triangular_solve,
+    linalg_pinv=_pseudo_inverse,
+    pinverse=two(lambda x, rcond=1e-15: _pseudo_inverse(x, rcond, False)),
+    linalg_matrix_exp=_exponential,
+    linalg_lstsq=_least_squares,
+    chain_matmul=_chain,
+    linalg_cholesky_ex=_cholesky_telling,
+    linalg_inv_ex=partial(_telling, inverse),
+    linalg_solve_ex=partial(_telling, solve),
+    cholesky_solve=_solve_by_factor,
+    cholesky_inverse=_inverse_by_factor,
+    linalg_cross=_cross_along,
+    linalg_vecdot=_along,
 )

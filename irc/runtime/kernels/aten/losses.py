@@ -217,26 +217,6 @@ def _distances_among(x: Array, p: float = 2.0) -> Array:
     return _lengths(x.astype(np.float64)[first] - x[second], p).astype(x.dtype)
 
 
-table(
-    {
-        "mse_loss": _elementwise(two(lambda a, b: np.square(a - b))),
-        "l1_loss": _elementwise(two(lambda a, b: np.abs(a - b))),
-        "smooth_l1_loss": _elementwise(_smooth_l1),
-        "huber_loss": _huber,
-        "kl_div": _elementwise(_kl_div),
-        "binary_cross_entropy": _cross_entropy_of_chances,
-        "binary_cross_entropy_with_logits": _cross_entropy_of_logits,
-        "nll_loss": _negative_log,
-        "nll_loss_nd": _negative_log,
-        "cross_entropy_loss": _cross_entropy,
-        "cosine_similarity": _cosine_similarity,
-        "pairwise_distance": _pairwise_distance,
-        "cdist": _all_distances,
-        "pdist": _distances_among,
-    }
-)
-
-
 # -- losses of pairs and margins -------------------------------------------------
 
 
@@ -320,18 +300,6 @@ def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, re
     cosine = summed(x, y) / np.sqrt(sizes)
     loss = np.where(target == 1, 1 - cosine, 0) + np.where(target == -1, np.maximum(cosine - margin, 0), 0)
     return reduced(loss, reduction, dtype)
-
-
-table(
-    {
-        "margin_ranking_loss": _margin_ranking,
-        "hinge_embedding_loss": _hinge_embedding,
-        "soft_margin_loss": _soft_margin,
-        "poisson_nll_loss": _poisson,
-        "triplet_margin_loss": _triplet_margin,
-        "cosine_embedding_loss": _cosine_embedding,
-    }
-)
 
 
 # -- losses of classes by margins ----------------------------------------------
@@ -445,4 +413,28 @@ def _chance(logs: Array, word: Array, blank: int) -> Any:
     return np.logaddexp.reduce(ways[-2:])
 
 
-table({"multi_margin_loss": _multi_margin, "multilabel_margin_loss": _multi_label_margin, "ctc_loss": _ctc})
+table(
+    mse_loss=_elementwise(two(lambda a, b: np.square(a - b))),
+    l1_loss=_elementwise(two(lambda a, b: np.abs(a - b))),
+    smooth_l1_loss=_elementwise(_smooth_l1),
+    huber_loss=_huber,
+    kl_div=_elementwise(_kl_div),
+    binary_cross_entropy=_cross_entropy_of_chances,
+    binary_cross_entropy_with_logits=_cross_entropy_of_logits,
+    nll_loss=_negative_log,
+    nll_loss_nd=_negative_log,
+    cross_entropy_loss=_cross_entropy,
+    cosine_similarity=_cosine_similarity,
+    pairwise_distance=_pairwise_distance,
+    cdist=_all_distances,
+    pdist=_distances_among,
+    margin_ranking_loss=_margin_ranking,
+    hinge_embedding_loss=_hinge_embedding,
+    soft_margin_loss=_soft_margin,
+    poisson_nll_loss=_poisson,
+    triplet_margin_loss=_triplet_margin,
+    cosine_embedding_loss=_cosine_embedding,
+    multi_margin_loss=_multi_margin,
+    multilabel_margin_loss=_multi_label_margin,
+    ctc_loss=_ctc,
+)

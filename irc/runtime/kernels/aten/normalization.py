@@ -228,16 +228,14 @@ def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
 _softmax, _log_softmax = _along(softmax), _along(log_softmax)
 
 table(
-    {
-        "layer_norm": layer_norm,
-        "native_layer_norm": _layer,
-        "group_norm": _group_norm,
-        "native_group_norm": _native_group_norm,
-        "rms_norm": _rms_norm,
-        "_weight_norm": _weight_norm,
-        "softmax": _softmax,
-        "_softmax": _softmax,
-        "log_softmax": _log_softmax,
-        "_log_softmax": _log_softmax,
-    }
+    layer_norm=layer_norm,
+    native_layer_norm=_layer,
+    group_norm=_group_norm,
+    native_group_norm=_native_group_norm,
+    rms_norm=_rms_norm,
+    _weight_norm=_weight_norm,
+    softmax=_softmax,
+    _softmax=_softmax,
+    log_softmax=_log_softmax,
+    _log_softmax=_log_softmax,
 )

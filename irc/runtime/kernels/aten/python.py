@@ -135,38 +135,6 @@ def _predicate(holds: Callable[[Array], bool]) -> Callable[[Array], bool]:
     return lambda x: bool(holds(x))
 
 
-table(
-    {
-        "size": _size,
-        "dim": one(lambda x: x.ndim),
-        "numel": one(lambda x: x.size),
-        "stride": _stride,
-        "storage_offset": layout.offset_of,
-        "element_size": one(lambda x: x.itemsize),
-        "is_contiguous": layout.is_contiguous,
-        "is_floating_point": _predicate(lambda x: is_floating(x.dtype)),
-        "is_complex": _predicate(lambda x: x.dtype.kind == "c"),
-        "is_nonzero": _predicate(item),
-        "item": item,
-        "Int": _int,
-        "Float": _float,
-        "Bool": one(lambda x: bool(item(x))),
-        "Complex": _complex,
-        "IntImplicit": _implicit_int,
-        "FloatImplicit": one(lambda x: _float(_implicit(x))),
-        "ScalarImplicit": _implicit,
-        "result_type": _result_type,
-        "promote_types": _promoted,
-        "can_cast": _can_cast,
-        "get_device": one(lambda x: -1),
-        "device": _device,
-        "is_grad_enabled": lambda: False,
-        "is_autocast_enabled": lambda: False,
-        "_size_if_not_equal": two(lambda a, b: None if list(a) == list(b) else list(a)),
-    }
-)
-
-
 def _is(x: Any, y: Any) -> bool:
     """The same object; numbers and strings by value."""
     return x is y or (isinstance(x, (bool, int, float, str)) and type(x) is type(y) and same(x, y))
@@ -330,25 +298,6 @@ def _count(x: Any, item: Any, start: int = 0, end: int = -1) -> int:
 
 by_node("warn")(discard(_warn))
 
-table(
-    {
-        "__is__": _is,
-        "__isnot__": two(lambda x, y: not _is(x, y)),
-        "__not__": operator.not_,
-        "__range_length": _range_length,
-        "__derive_index": three(lambda index, start, step: wrapped(start + index * step)),
-        "__round_to_zero_floordiv": _rounded_to_zero,
-        "count": _count,
-        "ord": ord,
-        "chr": chr,
-        "lower": str.lower,
-        "upper": str.upper,
-        "join": two(lambda separator, parts: separator.join(parts)),
-        "startswith": _starts_with,
-        "endswith": _ends_with,
-    }
-)
-
 
 # -- strings -------------------------------------------------------------------
 
@@ -431,33 +380,72 @@ def _factorial(n: int) -> int:
 
 _TESTS = "isalnum isalpha isdecimal isdigit islower isnumeric isprintable isspace istitle isupper".split()
 
+
 table(
-    {
-        **{name: _of_ascii(getattr(str, name)) for name in _TESTS},
-        **{name: one(getattr(str, name)) for name in ("capitalize", "swapcase", "title")},
-        "find": _sought(str.find),
-        "rfind": _sought(str.rfind),
-        "rindex": _sought(str.rfind, must=True),
-        "center": _filled(str.center),
-        "ljust": _filled(str.ljust),
-        "rjust": _filled(str.rjust),
-        "zfill": two(lambda x, width: _filled(str.rjust)(x, width, "0")),  # a sign stays behind the zeros, in torch
-        "strip": _stripped(str.strip),
-        "lstrip": _stripped(str.lstrip),
-        "rstrip": _stripped(str.rstrip),
-        "replace": _replace,
-        "partition": _parts(str.partition),
-        "rpartition": _parts(str.rpartition),
-        "rsplit": _from_the_right,
-        "splitlines": _lines,
-        "hex": one(hex),
-        "bin": one(bin),
-        "oct": one(oct),
-        "divmod": _divmod,
-        "degrees": one(lambda x: math.degrees(x)),
-        "radians": one(lambda x: math.radians(x)),
-        "factorial": _factorial,
-        "fabs": one(lambda x: math.fabs(x)),
-        "modf": one(lambda x: math.modf(x)),
-    }
+    size=_size,
+    dim=one(lambda x: x.ndim),
+    numel=one(lambda x: x.size),
+    stride=_stride,
+    storage_offset=layout.offset_of,
+    element_size=one(lambda x: x.itemsize),
+    is_contiguous=layout.is_contiguous,
+    is_floating_point=_predicate(lambda x: is_floating(x.dtype)),
+    is_complex=_predicate(lambda x: x.dtype.kind == "c"),
+    is_nonzero=_predicate(item),
+    item=item,
+    Int=_int,
+    Float=_float,
+    Bool=one(lambda x: bool(item(x))),
+    Complex=_complex,
+    IntImplicit=_implicit_int,
+    FloatImplicit=one(lambda x: _float(_implicit(x))),
+    ScalarImplicit=_implicit,
+    result_type=_result_type,
+    promote_types=_promoted,
+    can_cast=_can_cast,
+    get_device=one(lambda x: -1),
+    device=_device,
+    is_grad_enabled=lambda: False,
+    is_autocast_enabled=lambda: False,
+    _size_if_not_equal=two(lambda a, b: None if list(a) == list(b) else list(a)),
+    __is__=_is,
+    __isnot__=two(lambda x, y: not _is(x, y)),
+    __not__=operator.not_,
+    __range_length=_range_length,
+    __derive_index=three(lambda index, start, step: wrapped(start + index * step)),
+    __round_to_zero_floordiv=_rounded_to_zero,
+    count=_count,
+    ord=ord,
+    chr=chr,
+    lower=str.lower,
+    upper=str.upper,
+    join=two(lambda separator, parts: separator.join(parts)),
+    startswith=_starts_with,
+    endswith=_ends_with,
+    **{name: _of_ascii(getattr(str, name)) for name in _TESTS},
+    **{name: one(getattr(str, name)) for name in ("capitalize", "swapcase", "title")},
+    find=_sought(str.find),
+    rfind=_sought(str.rfind),
+    rindex=_sought(str.rfind, must=True),
+    center=_filled(str.center),
+    ljust=_filled(str.ljust),
+    rjust=_filled(str.rjust),
+    zfill=two(lambda x, width: _filled(str.rjust)(x, width, "0")),  # a sign stays behind the zeros, in torch
+    strip=_stripped(str.strip),
+    lstrip=_stripped(str.lstrip),
+    rstrip=_stripped(str.rstrip),
+    replace=_replace,
+    partition=_parts(str.partition),
+    rpartition=_parts(str.rpartition),
+    rsplit=_from_the_right,
+    splitlines=_lines,
+    hex=one(hex),
+    bin=one(bin),
+    oct=one(oct),
+    divmod=_divmod,
+    degrees=one(lambda x: math.degrees(x)),
+    radians=one(lambda x: math.radians(x)),
+    factorial=_factorial,
+    fabs=one(lambda x: math.fabs(x)),
+    modf=one(lambda x: math.modf(x)),
 )

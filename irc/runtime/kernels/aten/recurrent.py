@@ -48,7 +48,10 @@ def _pad(data: Array, sizes: Array, batch_first: bool, padding: Any, total: int)
     return out.swapaxes(0, 1) if batch_first else out, goes_on.sum(0)
 
 
-table({"_pack_padded_sequence": _pack, "_pad_packed_sequence": _pad})
+table(
+    _pack_padded_sequence=_pack,
+    _pad_packed_sequence=_pad,
+)
 
 
 # -- recurrent layers ----------------------------------------------------------

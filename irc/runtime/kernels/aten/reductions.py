@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain, combinations, combinations_with_replacement
 from math import comb
 from typing import Any
@@ -33,7 +34,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import aten, filled, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
@@ -44,9 +45,9 @@ from irc.runtime.kernels.support import (
     axis_in,
     broadcast_shape,
     check_size,
+    common_shape,
     counting,
     is_half,
-    shapes_differ,
 )
 from irc.runtime.values import is_array, is_sequence
 
@@ -58,14 +59,8 @@ Reduce = Callable[[Array, Axes], Any]
 def axes_of(x: Array, dim: Any) -> Axes:
     """The axes to reduce over: all of them for None and for an empty list."""
     given = [] if dim is None else sizes_of(dim)
-    if not given:
-        return tuple(range(x.ndim))
-    return axes_in(given, x.ndim) if x.ndim else _of_scalar(given)
-
-
-def _of_scalar(given: list[int]) -> Axes:
-    axes_in(given, 1)
-    return ()
+    axes = axes_in(given, max(x.ndim, 1))
+    return () if not x.ndim else axes or tuple(range(x.ndim))
 
 
 def reduced(x: Array, dim: Any, keepdim: bool, dtype: AnyDType, reduce: Reduce) -> Array:
@@ -79,18 +74,8 @@ def _arguments(arguments: tuple[Any, ...]) -> tuple[Any, bool, Any]:
     """Of ``(dtype)`` or ``(dim, keepdim, dtype)``: dim, keepdim, dtype."""
     if len(arguments) < 2 and not (arguments and is_sequence(arguments[0])):
         return None, False, arguments[0] if arguments else None
-    dim, keepdim, dtype = (*arguments, *(None, False, None)[len(arguments) :])
+    dim, keepdim, dtype = filled(arguments, None, False, None)
     return dim, bool(keepdim), dtype
-
-
-def _total(dtype: AnyDType) -> Reduce:
-    within = wide(dtype)
-    return lambda x, axes: add_reduce(x, axes, True, within)
-
-
-def _product(dtype: AnyDType) -> Reduce:
-    within = wide(dtype)
-    return lambda x, axes: np.multiply.reduce(x, axes, dtype=within, keepdims=True)
 
 
 def _sum_type(x: Array, dtype: int | None) -> AnyDType:
@@ -104,7 +89,7 @@ def sum_(x: Any, *arguments: Any) -> Any:
         return wrapped(sum(x))
     dim, keepdim, dtype = _arguments(arguments)
     element = _sum_type(x, dtype)
-    return reduced(x, dim, keepdim, element, _total(element))
+    return reduced(x, dim, keepdim, element, partial(add_reduce, keepdims=True, dtype=wide(element)))
 
 
 @aten("prod")
@@ -112,9 +97,9 @@ def prod(x: Array, *arguments: Any) -> Array:
     """``prod(x, dtype=None)`` or ``prod(x, dim: int, keepdim=False, dtype=None)``."""
     if len(arguments) < 2:
         arguments = (None, False, *arguments)
-    dim, keepdim, dtype = (*arguments, *(None, False, None)[len(arguments) :])
+    dim, keepdim, dtype = filled(arguments, None, False, None)
     element = _sum_type(x, dtype)
-    return reduced(x, dim, bool(keepdim), element, _product(element))
+    return reduced(x, dim, keepdim, element, partial(np.multiply.reduce, dtype=wide(element), keepdims=True))
 
 
 def _mean_reduce(x: Array, axes: Axes) -> Any:
@@ -141,60 +126,49 @@ def _require_floats(x: Array, what: str) -> None:
 # -- spread --------------------------------------------------------------------
 
 
-def _spread(correction: float, root: bool) -> Reduce:
-    def reduce(x: Array, axes: Axes) -> Any:
-        double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-        count = math.prod(x.shape[a] for a in axes)
-        middle = add_reduce(double, axes, True) / count
-        squares = add_reduce(np.square(np.abs(double - middle)), axes, True)
-        variance = squares / np.float64(max(count - correction, 0) if count else 0)
-        return np.sqrt(variance) if root else variance
-
-    return reduce
+def _spread(x: Array, axes: Axes, *, correction: float, root: bool) -> Any:
+    double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    count = math.prod(x.shape[a] for a in axes)
+    middle = add_reduce(double, axes, True) / count
+    squares = add_reduce(np.square(np.abs(double - middle)), axes, True)
+    variance = squares / np.float64(max(count - correction, 0) if count else 0)
+    return np.sqrt(variance) if root else variance
 
 
 def _spread_arguments(arguments: tuple[Any, ...]) -> tuple[Any, float, bool]:
     """Of ``(unbiased)``, ``(dim, unbiased, keepdim)`` or ``(dim, correction, keepdim)``: dim, correction, keepdim."""
     if arguments and isinstance(arguments[0], bool):
         return None, float(arguments[0]), False
-    dim, correction, keepdim = (*arguments, *(None, None, False)[len(arguments) :])
+    dim, correction, keepdim = filled(arguments, None, None, False)
     return dim, 1.0 if correction is None else float(correction), bool(keepdim)
 
 
-def _deviation(root: bool) -> Callable[..., Array]:
-    def run(x: Array, *arguments: Any) -> Array:
-        _require_floats(x, "a deviation")
-        dim, correction, keepdim = _spread_arguments(arguments)
-        return reduced(x, dim, keepdim, real_type(x.dtype), _spread(correction, root))
-
-    return run
+def _deviation(x: Array, *arguments: Any, root: bool) -> Array:
+    _require_floats(x, "a deviation")
+    dim, correction, keepdim = _spread_arguments(arguments)
+    return reduced(x, dim, keepdim, real_type(x.dtype), partial(_spread, correction=correction, root=root))
 
 
-def _with_mean(spread: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
-    def run(x: Array, *arguments: Any) -> tuple[Array, Array]:
-        dim, _, keepdim = _spread_arguments(arguments)
-        return spread(x, *arguments), reduced(x, dim, keepdim, x.dtype, _mean_reduce)
-
-    return run
+def _with_mean(x: Array, *arguments: Any, root: bool) -> tuple[Array, Array]:
+    dim, _, keepdim = _spread_arguments(arguments)
+    return _deviation(x, *arguments, root=root), reduced(x, dim, keepdim, x.dtype, _mean_reduce)
 
 
 # -- extremes ------------------------------------------------------------------
 
 
-def _extreme(ufunc: np.ufunc) -> Reduce:
-    def reduce(x: Array, axes: Axes) -> Any:
-        if not math.prod(x.shape[a] for a in axes):
-            raise Error("IRC422", f"the shape {list(x.shape)} has no extreme element: it is empty")
-        return extreme_reduce(ufunc, x, axes, True)
-
-    return reduce
+def _extreme(ufunc: np.ufunc, x: Array, axes: Axes) -> Any:
+    if not math.prod(x.shape[a] for a in axes):
+        raise Error("IRC422", f"the shape {list(x.shape)} has no extreme element: it is empty")
+    return extreme_reduce(ufunc, x, axes, True)
 
 
-def _over_dims(ufunc: np.ufunc) -> Callable[..., Array]:
-    def compute(x: Array, dim: Any = (), keepdim: bool = False) -> Array:
-        return reduced(x, dim, keepdim, x.dtype, _extreme(ufunc))
+def _over_dims(ufunc: np.ufunc, x: Array, dim: Any = (), keepdim: bool = False) -> Array:
+    return reduced(x, dim, keepdim, x.dtype, partial(_extreme, ufunc))
 
-    return compute
+
+def _both_extremes(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+    return _over_dims(np.minimum, x, dim, keepdim), _over_dims(np.maximum, x, dim, keepdim)
 
 
 def extreme_index(x: Array, axis: int, largest: bool) -> Array:
@@ -204,20 +178,14 @@ def extreme_index(x: Array, axis: int, largest: bool) -> Array:
     return np.asarray((np.argmax if largest else np.argmin)(x, axis, keepdims=True))
 
 
-def _along(largest: bool) -> Callable[..., Any]:
+def _along(ufunc: np.ufunc, x: Array, *arguments: Any) -> Any:
     """``max(x)``, ``max(x, dim, keepdim=False) -> (values, indices)`` or ``max(x, other)``."""
-    ufunc = np.maximum if largest else np.minimum
-    both = of_two(ufunc)
-
-    def compute(x: Array, *arguments: Any) -> Any:
-        if not arguments:
-            return reduced(x, None, False, x.dtype, _extreme(ufunc))
-        if is_array(arguments[0]):
-            return run(both(x, arguments[0]))
-        dim, keepdim = (*arguments, False)[:2]
-        return extremes(x, dim, keepdim, largest)
-
-    return compute
+    if not arguments:
+        return _over_dims(ufunc, x)
+    if is_array(arguments[0]):
+        return run(of_two(ufunc)(x, arguments[0]))
+    dim, keepdim = (*arguments, False)[:2]
+    return extremes(x, dim, keepdim, ufunc is np.maximum)
 
 
 def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, Array]:
@@ -231,58 +199,44 @@ def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, A
     return np.ascontiguousarray(values).reshape(shape), np.ascontiguousarray(index).reshape(shape)
 
 
-def _arg(largest: bool) -> Callable[..., Array]:
-    def compute(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-        axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
-        if axis is None or not x.ndim:
-            index = extreme_index(x.reshape(-1), 0, largest)
-            return index.reshape((1,) * x.ndim if keepdim else ())
-        return reduced(x, axis, keepdim, INT64, lambda v, axes: extreme_index(v, axis, largest))
-
-    return compute
-
-
-def _both_extremes(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
-    return tuple(reduced(x, dim, keepdim, x.dtype, _extreme(u)) for u in (np.minimum, np.maximum))  # type: ignore[return-value]
+def _arg(x: Array, dim: int | None = None, keepdim: bool = False, *, largest: bool) -> Array:
+    axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
+    if axis is None or not x.ndim:
+        index = extreme_index(x.reshape(-1), 0, largest)
+        return index.reshape((1,) * x.ndim if keepdim else ())
+    return reduced(x, axis, keepdim, INT64, lambda v, axes: extreme_index(v, axis, largest))
 
 
 # -- truth ---------------------------------------------------------------------
 
 
-def _truth(ufunc: np.ufunc, of_list: Callable[[Any], bool]) -> Callable[..., Any]:
+def _truth(ufunc: np.ufunc, of_list: Callable[[Any], bool], x: Any, *arguments: Any) -> Any:
     """``any(x)`` or ``any(x, dim, keepdim=False)``; of a list a bool. Of bytes, torch gives bytes."""
-
-    def compute(x: Any, *arguments: Any) -> Any:
-        if not is_array(x):
-            return of_list(x)
-        dim, keepdim = (*arguments, *(None, False)[len(arguments) :])
-        dtype = x.dtype if x.dtype == np.uint8 else BOOL
-        if is_sequence(dim) and not dim:  # here, unlike elsewhere, an empty list means no dimension
-            return x.astype(bool).astype(dtype)
-        return reduced(x, dim, bool(keepdim), dtype, lambda v, axes: ufunc.reduce(v.astype(bool), axes, keepdims=True))
-
-    return compute
+    if not is_array(x):
+        return of_list(x)
+    dim, keepdim = filled(arguments, None, False)
+    dtype = x.dtype if x.dtype == np.uint8 else BOOL
+    if is_sequence(dim) and not dim:  # here, unlike elsewhere, an empty list means no dimension
+        return x.astype(bool).astype(dtype)
+    return reduced(x.astype(bool), dim, bool(keepdim), dtype, partial(ufunc.reduce, keepdims=True))
 
 
-def _count_nonzero(x: Array, dim: Any = None) -> Array:
-    return reduced(x, dim, False, INT64, lambda v, axes: np.count_nonzero(v, axes, keepdims=True))
+def _count_nonzero(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    return reduced(x, dim, keepdim, INT64, partial(np.count_nonzero, keepdims=True))
 
 
 # -- norms ---------------------------------------------------------------------
 
 
-def _norm_reduce(p: float) -> Reduce:
-    def reduce(x: Array, axes: Axes) -> Any:
-        size = np.abs(x).astype(np.float64)
-        if math.isinf(p):
-            return extreme_reduce(np.maximum if p > 0 else np.minimum, size, axes, True)
-        if p == 0:
-            return np.count_nonzero(size, axes, keepdims=True)
-        if p == 2:
-            return np.sqrt(add_reduce(np.square(size), axes, True))
-        return add_reduce(size**p, axes, True) ** (1 / p)
-
-    return reduce
+def _norm_reduce(x: Array, axes: Axes, *, p: float) -> Any:
+    size = np.abs(x).astype(np.float64)
+    if math.isinf(p):
+        return extreme_reduce(np.maximum if p > 0 else np.minimum, size, axes, True)
+    if p == 0:
+        return np.count_nonzero(size, axes, keepdims=True)
+    if p == 2:
+        return np.sqrt(add_reduce(np.square(size), axes, True))
+    return add_reduce(size**p, axes, True) ** (1 / p)
 
 
 @aten("norm")
@@ -299,7 +253,7 @@ def norm(x: Array, p: Any = 2, *arguments: Any) -> Array:
 def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     """``(sum |x|^ord)^(1/ord)``."""
     _require_floats(x, "a norm")
-    return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), _norm_reduce(float(ord)))
+    return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), partial(_norm_reduce, p=float(ord)))
 
 
 def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
@@ -335,44 +289,32 @@ def _log_of_sum(x: Array, dim: Any, keepdim: bool = False) -> Array:
 # -- running totals ------------------------------------------------------------
 
 
-def _running(ufunc: np.ufunc) -> Callable[..., Array]:
-    def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
-        element = _sum_type(x, dtype)
-        axis = axis_in(dim, max(x.ndim, 1))
-        if not x.ndim:
-            return x.astype(element)
-        found = np.empty(x.shape, wide(element))
-        accumulate(ufunc, x, axis, found)
-        return found.astype(element, copy=False)
-
-    return compute
+def _running(ufunc: np.ufunc, x: Array, dim: int, dtype: int | None = None) -> Array:
+    element = _sum_type(x, dtype)
+    axis = axis_in(dim, max(x.ndim, 1))
+    if not x.ndim:
+        return x.astype(element)
+    found = np.empty(x.shape, wide(element))
+    accumulate(ufunc, x, axis, found)
+    return found.astype(element, copy=False)
 
 
-def _running_in_place(ufunc: np.ufunc) -> Callable[..., Array]:
-    running = _running(ufunc)
-
-    def compute(x: Array, dim: int, dtype: int | None = None) -> Array:
-        element = dtype_of(dtype, x.dtype)
-        if element != x.dtype:
-            raise Error("IRC423", f"a tensor of {x.dtype.name} cannot hold running totals of {element.name}")
-        return overwrite(x, running(x, dim, dtype))
-
-    return compute
+def _running_in_place(ufunc: np.ufunc, x: Array, dim: int, dtype: int | None = None) -> Array:
+    element = dtype_of(dtype, x.dtype)
+    if element != x.dtype:
+        raise Error("IRC423", f"a tensor of {x.dtype.name} cannot hold running totals of {element.name}")
+    return overwrite(x, _running(ufunc, x, dim, dtype))
 
 
-def _running_extreme(ufunc: np.ufunc) -> Callable[..., tuple[Array, Array]]:
+def _running_extreme(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, Array]:
     """The extreme of what came so far, and where its last one was; not-a-number stays."""
-
-    def compute(x: Array, dim: int) -> tuple[Array, Array]:
-        axis = axis_in(dim, max(x.ndim, 1))
-        if not x.ndim:
-            return x.copy(), np.zeros((), np.int64)
-        values: Array = ufunc.accumulate(x, axis)
-        place = counting(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-        last = np.where((x == values) | (x != x), place, 0)
-        return np.ascontiguousarray(values), np.ascontiguousarray(np.maximum.accumulate(last, axis))
-
-    return compute
+    axis = axis_in(dim, max(x.ndim, 1))
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    values: Array = ufunc.accumulate(x, axis)
+    place = counting(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    last = np.where((x == values) | (x != x), place, 0)
+    return np.ascontiguousarray(values), np.ascontiguousarray(np.maximum.accumulate(last, axis))
 
 
 def _log_of_running_sum(x: Array, dim: int) -> Array:
@@ -402,50 +344,14 @@ def _mean_of_numbers(x: Array, dim: Any = None, keepdim: bool = False, dtype: in
     _require_floats(x, "a mean")
     if is_integral(dtype_of(dtype, x.dtype)):
         raise Error("IRC423", f"a mean is a float, not of {dtype_of(dtype, x.dtype).name}")
-    counts = reduced(x, dim, keepdim, INT64, lambda v, axes: np.count_nonzero(~np.isnan(v), axes, keepdims=True))
     total = sum_(_numbers(x), dim, keepdim, dtype)
-    return np.asarray(np.divide(total, counts), total.dtype)
+    return np.asarray(np.divide(total, _count_nonzero(~np.isnan(x), dim, keepdim)), total.dtype)
 
 
 def _trace(x: Array) -> Array:
     if x.ndim != 2:
         raise Error("IRC421", f"a trace needs 2 dimensions; the shape is {list(x.shape)}")
     return np.asarray(np.trace(x, dtype=_sum_type(x, None)))
-
-
-_std, _var = _deviation(True), _deviation(False)
-
-table(
-    {
-        "std": _std,
-        "var": _var,
-        "std_mean": _with_mean(_std),
-        "var_mean": _with_mean(_var),
-        "amax": _over_dims(np.maximum),
-        "amin": _over_dims(np.minimum),
-        "aminmax": _both_extremes,
-        "max": _along(True),
-        "min": _along(False),
-        "argmax": _arg(True),
-        "argmin": _arg(False),
-        "any": _truth(np.logical_or, any),
-        "all": _truth(np.logical_and, all),
-        "count_nonzero": _count_nonzero,
-        "logsumexp": _log_of_sum,
-        "cumsum": _running(np.add),
-        "cumsum_": _running_in_place(np.add),
-        "cumprod": _running(np.multiply),
-        "cumprod_": _running_in_place(np.multiply),
-        "cummax": _running_extreme(np.maximum),
-        "cummin": _running_extreme(np.minimum),
-        "logcumsumexp": _log_of_running_sum,
-        "nansum": _sum_of_numbers,
-        "nanmean": _mean_of_numbers,
-        "dist": _distance,
-        "renorm": _renorm,
-        "trace": _trace,
-    }
-)
 
 
 # -- Einstein's summation convention -------------------------------------------
@@ -577,10 +483,7 @@ def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     if places.ndim < y.ndim - axis:
         places = places.reshape((1,) * (y.ndim - places.ndim) + places.shape)
     steps = np.diff(places, axis=axis if places.ndim > y.ndim else axis - y.ndim)
-    try:
-        broadcast_shape(pairs.shape, steps.shape)
-    except ValueError as error:
-        raise shapes_differ(error, pairs, steps) from None
+    common_shape(pairs.shape, steps.shape)
     dtype = as_float(result_type(y, x))
     return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
 
@@ -630,13 +533,38 @@ def _correlation(x: Array) -> Array:
 
 
 table(
-    {
-        "cartesian_prod": _products,
-        "combinations": _choices,
-        "trapezoid": _trapezoids,
-        "trapz": _trapezoids,
-        "vander": _powers,
-        "cov": _covariance,
-        "corrcoef": _correlation,
-    }
+    std=partial(_deviation, root=True),
+    var=partial(_deviation, root=False),
+    std_mean=partial(_with_mean, root=True),
+    var_mean=partial(_with_mean, root=False),
+    amax=partial(_over_dims, np.maximum),
+    amin=partial(_over_dims, np.minimum),
+    aminmax=_both_extremes,
+    max=partial(_along, np.maximum),
+    min=partial(_along, np.minimum),
+    argmax=partial(_arg, largest=True),
+    argmin=partial(_arg, largest=False),
+    any=partial(_truth, np.logical_or, any),
+    all=partial(_truth, np.logical_and, all),
+    count_nonzero=_count_nonzero,
+    logsumexp=_log_of_sum,
+    cumsum=partial(_running, np.add),
+    cumsum_=partial(_running_in_place, np.add),
+    cumprod=partial(_running, np.multiply),
+    cumprod_=partial(_running_in_place, np.multiply),
+    cummax=partial(_running_extreme, np.maximum),
+    cummin=partial(_running_extreme, np.minimum),
+    logcumsumexp=_log_of_running_sum,
+    nansum=_sum_of_numbers,
+    nanmean=_mean_of_numbers,
+    dist=_distance,
+    renorm=_renorm,
+    trace=_trace,
+    cartesian_prod=_products,
+    combinations=_choices,
+    trapezoid=_trapezoids,
+    trapz=_trapezoids,
+    vander=_powers,
+    cov=_covariance,
+    corrcoef=_correlation,
 )

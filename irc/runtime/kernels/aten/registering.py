@@ -7,7 +7,7 @@ many arguments there are and by what they are, so one function serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
     return refuse
 
 
-def table(kernels: Mapping[str, Kernel]) -> None:
+def table(**kernels: Kernel) -> None:
     """Register each of ``kernels`` under its name."""
     for name, run in kernels.items():
         aten(name)(run)
@@ -121,6 +121,11 @@ def _finished(binder: Callable[[Node], Kernel], finish: Callable[[Array, Any], A
 def copied(_: Array, shown: Array | list[Array]) -> Any:
     """What a view shows, or each of several, laid out row by row."""
     return [part.copy() for part in shown] if isinstance(shown, list) else shown.copy()
+
+
+def filled(arguments: Sequence[Any], *defaults: Any) -> tuple[Any, ...]:
+    """``arguments``, and the defaults of those at the end that are left out."""
+    return (*arguments, *defaults[len(arguments) :])
 
 
 def one(run: Callable[[Any], Any]) -> Kernel:

@@ -217,15 +217,6 @@ def _upsample(rank: int, make: Callable[[bool], Places]) -> Callable[..., Array]
 for _rank in (1, 2, 3):
     aten(f"upsample_nearest{_rank}d")(_upsample_nearest(_rank, _nearest))
     aten(f"_upsample_nearest_exact{_rank}d")(_upsample_nearest(_rank, _nearest_exact))
-table(
-    {
-        "upsample_linear1d": _upsample(1, _linear),
-        "upsample_bilinear2d": _upsample(2, _linear),
-        "upsample_trilinear3d": _upsample(3, _linear),
-        "upsample_bicubic2d": _upsample(2, _cubic),
-        **{f"_upsample_{mode}2d_aa": _upsample(2, _antialiased(mode)) for mode in _SMOOTH},
-    }
-)
 
 
 @aten("__interpolate")
@@ -361,10 +352,13 @@ def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
 
 
 table(
-    {
-        "pad": pad,
-        "constant_pad_nd": _pad_constant,
-        **{f"reflection_pad{n}d": _padding("reflect", n) for n in (1, 2, 3)},
-        **{f"replication_pad{n}d": _padding("replicate", n) for n in (1, 2, 3)},
-    }
+    upsample_linear1d=_upsample(1, _linear),
+    upsample_bilinear2d=_upsample(2, _linear),
+    upsample_trilinear3d=_upsample(3, _linear),
+    upsample_bicubic2d=_upsample(2, _cubic),
+    **{f"_upsample_{mode}2d_aa": _upsample(2, _antialiased(mode)) for mode in _SMOOTH},
+    pad=pad,
+    constant_pad_nd=_pad_constant,
+    **{f"reflection_pad{n}d": _padding("reflect", n) for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padding("replicate", n) for n in (1, 2, 3)},
 )

@@ -153,21 +153,6 @@ _complex = {
     "irfft": _transform(np.fft.irfftn, gives_real=True),
 }
 
-table(
-    {
-        "hann_window": _window(one(lambda place: _hamming(place, 0.5, 0.5))),
-        "hamming_window": _window(_hamming),
-        "blackman_window": _window(_blackman),
-        "kaiser_window": _window(_kaiser),
-        **{f"fft_{name}": _along(transform) for name, transform in _complex.items()},
-        **{f"fft_{name}2": _over(transform) for name, transform in _complex.items()},
-        **{f"fft_{name}n": _over_all(transform) for name, transform in _complex.items()},
-        "fft_fftshift": _shift(np.fft.fftshift),
-        "fft_ifftshift": _shift(np.fft.ifftshift),
-        "fft_fftfreq": _frequencies(np.fft.fftfreq),
-        "fft_rfftfreq": _frequencies(np.fft.rfftfreq),
-    }
-)
 
 # -- complex numbers -----------------------------------------------------------
 
@@ -300,4 +285,18 @@ def _istft(
     return found.astype(x.dtype if return_complex else real_type(x.dtype))
 
 
-table({"stft": _stft, "istft": _istft})
+table(
+    hann_window=_window(one(lambda place: _hamming(place, 0.5, 0.5))),
+    hamming_window=_window(_hamming),
+    blackman_window=_window(_blackman),
+    kaiser_window=_window(_kaiser),
+    **{f"fft_{name}": _along(transform) for name, transform in _complex.items()},
+    **{f"fft_{name}2": _over(transform) for name, transform in _complex.items()},
+    **{f"fft_{name}n": _over_all(transform) for name, transform in _complex.items()},
+    fft_fftshift=_shift(np.fft.fftshift),
+    fft_ifftshift=_shift(np.fft.ifftshift),
+    fft_fftfreq=_frequencies(np.fft.fftfreq),
+    fft_rfftfreq=_frequencies(np.fft.rfftfreq),
+    stft=_stft,
+    istft=_istft,
+)

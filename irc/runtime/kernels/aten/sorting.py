@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, one, table
+from irc.runtime.kernels.aten.registering import by_node, filled, one, table
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, in_rows
@@ -39,7 +39,7 @@ def _options(arguments: tuple[Any, ...]) -> tuple[int, bool]:
     """Of ``(dim=-1, descending=False)`` or ``(stable, dim=-1, descending=False)``: dim, descending."""
     if arguments and (arguments[0] is None or isinstance(arguments[0], bool)):
         arguments = arguments[1:]
-    dim, descending = (*arguments, *(-1, False)[len(arguments) :])
+    dim, descending = filled(arguments, -1, False)
     return int(dim), bool(descending)
 
 
@@ -224,25 +224,6 @@ def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool 
     return np.array(np.isin(tensor(elements, dtype), tensor(among, dtype), invert=invert), order="C")
 
 
-table(
-    {
-        "isin": _is_in,
-        "msort": one(lambda x: _sort(x, 0)[0]),
-        "argsort": _argsort,
-        "topk": _top_k,
-        "kthvalue": _kth,
-        "median": _median,
-        "mode": _mode,
-        "_unique2": _unique,
-        "unique_consecutive": _unique_consecutive,
-        "bincount": _bincount,
-        "histc": _histogram,
-        "searchsorted": _search,
-        "bucketize": _bucketize,
-    }
-)
-
-
 # -- quantiles -------------------------------------------------------------------
 
 _WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -306,4 +287,21 @@ def _nan_median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return tuple(np.ascontiguousarray(np.take_along_axis(v, rank, axis)).reshape(shape) for v in (values, order))
 
 
-table({"quantile": _quantile(False), "nanquantile": _quantile(True), "nanmedian": _nan_median})
+table(
+    isin=_is_in,
+    msort=one(lambda x: _sort(x, 0)[0]),
+    argsort=_argsort,
+    topk=_top_k,
+    kthvalue=_kth,
+    median=_median,
+    mode=_mode,
+    _unique2=_unique,
+    unique_consecutive=_unique_consecutive,
+    bincount=_bincount,
+    histc=_histogram,
+    searchsorted=_search,
+    bucketize=_bucketize,
+    quantile=_quantile(False),
+    nanquantile=_quantile(True),
+    nanmedian=_nan_median,
+)

@@ -340,8 +340,6 @@ def _of_channels(x: Array, scale: Array, zero_point: Array, axis: int, low: int,
 
 
 table(
-    {
-        "fake_quantize_per_tensor_affine": _of_tensor,
-        "fake_quantize_per_channel_affine": _of_channels,
-    }
+    fake_quantize_per_tensor_affine=_of_tensor,
+    fake_quantize_per_channel_affine=_of_channels,
 )
