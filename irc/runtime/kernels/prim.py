@@ -9,7 +9,6 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,8 +171,8 @@ def _value_of(member: EnumMember) -> int | float | str:
     return member.value
 
 
-def _itself(run: Kernel, node: Node) -> Kernel:
-    return run
+def _register(name: str, run: Kernel) -> None:
+    kernel(f"prim::{name}")(lambda node: run)
 
 
 _PLAIN: dict[str, Kernel] = {
@@ -209,4 +208,4 @@ _PLAIN: dict[str, Kernel] = {
 
 
 for _name, _run in _PLAIN.items():
-    kernel(f"prim::{_name}")(partial(_itself, _run))
+    _register(_name, _run)
