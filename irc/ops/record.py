@@ -163,7 +163,7 @@ class Operator:
         epilogues: whether pointwise operators behind it may be fused with it.
         widened: the operands of which constants of 16-bit floats are worth keeping as float32, in which it computes.
         value_operands: the operands whose contents decide the shapes of results; all else follows from shapes and
-            attributes. None: the results may have any shape.
+            attributes. None: the results may have any shape. Of ONNX's with a shape rule, (), where nothing is stated.
         contents_from: what decides the contents of results: "operands", "shapes" of these alone, or "chance", too.
         needed_outputs: how many outputs nodes must have; later ones may be left out. None: all.
         attributes: what attributes must be beyond what the onnx package says: one of several values, or of irc's own

@@ -27,14 +27,11 @@ _FAMILIES = (
 
 
 def records() -> dict[str, Operator]:
-    """All records, by kind."""
-    return {kind: _completed(found) for kind, found in joined(module.FAMILY for module in _FAMILIES).records.items()}
-
-
-def _completed(operator: Operator) -> Operator:
-    """``operator`` with what follows from its scalar semantics."""
-    if not operator.scalar:
-        return operator
-    return replace(
-        operator, shape=operator.shape or rule_of(operator), value_operands=(), kernel=operator.kernel or "elementwise"
-    )
+    """All records, by kind, with what follows from shape rules and scalar semantics."""
+    family = joined(module.FAMILY for module in _FAMILIES)
+    for facts in family.stated.values():
+        if not facts.keys().isdisjoint(("shape", "scalar")):
+            facts.setdefault("value_operands", ())
+        if "scalar" in facts:
+            facts.setdefault("kernel", "elementwise")
+    return {kind: replace(found, shape=found.shape or rule_of(found)) for kind, found in family.records.items()}

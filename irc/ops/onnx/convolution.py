@@ -26,45 +26,28 @@ def _transposed_window_products(shapes: Sequence[Sequence[int]]) -> int:
 
 
 FAMILY.each(
-    "Conv",
-    contracts=_window_products,
-    widened=(1, 2),
-    epilogues=True,
-    value_operands=(),
-    attributes=_AUTO_PAD,
-    kernel="convolution",
+    "Conv", contracts=_window_products, widened=(1, 2), epilogues=True, attributes=_AUTO_PAD, kernel="convolution"
 )
 FAMILY.each(
     "ConvTranspose",
     contracts=_transposed_window_products,
     widened=(1, 2),
     epilogues=True,
-    value_operands=(),
     attributes=_AUTO_PAD,
     requires=(checks.positive("group"), checks.not_negative("output_padding", "output_shape")),
     kernel="convolution",
 )
-FAMILY.each("DeformConv", contracts=largest_operand, value_operands=(), kernel="grid_sample")
-FAMILY.each(
-    "ConvInteger QLinearConv", contracts=largest_operand, value_operands=(), attributes=_AUTO_PAD, kernel="quantized"
-)
+FAMILY.each("DeformConv", contracts=largest_operand, kernel="grid_sample")
+FAMILY.each("ConvInteger QLinearConv", contracts=largest_operand, attributes=_AUTO_PAD, kernel="quantized")
 FAMILY.each(
     "CausalConvWithState",
-    value_operands=(),
     attributes={"activation": ("silu", "swish", "none")},
     requires=(checks.rank("bias", 2, 1),),
     kernel="attention",
 )
-FAMILY.each("AveragePool LpPool", value_operands=(), attributes=_AUTO_PAD, kernel="pool")
-FAMILY.each(
-    "MaxPool",
-    value_operands=(),
-    needed_outputs=1,
-    attributes=_AUTO_PAD,
-    requires=(checks.flags("storage_order"),),
-    kernel="pool",
-)
-FAMILY.each("GlobalAveragePool GlobalLpPool GlobalMaxPool", value_operands=(), kernel="pool")
+FAMILY.each("AveragePool LpPool", attributes=_AUTO_PAD, kernel="pool")
+FAMILY.each("MaxPool", needed_outputs=1, attributes=_AUTO_PAD, requires=(checks.flags("storage_order"),), kernel="pool")
+FAMILY.each("GlobalAveragePool GlobalLpPool GlobalMaxPool", kernel="pool")
 FAMILY.each("GlobalAveragePool GlobalMaxPool", reduces=image_axes)
 FAMILY.each("MaxUnpool", value_operands=(2,), requires=(checks.rank("output_shape", 2, 1),), kernel="pool")
 FAMILY.each(

@@ -21,7 +21,7 @@ FAMILY = Family(
 FAMILY.each("Constant", kernel="generate")
 FAMILY.each("ConstantOfShape", value_operands=(0,), kernel="generate")
 FAMILY.each("Range", value_operands=(0, 1, 2), kernel="generate")
-FAMILY.each("EyeLike", value_operands=(), contents_from="shapes", kernel="generate")
+FAMILY.each("EyeLike", contents_from="shapes", kernel="generate")
 FAMILY.each(
     "OneHot",
     value_operands=(1,),
@@ -36,6 +36,7 @@ FAMILY.each(
 FAMILY.each(
     "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
     effects=Effects.RANDOM,
+    value_operands=None,
     kernel="generate",
 )
 FAMILY.each(
@@ -43,7 +44,6 @@ FAMILY.each(
     effects=Effects.RANDOM,
     random_switch="training_mode",
     whole=True,
-    value_operands=(),
     contents_from="chance",
     needed_outputs=1,
     requires=(checks.rank("ratio", 1, 0), checks.rank("training_mode", 2, 0)),

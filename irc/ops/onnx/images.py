@@ -29,21 +29,19 @@ FAMILY.each(
 FAMILY.each("AffineGrid", value_operands=(1,), requires=(checks.rank("size", 1, 1),), kernel="grid_sample")
 FAMILY.each(
     "GridSample",
-    value_operands=(),
     attributes={
         "mode": ("linear", "nearest", "cubic", "bilinear", "bicubic"),
         "padding_mode": ("zeros", "border", "reflection"),
     },
     kernel="grid_sample",
 )
-FAMILY.each("MaxRoiPool", value_operands=(), kernel="detection")
+FAMILY.each("MaxRoiPool", kernel="detection")
 FAMILY.each(
     "RoiAlign",
-    value_operands=(),
     attributes={"coordinate_transformation_mode": ("half_pixel", "output_half_pixel"), "mode": ("avg", "max")},
     kernel="detection",
 )
-FAMILY.each("NonMaxSuppression", requires=(checks.flags("center_point_box"),), kernel="detection")
+FAMILY.each("NonMaxSuppression", value_operands=None, requires=(checks.flags("center_point_box"),), kernel="detection")
 FAMILY.each("ImageDecoder", attributes={"pixel_format": ("RGB", "BGR", "Grayscale")}, kernel="signal")
 
 

@@ -9,31 +9,25 @@ from irc.ops.record import Family, Movement
 from irc.ops.shape_rules import same_as_first
 
 FAMILY = Family("onnx")
-FAMILY.each("Gather GatherElements GatherND", movement=Movement.GATHERED, value_operands=(), kernel="index")
-FAMILY.each("Scatter ScatterElements ScatterND", shape=same_as_first, scatters=True, value_operands=(), kernel="index")
+FAMILY.each("Gather GatherElements GatherND", movement=Movement.GATHERED, kernel="index")
+FAMILY.each("Scatter ScatterElements ScatterND", shape=same_as_first, scatters=True, kernel="index")
 FAMILY.each("ScatterElements ScatterND", attributes={"reduction": ("none", "add", "mul", "max", "min")})
 FAMILY.each(
     "TensorScatter",
     shape=same_as_first,
     scatters=True,
-    value_operands=(),
     attributes={"mode": ("linear", "circular")},
     requires=(checks.rank("write_indices", 2, 1),),
     kernel="index",
 )
-FAMILY.each(
-    "ReverseSequence",
-    shape=same_as_first,
-    value_operands=(),
-    requires=(checks.rank("sequence_lens", 1, 1),),
-    kernel="index",
-)
-FAMILY.each("Trilu", shape=same_as_first, value_operands=(), kernel="generate")
+FAMILY.each("ReverseSequence", shape=same_as_first, requires=(checks.rank("sequence_lens", 1, 1),), kernel="index")
+FAMILY.each("Trilu", shape=same_as_first, kernel="generate")
 FAMILY.each(
     "TopK", value_operands=(1,), requires=(checks.elements("K", 1, 1), checks.at_least("K", 1, 0)), kernel="index"
 )
 FAMILY.each("Compress", movement=Movement.GATHERED, size=sizes.all_elements, kernel="index")
 FAMILY.each("NonZero", size=sizes.nonzero, kernel="index")
+FAMILY.each("Compress NonZero Unique", value_operands=None)
 FAMILY.each("Unique", needed_outputs=1, size=sizes.all_elements, kernel="index")
 
 

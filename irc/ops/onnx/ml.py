@@ -16,7 +16,9 @@ FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel=
 FAMILY.each("onnx::TfIdfVectorizer", attributes={"mode": ("TF", "IDF", "TFIDF")}, kernel="strings")
 FAMILY.each("onnx::RegexFullMatch onnx::StringConcat onnx::StringNormalizer onnx::StringSplit", kernel="strings")
 FAMILY.each("onnx::StringConcat", size=sizes.joined_text)
-FAMILY.each("onnx::StringNormalizer", attributes={"case_change_action": ("LOWER", "UPPER", "NONE")})
+FAMILY.each(
+    "onnx::StringNormalizer", value_operands=None, attributes={"case_change_action": ("LOWER", "UPPER", "NONE")}
+)
 
 
 @FAMILY.shape("onnx::StringNormalizer")

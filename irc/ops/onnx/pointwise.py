@@ -111,7 +111,6 @@ FAMILY.each("Max", contents=contents_by(_largest, oldest=1))
 FAMILY.primitives("Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Exp Floor Log Round=rint Sin Sinh Sqrt Tan Tanh")
 FAMILY.each("BitCast Cast CastLike", kernel="cast")
 FAMILY.each("Cast CastLike", attributes={"round_mode": ("up", "down", "nearest")})
-FAMILY.each("BitCast CastLike", value_operands=())
 
 
 @FAMILY.semantics("onnx::Cast", result=None)
@@ -154,7 +153,7 @@ def bit_cast(c: NodeTypes) -> Type:
 
 # -- quantisation ----------------------------------------------------------------
 
-FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", value_operands=(), kernel="quantized")
+FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", kernel="quantized")
 
 
 @FAMILY.shape("QuantizeLinear")

@@ -23,12 +23,12 @@ def _columns(shapes: Sequence[Sequence[int]]) -> int:
     return max(shapes[0][-2:], default=1)
 
 
-FAMILY.each("MatMul Gemm", contracts=_columns, epilogues=True, value_operands=(), kernel="matmul")
+FAMILY.each("MatMul Gemm", contracts=_columns, epilogues=True, kernel="matmul")
 FAMILY.each("MatMul", widened=(1,))
 FAMILY.each("Gemm Einsum", widened=(1, 2))
-FAMILY.each("Einsum", contracts=largest_operand, value_operands=(), kernel="matmul")
-FAMILY.each("MatMulInteger QLinearMatMul", contracts=largest_operand, value_operands=(), kernel="quantized")
-FAMILY.each("Det", value_operands=(), kernel="matmul")
+FAMILY.each("Einsum", contracts=largest_operand, kernel="matmul")
+FAMILY.each("MatMulInteger QLinearMatMul", contracts=largest_operand, kernel="quantized")
+FAMILY.each("Det", kernel="matmul")
 
 
 @FAMILY.shape("MatMul", "MatMulInteger", "QLinearMatMul")
@@ -113,7 +113,6 @@ FAMILY.each("ai.onnx.preview::FlexAttention", expanded=True)
 FAMILY.each(
     "RotaryEmbedding",
     shape=same_as_first,
-    value_operands=(),
     requires=(checks.not_negative("num_heads", "rotary_embedding_dim"),),
     kernel="attention",
 )
@@ -125,7 +124,6 @@ FAMILY.each(
     "GRU LSTM RNN",
     contracts=largest_operand,
     widened=(1, 2, 3),
-    value_operands=(),
     needed_outputs=1,
     attributes={"direction": ("forward", "reverse", "bidirectional")},
     requires=(checks.positive("hidden_size"), checks.flags("layout", "linear_before_reset", "input_forget")),

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 FAMILY = Family("onnx")
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
 FAMILY.each(" ".join(_REDUCTIONS), value_operands=(1,), kernel="reduce")
-FAMILY.each("ArgMax ArgMin", value_operands=(), kernel="reduce")
+FAMILY.each("ArgMax ArgMin", kernel="reduce")
 FAMILY.each(
     "CumProd CumSum",
     shape=same_as_first,
-    value_operands=(),
     requires=(checks.flags("exclusive", "reverse"), checks.axis(1)),
     kernel="reduce",
 )
@@ -89,17 +88,16 @@ def arg_reduce(c: NodeTypes) -> Type:
 # -- softmax and normalisations, of rows, channels and groups ------------------
 
 
-FAMILY.each("Hardmax LogSoftmax Softmax", value_operands=(), kernel="softmax")
+FAMILY.each("Hardmax LogSoftmax Softmax", kernel="softmax")
 FAMILY.each(
     "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
     "RMSNormalization",
-    value_operands=(),
     kernel="normalization",
 )
 FAMILY.each("GroupNormalization InstanceNormalization LRN MeanVarianceNormalization", shape=same_as_first)
 FAMILY.each("LayerNormalization", needed_outputs=1)
 # How many outputs there are says before version 14 whether it trains: none may be left out.
-FAMILY.each("BatchNormalization", value_operands=(), requires=(checks.flags("training_mode"),), kernel="normalization")
+FAMILY.each("BatchNormalization", requires=(checks.flags("training_mode"),), kernel="normalization")
 FAMILY.each("GroupNormalization", requires=(checks.positive("num_groups"),))
 
 

@@ -21,11 +21,12 @@ FAMILY = Family(
 )
 FAMILY.each(
     "Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase "
-    "SequenceInsert SequenceLength",
+    "SequenceInsert SequenceLength ConcatFromSequence SplitToSequence",
+    value_operands=None,
     kernel="sequence",
 )
-FAMILY.each("ConcatFromSequence", requires=(checks.flags("new_axis"),), size=sizes.listed, kernel="sequence")
-FAMILY.each("SplitToSequence", requires=(checks.rank("split", 1, 0, 1),), kernel="sequence")
+FAMILY.each("ConcatFromSequence", requires=(checks.flags("new_axis"),), size=sizes.listed)
+FAMILY.each("SplitToSequence", requires=(checks.rank("split", 1, 0, 1),))
 
 
 @FAMILY.shape("SequenceConstruct")

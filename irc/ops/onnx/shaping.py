@@ -33,22 +33,18 @@ FAMILY = Family(
     onnx::Split(Tensor(a) input, Tensor? split=None) -> (Tensor(a) output, ...)
     """,
 )
-FAMILY.each("Shape Size", value_operands=(), contents_from="shapes", kernel="shape")
-FAMILY.each("Flatten", movement=Movement.IN_ORDER, value_operands=(), kernel="shape")
-FAMILY.each("Identity", shape=same_as_first, movement=Movement.IN_ORDER, value_operands=(), kernel="shape")
+FAMILY.each("Shape Size", contents_from="shapes", kernel="shape")
+FAMILY.each("Flatten", movement=Movement.IN_ORDER, kernel="shape")
+FAMILY.each("Identity", shape=same_as_first, movement=Movement.IN_ORDER, kernel="shape")
 FAMILY.each("Reshape Squeeze Unsqueeze", movement=Movement.IN_ORDER, value_operands=(1,), kernel="shape")
-FAMILY.each("Transpose", movement=Movement.PERMUTED, value_operands=(), kernel="shape")
+FAMILY.each("Transpose", movement=Movement.PERMUTED, kernel="shape")
 FAMILY.each(
-    "DepthToSpace SpaceToDepth",
-    movement=Movement.PERMUTED,
-    value_operands=(),
-    attributes={"mode": ("DCR", "CRD")},
-    kernel="shape",
+    "DepthToSpace SpaceToDepth", movement=Movement.PERMUTED, attributes={"mode": ("DCR", "CRD")}, kernel="shape"
 )
 FAMILY.each("Expand", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
 FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="shape")
 FAMILY.each("Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
-FAMILY.each("Concat", movement=Movement.GATHERED, value_operands=(), kernel="shape")
+FAMILY.each("Concat", movement=Movement.GATHERED, kernel="shape")
 FAMILY.each(
     "Pad",
     value_operands=(1, 3),
