@@ -147,12 +147,7 @@ class TensorParser:
     def _elements(self) -> list[Any]:
         scan = self._scan
         scan.expect("[", "tensor(")
-        elements: list[Any] = []
-        while not scan.accept("]"):
-            elements.append(self._element())
-            if not scan.more("]", "an element"):
-                break
-        return elements
+        return [self._element() for _ in scan.listed("]", "an element", may_end_in_comma=True)]
 
     def _element(self) -> Any:
         match = self._scan.take(SCALAR)
@@ -282,13 +277,8 @@ class AttributeParser:
         return EnumMember.at(path, value)
 
     def _items(self, closing: str, depth: int) -> list[Any]:
-        scan = self._scan
-        items: list[Any] = []
-        while not scan.accept(closing):
-            items.append(self._value(None, depth + 1))
-            if not scan.more(closing, "a value"):
-                break
-        return items
+        listed = self._scan.listed(closing, "a value", may_end_in_comma=True)
+        return [self._value(None, depth + 1) for _ in listed]
 
     def _braces(self, declared: Type | None, depth: int, start: int) -> Any:
         """A dictionary, or a tensor of one element; the opening brace has been read."""

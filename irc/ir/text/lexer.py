@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -74,6 +74,13 @@ class Scanner:
             self.pos = match.end()
         return match
 
+    def need(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        """The match of ``pattern`` here, stepped over, or the complaint that ``what`` should come."""
+        match = self.take(pattern)
+        if match is None:
+            self.fail(f"expected {what}")
+        return match
+
     def skip(self) -> int:
         """Step over white space and comments; the position after them."""
         match = _SPACE.match(self.text, self.pos)
@@ -103,6 +110,13 @@ class Scanner:
         if match is None or match[1] != closing:
             self.fail(f"expected ',' or '{closing}' after {after}", None if match is None else match.start(1))
         return False
+
+    def listed(self, closing: str, what: str, may_end_in_comma: bool = False) -> Iterator[None]:
+        """Stop at each of the parts, which are called ``what``, of a list that ends with the ``closing`` bracket."""
+        is_over = self.accept(closing)
+        while not is_over:
+            yield
+            is_over = not self.more(closing, what) or (may_end_in_comma and self.accept(closing))
 
     def peek(self) -> str:
         """The next character that is no white space; "" at the end."""

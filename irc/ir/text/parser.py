@@ -112,17 +112,12 @@ class GraphParser:
         scan = self._scan
         params: dict[str, Type] = {}
         scan.expect("(", after)
-        if not scan.accept(")"):
-            while True:
-                match = scan.take(_DEFINITION)
-                if match is None:
-                    scan.fail("expected a parameter such as '%x : Tensor'")
-                name, of_type = self._definition(match)
-                if name in params:
-                    scan.fail(f"{match['value']} is a parameter twice", match.start("value"), "IRC112")
-                params[name] = of_type
-                if not scan.more(")", "a parameter"):
-                    break
+        for _ in scan.listed(")", "a parameter"):
+            match = scan.need(_DEFINITION, "a parameter such as '%x : Tensor'")
+            name, of_type = self._definition(match)
+            if name in params:
+                scan.fail(f"{match['value']} is a parameter twice", match.start("value"), "IRC112")
+            params[name] = of_type
         scan.expect(":", "the parameters")
         self._see(self._block.add_params(self._told(list(params.values())), list(params)))
 
@@ -181,10 +176,7 @@ class GraphParser:
                 if scan.accept("="):
                     scan.fail("expected an operator such as aten::relu( or onnx::Conv[")
                 scan.fail("expected '=' and an operator, or ',' and another output")
-            another = scan.take(_DEFINITION)
-            if another is None:
-                scan.fail("expected an output such as '%y : Tensor'")
-            match = another
+            match = scan.need(_DEFINITION, "an output such as '%y : Tensor'")
 
     def _operator(self, match: re.Match[str], names: list[str], out_types: list[Type]) -> Node:
         """A node from its operator on."""
@@ -228,9 +220,7 @@ class GraphParser:
         scan.expect("[", "the operator")
         version = None
         while True:
-            match = scan.take(_KEY)
-            if match is None:
-                scan.fail("expected an attribute such as 'axis=1'")
+            match = scan.need(_KEY, "an attribute such as 'axis=1'")
             key = match["bare"] or scan.unquote(match["quoted"], match.start("quoted"))
             value = self._attributes.parse(declared if key == "value" else None)
             if match["bare"] == "since_version":
@@ -271,9 +261,7 @@ class GraphParser:
         scan = self._scan
         if scan.text.startswith("\n", scan.pos):
             return
-        match = scan.take(_NOTES)
-        if match is None:
-            scan.fail("expected the end of the line after the operator's inputs")
+        match = scan.need(_NOTES, "the end of the line after the operator's inputs")
         if match["scope"] is not None:
             node.scope = match["scope"].rstrip()
         elif match["quoted_scope"] is not None:
@@ -409,9 +397,7 @@ class _ModuleParser:
 
     def _one_graph(self) -> tuple[Graph, Refs]:
         scan = self._scan
-        match = scan.take(_GRAPH)
-        if match is None:
-            scan.fail("expected 'graph(' and the graph's inputs")
+        match = scan.need(_GRAPH, "'graph(' and the graph's inputs")
         text = match["name"] or match["only"]
         name = "main" if text is None else scan.name(text, match.end() - len(text))
         parser = GraphParser(scan, self._types, self._attributes, Graph(name, self._weights))

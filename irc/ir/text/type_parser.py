@@ -94,10 +94,7 @@ class TypeParser:
             elems, levels = self._arguments(")", depth, "an element type")
             return types.TupleType(tuple(elems)), levels + 1
         start = scan.skip()
-        match = scan.take(_WORD)
-        if match is None:
-            scan.fail("expected a type, such as Tensor, Float(2, 3), int[] or (Tensor, int)", start)
-        word = match[1]
+        word = scan.need(_WORD, "a type, such as Tensor, Float(2, 3), int[] or (Tensor, int)")[1]
         if word in _GENERIC:
             return self._generic(word, depth)
         return self._tensor(word) or self._named(word, start), 1
@@ -121,17 +118,14 @@ class TypeParser:
         scan = self._scan
         args: list[Type] = []
         deepest = 0
-        if scan.accept(closing):
-            return args, deepest
-        while True:
+        for _ in scan.listed(closing, what):
             is_field = scan.take(_FIELD)  # NamedTuple(x : Tensor, ...): fields have numbers only in irc
             arg, levels = self._type(depth + 1)
             if is_field and scan.accept("="):
                 self._skip_default()
             args.append(arg)
             deepest = max(deepest, levels)
-            if not scan.more(closing, what):
-                return args, deepest
+        return args, deepest
 
     def _skip_default(self) -> None:
         """Go to the next field, or the bracket that closes the type. TorchScript prints strings bare, too."""
@@ -184,21 +178,16 @@ class TypeParser:
         scan = self._scan
         dims: list[Dim] = []
         layout = False
-        if scan.accept(")"):
-            return dims, layout
-        while True:
+        for _ in scan.listed(")", "a dimension"):
             start = scan.skip()
-            match = scan.take(_DIM)
-            if match is None:
-                scan.fail("expected a dimension: a size, *, a name or a quoted name", start)
+            match = scan.need(_DIM, "a dimension: a size, *, a name or a quoted name")
             if match["layout"]:
                 layout = True
             elif layout:
                 scan.fail("dimensions come before strides, requires_grad and device", start)
             else:
                 dims.append(self._dim(match))
-            if not scan.more(")", "a dimension"):
-                return dims, layout
+        return dims, layout
 
     def _dim(self, match: re.Match[str]) -> Dim:
         if match["unknown"]:
