@@ -195,26 +195,17 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-PRIMITIVES = {
+_NAMED = (*types.NUMBERS, types.STR, types.ANY, types.DEVICE, types.NONE)
+PRIMITIVES: dict[str, Type] = {
     "Tensor": types.TENSOR,
-    "int": types.INT,
-    "float": types.FLOAT,
-    "bool": types.BOOL,
-    "str": types.STR,
-    "complex": types.COMPLEX,
-    "Scalar": types.SCALAR,
+    **{known.name: known for known in _NAMED},
     "number": types.SCALAR,
-    "Any": types.ANY,
-    "Device": types.DEVICE,
-    "NoneType": types.NONE,
     # Sizes that PyTorch can trace symbolically are plain integers here.
     "SymInt": types.INT,
     "SymFloat": types.FLOAT,
     "SymBool": types.BOOL,
     # Enumerations that TorchScript passes as integers.
-    "ScalarType": types.INT,
-    "Layout": types.INT,
-    "MemoryFormat": types.INT,
+    **dict.fromkeys(("ScalarType", "Layout", "MemoryFormat"), types.INT),
 }
 
 # Types without memory or parameters that have no name of their own here.

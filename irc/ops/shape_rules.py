@@ -161,6 +161,14 @@ def contents_by(apply: Callable[..., Dim], oldest: int = 7) -> ContentsRule:
     return rule
 
 
+def matrix_product(c: NodeTypes, a: Shape, b: Shape) -> Shape | None:
+    """The shape of a product of matrices: a vector's axis of 1 is dropped again, the axes before are broadcast."""
+    batch = c.broadcast([a[:-2], b[:-2]])
+    rows = a[-2:-1] if len(a) > 1 else ()
+    columns = b[-1:] if len(b) > 1 else ()
+    return None if batch is None else (*batch, *rows, *columns)
+
+
 # -- lengths of slices and ranges ----------------------------------------------
 
 

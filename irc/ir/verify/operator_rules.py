@@ -185,19 +185,6 @@ def _held(node: Node, container: type[Type]) -> tuple[Type, ...] | None:
 
 _NAMES: dict[type[Type], str] = {ListType: "list", TupleType: "tuple", DictType: "dictionary"}
 
-FORMS: dict[str, Form] = {
-    "prim::ListConstruct": _list_construct,
-    "prim::TupleConstruct": _tuple_construct,
-    "prim::DictConstruct": _dict_construct,
-    "prim::ListUnpack": _list_unpack,
-    "prim::TupleUnpack": _tuple_unpack,
-    "prim::TupleIndex": _tuple_index,
-    "prim::TupleSlice": _tuple_slice,
-    "prim::ConstantChunk": _constant_chunk,
-    "prim::CreateObject": counts(0, 1),
-}
-
-
 # -- operator rules ------------------------------------------------------------
 
 
@@ -403,7 +390,15 @@ _FORMS: dict[str, Form] = {
     ONNX_LOOP: _onnx_loop,
     SCAN: _scan,
     CALL: _call_function,
-    **FORMS,
+    "prim::ListConstruct": _list_construct,
+    "prim::TupleConstruct": _tuple_construct,
+    "prim::DictConstruct": _dict_construct,
+    "prim::ListUnpack": _list_unpack,
+    "prim::TupleUnpack": _tuple_unpack,
+    "prim::TupleIndex": _tuple_index,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::ConstantChunk": _constant_chunk,
+    "prim::CreateObject": counts(0, 1),
     "prim::Guard": handing_on(1, 1),
     **dict.fromkeys(_HANDING_ON, handing_on()),
     **dict.fromkeys(_CASTS, counts(1, 1)),

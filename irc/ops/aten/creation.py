@@ -82,27 +82,19 @@ FAMILY.shape("clone")(like_first)
 FAMILY.shape("bernoulli", "poisson")(like_first_if_float)
 
 
-@FAMILY.shape("zeros", "ones", "empty", "rand", "randn", "full")
+@FAMILY.shape(
+    *"zeros ones empty full rand randn new_zeros new_ones new_empty new_full".split(),
+    *"zeros_like ones_like empty_like full_like rand_like randn_like".split(),
+)
 def filled(c: Call) -> Type:
-    sizes, given = c.dims("size"), c.arg("dtype")
-    dtype = DType.FLOAT if given is None else element_type(given)
-    if given is None and c.schema.name == "aten::full":
-        fill = c.type("fill_value")
-        dtype = None if fill is None else NUMBERS.get(fill)
-    return TensorType(dtype, None if sizes is None else tuple(sizes))
-
-
-@FAMILY.shape("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like")
-def filled_like(c: Call) -> Type:
-    x, given = c.tensor(0), c.arg("dtype")
-    return TensorType(x.dtype if given is None else element_type(given), x.shape)
-
-
-@FAMILY.shape("new_zeros", "new_ones", "new_empty", "new_full")
-def made(c: Call) -> Type:
-    sizes, given = c.dims("size"), c.arg("dtype")
-    dtype = c.tensor(0).dtype if given is None else element_type(given)
-    return TensorType(dtype, None if sizes is None else tuple(sizes))
+    """Of given sizes, or those of the first operand, whose element type results have, too, if there is one."""
+    sizes, given, fill = c.dims("size"), c.arg("dtype"), c.type("fill_value")
+    shape = c.tensor("self").shape if c.schema.name.endswith("_like") else None if sizes is None else tuple(sizes)
+    if given is not None:
+        return TensorType(element_type(given), shape)
+    if c.has("self"):
+        return TensorType(c.tensor("self").dtype, shape)
+    return TensorType(DType.FLOAT if fill is None else NUMBERS.get(fill), shape)
 
 
 @FAMILY.shape("arange")

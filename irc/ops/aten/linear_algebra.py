@@ -7,7 +7,7 @@ from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import COMPLEX, REAL, as_float, common_type, if_float, like_first, together
-from irc.ops.shape_rules import einsum_shape
+from irc.ops.shape_rules import einsum_shape, matrix_product
 
 ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
@@ -97,20 +97,14 @@ FAMILY.each("linear bilinear", widened=(1, 2, 3))
 FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
 
 
-def _product(a: Shape | None, b: Shape | None, c: Call) -> Shape | None:
-    """The shape of ``matmul``: a vector's axis of 1 is dropped again, the axes before the last two are broadcast."""
-    if a is None or b is None or not a or not b:
-        return None
-    rows = a[-2:-1] if len(a) > 1 else ()
-    columns = b[-1:] if len(b) > 1 else ()
-    batch = c.broadcast([a[:-2], b[:-2]])
-    return None if batch is None else (*batch, *rows, *columns)
+def _product(a: TensorType, b: TensorType, c: Call) -> Shape | None:
+    return matrix_product(c.types, a.shape, b.shape) if a.shape and b.shape else None
 
 
 @FAMILY.shape("matmul", "mm", "bmm", "mv", "dot")
 def matmul(c: Call) -> Type:
     a, b = c.tensor(0), c.tensor(1)
-    return TensorType(common_type(a, b), _product(a.shape, b.shape, c))
+    return TensorType(common_type(a, b), _product(a, b, c))
 
 
 @FAMILY.shape("addmm", "baddbmm")
@@ -118,7 +112,7 @@ def addmm(c: Call) -> Type:
     if c.schema.overload:
         return TensorType()
     a, b = c.tensor(1), c.tensor(2)
-    return TensorType(common_type(c.tensor(0), a, b), _product(a.shape, b.shape, c))
+    return TensorType(common_type(c.tensor(0), a, b), _product(a, b, c))
 
 
 @FAMILY.shape("linear")

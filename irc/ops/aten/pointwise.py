@@ -12,39 +12,20 @@ import numpy as np
 from irc.ir.types import DType, TensorType, Type
 from irc.ops import algebra, functions, sizes
 from irc.ops.algebra import (
-    DOUBLE,
     Expression,
     at_least,
     at_most,
     cast,
-    ceil,
-    copysign,
-    divide,
     equal,
     exp,
-    expm1,
-    floor,
-    floor_divide,
     is_nan,
     less,
     log,
-    log1p,
-    logical_and,
-    logical_not,
-    logical_xor,
     maximum,
     minimum,
-    not_equal,
-    reciprocal,
-    remainder,
     rint,
     select,
-    sign,
-    signbit,
-    sin,
-    sqrt,
     trunc,
-    truncated_remainder,
 )
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import (
@@ -245,7 +226,7 @@ FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0))
 
 @FAMILY.semantics("aten::rsqrt", ulp=2.0)
 def rsqrt(x: Expression) -> Expression:
-    return reciprocal(sqrt(x))
+    return algebra.reciprocal(algebra.sqrt(x))
 
 
 @FAMILY.semantics("aten::square")
@@ -266,18 +247,18 @@ def sgn(x: Expression) -> Expression:
         size = abs(x)
         return x / cast(select(equal(size, 0), 1, size), x.dtype)
     if x.is_float:
-        return sign(select(is_nan(x), 0, x))
-    return sign(x) if x.is_integer else x
+        return algebra.sign(select(is_nan(x), 0, x))
+    return algebra.sign(x) if x.is_integer else x
 
 
 @FAMILY.semantics("aten::ceil")
 def ceiling(x: Expression) -> Expression:
-    return ceil(x) if x.is_float else x
+    return algebra.ceil(x) if x.is_float else x
 
 
 @FAMILY.semantics("aten::floor")
 def floored(x: Expression) -> Expression:
-    return floor(x) if x.is_float else x
+    return algebra.floor(x) if x.is_float else x
 
 
 @FAMILY.semantics("aten::trunc")
@@ -312,7 +293,7 @@ def angle(x: Expression) -> Expression:
 
 @FAMILY.semantics("aten::signbit", result=None)
 def is_negative(x: Expression) -> Expression:
-    return signbit(x) if x.is_float else less(x, 0)
+    return algebra.signbit(x) if x.is_float else less(x, 0)
 
 
 @FAMILY.semantics("aten::isposinf", result=None)
@@ -329,13 +310,13 @@ def is_negative_infinity(x: Expression) -> Expression:
 def sinc(x: Expression) -> Expression:
     """sin(pi x) / (pi x); 1 of 0."""
     angle = select(equal(x, 0), 1e-20, x) * math.pi
-    return sin(angle) / angle
+    return algebra.sin(angle) / angle
 
 
 @FAMILY.semantics("aten::special_entr", ulp=4.0)
 def entropy(x: Expression) -> Expression:
     """-x log(x), in double precision; 0 of 0, -inf below."""
-    y = cast(x, DOUBLE)
+    y = cast(x, algebra.DOUBLE)
     found = select(y > 0, -y * log(select(y > 0, y, 1)), select(equal(y, 0), 0, select(y < 0, -math.inf, y)))
     return cast(found, x.dtype)
 
@@ -425,7 +406,7 @@ def prelu(x: Expression, weight: Expression) -> Expression:
 
 @FAMILY.semantics("aten::elu", ulp=4.0)
 def elu(x: Expression, *, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expression:
-    return select(x >= 0, x * scale, expm1(at_most(x, 0) * input_scale) * (alpha * scale))
+    return select(x >= 0, x * scale, algebra.expm1(at_most(x, 0) * input_scale) * (alpha * scale))
 
 
 @FAMILY.semantics("aten::celu", ulp=4.0)
@@ -441,7 +422,7 @@ def selu(x: Expression) -> Expression:
 @FAMILY.semantics("aten::softplus", ulp=8.0)
 def softplus(x: Expression, *, beta: float = 1, threshold: float = 20) -> Expression:
     scaled = x * beta
-    return select(scaled > threshold, x, log1p(exp(minimum(scaled, threshold))) / beta)
+    return select(scaled > threshold, x, algebra.log1p(exp(minimum(scaled, threshold))) / beta)
 
 
 @FAMILY.semantics("aten::hardsigmoid", ulp=2.0, scale=0.25)
@@ -464,7 +445,7 @@ def logit(x: Expression, *, eps: float | None = None) -> Expression:
 
 @FAMILY.semantics("aten::log_sigmoid", ulp=4.0)
 def log_sigmoid(x: Expression) -> Expression:
-    return minimum(x, 0) - log1p(exp(-abs(x)))
+    return minimum(x, 0) - algebra.log1p(exp(-abs(x)))
 
 
 @FAMILY.semantics("aten::hardshrink")
@@ -474,7 +455,7 @@ def hardshrink(x: Expression, lambd: Expression) -> Expression:
 
 @FAMILY.semantics("aten::softshrink")
 def softshrink(x: Expression, *, lambd: float = 0.5) -> Expression:
-    return copysign(maximum(abs(x) - lambd, 0), x)
+    return algebra.copysign(maximum(abs(x) - lambd, 0), x)
 
 
 @FAMILY.semantics("aten::threshold")
@@ -539,13 +520,13 @@ def subtracted_from(x: Expression, y: Expression, alpha: Expression | None = Non
 
 def truncated_quotient(x: Expression, y: Expression) -> Expression:
     """Rounded to zero."""
-    return divide(x, y) if x.is_integer else trunc(x / y)
+    return algebra.divide(x, y) if x.is_integer else trunc(x / y)
 
 
 FAMILY.add(
     ScalarSemantics(
         "aten::div",
-        Choice("rounding_mode", {None: divide, "floor": floor_divide, "trunc": truncated_quotient}),
+        Choice("rounding_mode", {None: algebra.divide, "floor": algebra.floor_divide, "trunc": truncated_quotient}),
         ulp=1.0,
     )
 )
@@ -555,9 +536,9 @@ FAMILY.add(
 def with_sign_of_divisor(x: Expression, y: Expression) -> Expression:
     """A remainder of 0 has the dividend's sign, as torch computes it."""
     if x.is_integer:
-        return remainder(x, y)
-    rest = truncated_remainder(x, y)
-    return select(logical_and(not_equal(rest, 0), logical_xor(y < 0, rest < 0)), rest + y, rest)
+        return algebra.remainder(x, y)
+    rest = algebra.truncated_remainder(x, y)
+    return select(algebra.logical_and(algebra.not_equal(rest, 0), algebra.logical_xor(y < 0, rest < 0)), rest + y, rest)
 
 
 @FAMILY.semantics("aten::lerp", ulp=2.0, scale=math.inf)
@@ -580,7 +561,7 @@ def add_quotient(x: Expression, y: Expression, z: Expression, value: Expression 
 @FAMILY.semantics("aten::xlogy", ulp=8.0)
 def xlogy(x: Expression, y: Expression) -> Expression:
     """``x log(y)``; 0 where x is 0, unless y is NaN."""
-    zero = logical_and(equal(x, 0), logical_not(is_nan(y)))
+    zero = algebra.logical_and(equal(x, 0), algebra.logical_not(is_nan(y)))
     return select(zero, 0, x) * select(zero, 0, log(y))
 
 

@@ -8,23 +8,7 @@ from functools import reduce
 from irc.ir.polynomials import is_positive, is_size, minus, plus, quotient, surely_differ, times
 from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ops import algebra, functions
-from irc.ops.algebra import (
-    Expression,
-    at_least,
-    at_most,
-    equal,
-    exp,
-    expm1,
-    is_infinite,
-    less,
-    maximum,
-    minimum,
-    remainder,
-    select,
-    shift_left,
-    shift_right,
-    truncated_remainder,
-)
+from irc.ops.algebra import Expression, at_least, at_most, select
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
 from irc.ops.record import Family, Movement
 from irc.ops.scalar import Choice, ScalarSemantics, single
@@ -36,7 +20,7 @@ _LARGEST = 3.4028234663852886e38  # of float32
 FAMILY.primitives("Abs=absolute Neg=negative Reciprocal Sign")
 FAMILY.primitives("Add Div=divide Mul=multiply Pow=power Sub=subtract", since=7)
 FAMILY.primitives("Max=maximum Min=minimum Sum=add", variadic=True)
-FAMILY.add(ScalarSemantics("onnx::Mod", Choice("fmod", {0: remainder, 1: truncated_remainder}, 0)))
+FAMILY.add(ScalarSemantics("onnx::Mod", Choice("fmod", {0: algebra.remainder, 1: algebra.truncated_remainder}, 0)))
 FAMILY.each("Add Mul", commutative=True)
 FAMILY.each("Div Sub", reads_first=True)
 FAMILY.each("Clip", shape=same_as_first, shaped_like_first=True)
@@ -202,7 +186,7 @@ def relu(x: Expression) -> Expression:
 @FAMILY.semantics("onnx::Swish", floats=True, ulp=8.0, scale=1e-3)
 def swish(x: Expression, *, alpha: float = 1.0) -> Expression:
     """X sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `functions.sigmoid` says."""
-    return x / (exp(x * -alpha) + 1)
+    return x / (algebra.exp(x * -alpha) + 1)
 
 
 @FAMILY.semantics("onnx::SwiGLU", floats=True, ulp=8.0, scale=1e-3)
@@ -219,7 +203,7 @@ def softsign(x: Expression) -> Expression:
 def leaky_relu(x: Expression, *, alpha: float = 0.01) -> Expression:
     scaled = x * alpha
     if 0 < alpha < float("inf"):  # then one comparison of x with alpha x selects the right one
-        return maximum(x, scaled) if alpha <= 1 else minimum(x, scaled)
+        return algebra.maximum(x, scaled) if alpha <= 1 else algebra.minimum(x, scaled)
     return select(x < 0, scaled, x)
 
 
@@ -233,7 +217,7 @@ def prelu(x: Expression, slope: Expression) -> Expression:
 def scaled_elu(x: Expression, alpha: float, gamma: float = 1.0, stretch: float = 1.0) -> Expression:
     """Gamma x where x >= 0, else gamma alpha (exp(x / stretch) - 1)."""
     below = at_most(x, 0)
-    tail = expm1(below if stretch == 1 else below / stretch) * (gamma * alpha)
+    tail = algebra.expm1(below if stretch == 1 else below / stretch) * (gamma * alpha)
     above = at_least(x, 0)
     if gamma == stretch == 1:
         return above + tail
@@ -285,7 +269,9 @@ def shrink(x: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Expressio
 # -- comparisons, truth values, bits, and selection by them --------------------
 
 
-FAMILY.add(ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": shift_left, "RIGHT": shift_right})))
+FAMILY.add(
+    ScalarSemantics("onnx::BitShift", Choice("direction", {"LEFT": algebra.shift_left, "RIGHT": algebra.shift_right}))
+)
 FAMILY.primitives("BitwiseAnd=bitwise_and BitwiseNot=bitwise_not BitwiseOr=bitwise_or BitwiseXor=bitwise_xor")
 FAMILY.primitives("And=logical_and Or=logical_or Xor=logical_xor", since=7)
 FAMILY.primitives("Equal Greater Less", since=7, result=None)
@@ -318,10 +304,10 @@ def _choose(condition: Dim, a: Dim, b: Dim) -> Dim:
 @FAMILY.semantics("onnx::IsInf", result=None)
 def is_inf(x: Expression, *, detect_positive: int = 1, detect_negative: int = 1) -> Expression:
     if detect_positive and detect_negative:
-        return is_infinite(x)
+        return algebra.is_infinite(x)
     if not detect_positive and not detect_negative:
-        return less(x, x)  # never
-    return equal(x, math.inf if detect_positive else -math.inf)
+        return algebra.less(x, x)  # never
+    return algebra.equal(x, math.inf if detect_positive else -math.inf)
 
 
 # -- contents --------------------------------------------------------------------

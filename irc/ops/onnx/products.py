@@ -9,7 +9,7 @@ from irc.ir.types import DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
-from irc.ops.shape_rules import einsum_shape, same_as_first
+from irc.ops.shape_rules import einsum_shape, matrix_product, same_as_first
 
 FAMILY = Family("onnx")
 
@@ -40,12 +40,8 @@ def matmul(c: NodeTypes) -> Type:
         return TensorType(dtype)
     if not a or not b:
         c.fail("MatMul takes no scalars")
-    left, right = (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
-    c.same_dim([left[-1], right[-2]], "the inner dimensions of a matrix product")
-    batch = c.broadcast([left[:-2], right[:-2]]) or ()
-    rows = () if len(a) == 1 else (left[-2],)
-    columns = () if len(b) == 1 else (right[-1],)
-    return TensorType(dtype, (*batch, *rows, *columns))
+    c.same_dim([a[-1], b[0] if len(b) == 1 else b[-2]], "the inner dimensions of a matrix product")
+    return TensorType(dtype, matrix_product(c, a, b))
 
 
 @FAMILY.shape("Gemm")
