@@ -11,18 +11,7 @@ from irc.ir.node import Node
 from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
 from irc.ir.text.printer import Opaque, literal_text
-from irc.ir.types import (
-    ClassType,
-    DictType,
-    ListType,
-    OptionalType,
-    PrimType,
-    TensorType,
-    TupleType,
-    Type,
-    UnionType,
-    tensor_fault,
-)
+from irc.ir.types import TensorType, Type
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 
@@ -34,7 +23,7 @@ def type_fault(type: Type, depth: int = 1) -> str | None:
     if not isinstance(type, Type):  # type: ignore[reportUnnecessaryIsInstance]
         return f"a type is one of irc.ir.types, not {type!r}"
     if isinstance(type, TensorType):
-        return tensor_fault(type)
+        return types.tensor_fault(type)
     if depth > MAX_TYPE_DEPTH:
         return f"types nest at most {MAX_TYPE_DEPTH} levels deep"
     faults = (type_fault(part, depth + 1) for part in type.inner)
@@ -123,7 +112,7 @@ def _short(text: str) -> str:
 
 def _may_be_none(declared: Type) -> bool:
     # A tensor without a value is TorchScript's undefined tensor; functions and objects have other attributes.
-    return isinstance(declared, OptionalType | UnionType | TensorType | ClassType) or declared in (
+    return isinstance(declared, types.OptionalType | types.UnionType | TensorType | types.ClassType) or declared in (
         types.NONE,
         types.ANY,
         types.FUNCTION,
@@ -136,31 +125,31 @@ def constant_fits(value: Any, declared: Type) -> bool:
         return True
     if value is None:
         return _may_be_none(declared)
-    if isinstance(declared, OptionalType):
+    if isinstance(declared, types.OptionalType):
         return constant_fits(value, declared.elem)
-    if isinstance(declared, UnionType):
+    if isinstance(declared, types.UnionType):
         return any(constant_fits(value, member) for member in declared.members)
     if isinstance(value, Tensor):
         return isinstance(declared, TensorType) and accepts(declared, value.type)
     if isinstance(value, list):
-        return isinstance(declared, ListType) and all(
+        return isinstance(declared, types.ListType) and all(
             constant_fits(item, declared.elem) for item in cast("list[Any]", value)
         )
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         return (
-            isinstance(declared, TupleType)
+            isinstance(declared, types.TupleType)
             and len(items) == len(declared.elems)
             and all(map(constant_fits, items, declared.elems))
         )
     if isinstance(value, dict):
-        return isinstance(declared, DictType) and all(
+        return isinstance(declared, types.DictType) and all(
             constant_fits(k, declared.key) and constant_fits(v, declared.value)
             for k, v in cast("dict[Any, Any]", value).items()
         )
     if isinstance(value, EnumMember):
         return value.type == declared
-    if not isinstance(declared, PrimType):
+    if not isinstance(declared, types.PrimType):
         return False
     # TorchScript writes layouts, memory formats and the like as numbers: types that irc does not know hold any scalar.
     return declared in _TYPES_OF.get(value.__class__, ()) or declared not in _KNOWN

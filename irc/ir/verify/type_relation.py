@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from irc.ir import types
-from irc.ir.types import (
-    ClassType,
-    DictType,
-    ListType,
-    OptionalType,
-    TensorType,
-    Type,
-    TypeVar,
-    UnionType,
-    may_be_one_type,
-    rebuilt,
-)
+from irc.ir.types import OptionalType, TensorType, Type, TypeVar
 
 Bindings = dict[str, Type]
 """What the type variables of a schema stand for."""
@@ -44,9 +33,9 @@ def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> boo
         return _tensors_agree(formal, actual)
     if isinstance(formal, OptionalType):
         return actual == types.NONE or accepts(formal.elem, _inside(actual), bindings)
-    if isinstance(actual, UnionType):
+    if isinstance(actual, types.UnionType):
         return any(accepts(formal, member, bindings) for member in actual.members)
-    if isinstance(formal, UnionType):
+    if isinstance(formal, types.UnionType):
         return any(accepts(member, actual, bindings) for member in formal.members)
     if isinstance(actual, OptionalType):
         return formal == types.NONE or accepts(formal, actual.elem, bindings)
@@ -59,14 +48,14 @@ def _inside(t: Type) -> Type:
 
 def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if formal.inner and formal.__class__ is actual.__class__:
-        if isinstance(formal, ListType | DictType):
+        if isinstance(formal, types.ListType | types.DictType):
             # A list of tensors is no list of optional tensors: one could put None into it.
             inner = [_bound(part, bindings) for part in formal.inner] if bindings else formal.inner
-            if not all(map(may_be_one_type, inner, actual.inner)):
+            if not all(map(types.may_be_one_type, inner, actual.inner)):
                 return False
         agree = (accepts(f, a, bindings) for f, a in zip(formal.inner, actual.inner))
         return len(formal.inner) == len(actual.inner) and all(agree)
-    if isinstance(formal, ClassType) and isinstance(actual, ClassType):
+    if isinstance(formal, types.ClassType) and isinstance(actual, types.ClassType):
         return formal.is_interface or actual.is_interface  # text does not tell which class has which interface
     if formal == types.SCALAR or actual == types.SCALAR:
         return formal in types.NUMBERS and actual in types.NUMBERS
@@ -75,7 +64,7 @@ def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
 
 def _bound(type: Type, bindings: Bindings) -> Type:
     """``type``, with what its variables stand for."""
-    return rebuilt(type, lambda part: bindings.get(part.name, part) if isinstance(part, TypeVar) else part)
+    return types.rebuilt(type, lambda part: bindings.get(part.name, part) if isinstance(part, TypeVar) else part)
 
 
 def _tensors_agree(a: TensorType, b: TensorType) -> bool:

@@ -40,20 +40,14 @@ ROWS = """
     aten::native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor) | takes=f
     aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor, Tensor) | takes=f
     aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor | takes=f out=none
-    aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor | takes=uif out=none
-    aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor | takes=uif out=none
-    aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor) | takes=uif
-    aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor) | takes=uif
+    aten::max_pool{2 3}d(Tensor self, int[{}] kernel_size, int[{}] stride=[], int[{}] padding=0, int[{}] dilation=1, bool ceil_mode=False) -> Tensor | takes=uif out=none
+    aten::max_pool{2 3}d_with_indices(Tensor self, int[{}] kernel_size, int[{}] stride=[], int[{}] padding=0, int[{}] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor) | takes=uif
     aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor) | takes=uif
     aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor | takes=if
-    aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor | takes=if
-    aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor | takes=if
-    aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor | takes=fc
+    aten::avg_pool{2 3}d(Tensor self, int[{}] kernel_size, int[{}] stride=[], int[{}] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor | takes=if
+    aten::adaptive_avg_pool{1 3}d(Tensor self, int[{}] output_size) -> Tensor | takes=fc
     aten::{adaptive_avg_pool2d _adaptive_avg_pool2d}(Tensor self, int[2] output_size) -> Tensor | takes=f
-    aten::adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor | takes=fc
-    aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor) | takes=f
-    aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor) | takes=f
-    aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor) | takes=f
+    aten::adaptive_max_pool{2 1 3}d(Tensor self, int[{}] output_size) -> (Tensor, Tensor) | takes=f
     aten::_adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor | takes=f
     aten::{upsample_nearest1d _upsample_nearest_exact1d}(Tensor self, int[1] output_size, float? scales=None) -> Tensor | takes=uf
     aten::{upsample_nearest2d _upsample_nearest_exact2d}(Tensor self, int[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor | takes=uf
