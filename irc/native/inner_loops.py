@@ -13,10 +13,12 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
+from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import InnerLoops
-from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, scratch
+from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, is_constant, scratch
 
 if TYPE_CHECKING:
+    from irc.native.convolution_calls import Convolution
     from irc.native.kernels import Call
     from irc.runtime.kernels.windows import Axes, Axis
 
@@ -57,12 +59,32 @@ class NativeLoops(InnerLoops):
 
     def __init__(self) -> None:
         self._loops: dict[Any, _Loop] = {}
+        self._convolutions: dict[Any, Convolution | None] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
         arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
         kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), arrays[0].strides, axes
         loop = self._loops.get(kind) or self._windows(kind, arrays, axes)
         return loop.run(*arrays)
+
+    def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
+        if x.dtype != SINGLE or not is_constant(w) or unusable():
+            return False
+        from irc.native.convolution_calls import LARGEST_BITS, PACKED, convolution_of
+
+        x = _dense_rows(x)
+        kind = "convolution", x.shape, x.strides, w.shape, group, axes
+        how = self._convolutions.get(kind, ...)
+        if how is ...:
+            how = convolution_of(x, w, group, axes, out)
+            made = self._convolutions if len(self._convolutions) < _MOST_CALLS else {}
+            self._convolutions = {**made, kind: how}
+        packed = None if how is None else PACKED.of(w, b, group, how.form)
+        if how is None or packed is None:
+            return False
+        largest = np.zeros(1, np.int32)
+        how.run(x, packed.weights, packed.bias, largest, out)
+        return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:

@@ -37,6 +37,10 @@ class InnerLoops:
         """The convolution of ``x`` (N, C, spatial...) with ``w`` (O, 1, kernel...), O a multiple of C."""
         return False
 
+    def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
+        """See `irc.runtime.kernels.convolution.convolve`."""
+        return False
+
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         """The greatest element of each window of ``x`` (N, C, spatial...)."""
         return False

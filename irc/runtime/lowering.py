@@ -31,7 +31,7 @@ from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported,
 from irc.runtime.execution import Code, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernels.registry import takes_out
-from irc.runtime.kernels.support import check_size
+from irc.runtime.kernels.support import as_constant, check_size
 from irc.runtime.prepack import Preparations
 from irc.runtime.steps import drop_step, kernel_step, reusing_step
 from irc.runtime.values import ConstantList, is_sequence, is_tuple, typed, with_types
@@ -413,12 +413,12 @@ def runtime_constant(value: Any, in_order: bool = False) -> Any:
             check_size(value.shape, value.dtype.numpy)
             is_large = False
         if value.name:
-            return value.numpy() if is_large else value.written_out()
+            return as_constant(value.numpy() if is_large else value.written_out())
         if is_large:
             return np.broadcast_to(value.scalar.copy(), value.shape)
         array = np.array(value.numpy(), order="C")
         array.flags.writeable = False
-        return array
+        return as_constant(array)
     if is_sequence(value):
         items = [runtime_constant(item, in_order) for item in value]
         return tuple(items) if is_tuple(value) else ConstantList(items)

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
+from irc.runtime.kernels.support import as_constant
 from irc.runtime.kernels.windows import columns
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
+from tests.native.test_convolutions import check_convolution
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 
 Array = np.ndarray[Any, Any]
 
+SINGLE = np.dtype("f4")
 DTYPES = [np.dtype(t) for t in ("f4", "f8", "f2")]
 of_many = settings(max_examples=25, deadline=None)
 
@@ -36,6 +39,20 @@ def test_depthwise_convolution(end, axes, dtype, layout, sharing, biased):
     out = result(x, axes, 3 * sharing, end)
     assert LOOPS.depthwise(x, w, b, axes, out)
     np.testing.assert_allclose(out.astype("f8"), convolve(x, w, b, 3, axes).astype("f8"), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@of_many
+@given(windows(), st.sampled_from(LAYOUTS), st.integers(1, 40), st.integers(1, 20), st.integers(1, 2), st.booleans())
+def test_convolution(end, axes, layout, features, channels, group, biased):
+    shape = 2, channels * group, *[a.size for a in axes]
+    x = guarded(laid(random(shape, SINGLE, 1), layout), end, is_read_only=True)
+    w = random((features * group, channels, *[a.kernel for a in axes]), SINGLE, 2)
+    w = as_constant(guarded(w, end, is_read_only=True))
+    b = as_constant(guarded(random((features * group,), SINGLE, 3), end, is_read_only=True)) if biased else None
+    out = result(x, axes, features * group, end)
+    if LOOPS.convolution(x, w, b, group, axes, out):
+        check_convolution(x, w, b, group, axes, out)
 
 
 @pytest.mark.parametrize("end", ENDS)

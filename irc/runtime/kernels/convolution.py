@@ -100,6 +100,8 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
+    elif CURRENT.scope.loops.convolution(x, w, b, group, axes, out):
+        pass
     elif all(a.trivial for a in axes):
         _pointwise(x, w, b, group, out)
     elif w.shape[0] == group and w[0].size * out.size >= WORTH_ROWS and _has_rows(w, axes[0]):

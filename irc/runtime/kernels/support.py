@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -29,6 +30,20 @@ MAX_BYTES = 1 << 40
 
 WORTH_COPYING = 1 << 12
 """Elements from which on it is worth it to choose how they are copied."""
+
+
+_CONSTANTS: WeakValueDictionary[int, Array] = WeakValueDictionary()
+
+
+def as_constant(x: Array) -> Array:
+    """``x``, whose elements never change: what is made of them once may be kept as long as it lives."""
+    _CONSTANTS[id(x)] = x
+    return x
+
+
+def is_constant(x: Array) -> bool:
+    """Whether ``x`` is a constant of a model."""
+    return _CONSTANTS.get(id(x)) is x
 
 
 def axis_in(axis: int, rank: int) -> int:

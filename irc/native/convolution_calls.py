@@ -1,0 +1,248 @@
+"""Calls of the loops that convolve (`irc.native.convolutions`), and the weights packed for them.
+
+Weights that never change are packed once and kept as long as they are. Of others, packing would take as long as what it
+saves.
+"""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from irc.ir.tensor import Array
+from irc.native.convolutions import ALIGNMENT, LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
+from irc.native.jit import Code, process_jit
+from irc.native.kernels import BYTE, Call
+from irc.native.target import current
+from irc.runtime.array_memory import aligned_bytes
+from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.kernels.support import is_constant, scratch
+from irc.runtime.kernels.windows import Axis
+
+if TYPE_CHECKING:
+    from irc.runtime.kernels.windows import Axes
+
+SINGLE = np.dtype(np.float32)
+
+MOST_FEATURES = {64: 14, 32: 6}
+"""That are summed at a time, by the bytes of a register: two vectors of sums for each, and few more, fit into 32 or 16
+of these."""
+
+SCRATCH = 1 << 20
+"""Bytes of work memory for panels that are packed together, if one does not need more."""
+
+WORTH_PARTS = 6
+"""Blocks of features, from which on two threads pack the same panels for half of the features each."""
+
+MOST_SCRATCH = 1 << 22
+"""Bytes of work memory; where a panel needs more, it is not in the cache."""
+
+MOST_PACKED = 1 << 30
+"""Bytes of packed weights, in all."""
+
+LEAST_CHANNELS = 12
+"""For F(2x2, 3x3): of fewer, transforms take longer than they save."""
+
+LEAST_WORK = 1 << 14
+"""Multiplications: of fewer, calls take longer than they save."""
+
+_TRANSFORM = 5.0
+"""What it takes to transform a tile for a channel, or for a feature, in products of a vector of tiles."""
+
+_PICOSECONDS = 6.0
+"""For a multiplication, by estimate."""
+
+LARGEST_BITS = int(np.float32(LARGEST).view(np.int32))
+"""The bits of `LARGEST`."""
+
+_FILTERS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+"""``G`` of F(2x2, 3x3)."""
+
+_CODES: dict[Form, Code] = {}
+_LOCK = Lock()
+
+
+class Convolution(NamedTuple):
+    """How arrays of some shapes are convolved.
+
+    Attributes:
+        form: of the code.
+        call: takes the input, packed weights, packed bias, the largest magnitude, the result, work memory.
+        work: bytes of work memory.
+    """
+
+    form: Form
+    call: Call
+    work: int
+
+    def run(self, *arrays: Array) -> None:
+        """Compute, on as many threads as the run has: each has work memory of its own, which it keeps."""
+        call, pieces, size, _ = self.call.call, self.call.pieces, self.call.size, self.call.code
+
+        def piece(number: int) -> None:
+            work = scratch("panels", (self.work,), BYTE)
+            call(*arrays, work, size * number // pieces, size * (number + 1) // pieces)
+            pace()
+
+        CURRENT.scope.share(pieces, piece)
+
+
+class Packed(NamedTuple):
+    """Weights as code reads them.
+
+    Attributes:
+        weights: (G, blocks, numbers of a tile or 1, K, features of a block).
+        bias: (G, blocks, features of a block).
+    """
+
+    weights: Array
+    bias: Array
+
+    @property
+    def nbytes(self) -> int:
+        return self.weights.nbytes + self.bias.nbytes
+
+
+def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Convolution | None:
+    """How to convolve arrays like these; None if there is no code for it, or it is not worth it.
+
+    Args:
+        x: (N, C, spatial...), of which elements of a row lie side by side.
+        w: (O, C / group, kernel...).
+        group: into how many groups channels fall.
+        axes: the windows.
+        out: (N, O, spatial...), in C order.
+    """
+    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    depth, features, channels = math.prod(w.shape[1:]), w.shape[0] // group, w.shape[1]
+    most = MOST_FEATURES.get(current().vector_bytes)
+    if most is None or len(axes) > 2 or not out.size or out.size * depth < LEAST_WORK or width.stride > 2:
+        return None
+    is_dense = x.strides[-2] == x.shape[-1] * x.itemsize
+    if height.trivial and width.trivial and (is_dense or height.size == 1):  # all of a channel is one row
+        size = height.size * width.size
+        height, width = Axis(1, 1, 1, 1, 1, 0, 0), width._replace(size=size, out=size)
+    form, positions, row = _form(height, width, channels, features, most)
+    summed = channels if form.kind == TILES else depth
+    panel = form.panel(summed)
+    if panel > MOST_SCRATCH:
+        return None
+    panels, planes, blocks = -(-positions // form.positions), out.shape[0] * group, -(-features // form.features)
+    groups = -(-panels // max(1, SCRATCH // panel))
+    at_once = -(-panels // groups)
+    items = planes * -(-panels // at_once)
+    parts = 2 if items == 1 and blocks >= WORTH_PARTS else 1
+    work = out.size * depth
+    layout = Layout(
+        panels=panels,
+        at_once=at_once,
+        parts=parts,
+        groups=group,
+        channels=channels,
+        image=x.strides[0],
+        channel=x.strides[1],
+        row=x.strides[-2] if len(axes) == 2 else 0,
+        height=height.size,
+        width=width.size,
+        kernel_height=height.kernel,
+        kernel_width=width.kernel,
+        down=height.dilation,
+        across=width.dilation,
+        stride=height.stride,
+        top=height.begin,
+        left=width.begin,
+        positions=positions,
+        row_positions=row,
+        features=features,
+        result_height=height.out,
+        result_width=width.out,
+        depth=summed,
+        blocks=blocks,
+        work=max(1, work // (8 * items * parts)),
+    )
+    call = Call.of(_code(form), [None] * 6, layout, items * parts, work * _PICOSECONDS / 1000)
+    return Convolution(form, call, at_once * panel + ALIGNMENT)
+
+
+def _form(height: Axis, width: Axis, channels: int, features: int, most: int) -> tuple[Form, int, int]:
+    """The code, and how many positions it has, in all and in a row."""
+    lanes = current().vector_bytes // SINGLE.itemsize
+    at_once = -(-features // -(-features // most))
+    kind = POINTWISE if height.trivial and width.trivial and height.size == 1 else WINDOWS
+    direct = Form(kind, at_once, lanes, width.stride), height.out * width.out, width.out
+    is_plain = all(a.kernel == 3 and a.stride == a.dilation == 1 for a in (height, width))
+    if not is_plain or min(channels, features) < LEAST_CHANNELS:
+        return direct
+    row = -(-width.out // 2)
+    tiles = -(-height.out // 2) * row
+    padded = [-(-n // direct[0].positions) for n in (tiles, direct[1])]
+    transformed = padded[0] * (16 * channels * features + 16 * _TRANSFORM * (channels + features))
+    if transformed >= padded[1] * 9 * channels * features:
+        return direct
+    return Form(TILES, at_once, lanes, 1), tiles, row
+
+
+def _code(form: Form) -> Code:
+    with _LOCK:
+        if form not in _CODES:
+            name = "irc.convolution"
+            _CODES[form] = process_jit().load(name, form.key, lambda: emit_convolution(name, form, current()))
+        return _CODES[form]
+
+
+class PackedWeights:
+    """Weights that are packed, as long as they live."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, int, Form, int], tuple[list[ref[Array]], Packed | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, w: Array, b: Array | None, group: int, form: Form) -> Packed | None:
+        """``w`` and ``b`` packed; None if they may change, or cannot be transformed without overflow."""
+        key = id(w), id(b), form, group
+        kept = self._kept.get(key)
+        if kept is not None and kept[0][0]() is w and (b is None or kept[0][1]() is b):
+            return kept[1]
+        if not is_constant(w) or not (b is None or is_constant(b)):
+            return None
+        made = _packed(w, b, group, form)
+        if made is not None and made.nbytes + sum([x.nbytes for _, x in [*self._kept.values()] if x]) > MOST_PACKED:
+            return None
+
+        def drop(_: object) -> None:
+            self._kept.pop(key, None)
+
+        self._kept[key] = [ref(w, drop)] if b is None else [ref(w, drop), ref(b, drop)], made
+        return made
+
+
+def _packed(w: Array, b: Array | None, group: int, form: Form) -> Packed | None:
+    features = w.shape[0] // group
+    blocks = -(-features // form.features)
+    numbers: Array = w.reshape(group, 1, features, -1)
+    if form.kind == TILES:
+        if not np.isfinite(w).all() or np.abs(w).max() > LARGEST:
+            return None
+        tiles = _FILTERS @ w.astype(np.float64) @ _FILTERS.T
+        numbers = tiles.reshape(group, features, w.shape[1], 16).transpose(0, 3, 1, 2)
+    shape = (group, blocks, numbers.shape[1], numbers.shape[3], form.features)
+    memory = aligned_bytes(math.prod(shape) * SINGLE.itemsize)
+    weights: Array = np.ndarray(shape, SINGLE, memory)
+    for block in range(blocks):
+        some = numbers[:, :, block * form.features : (block + 1) * form.features]
+        weights[:, block, :, :, : some.shape[2]] = some.swapaxes(2, 3)
+        weights[:, block, :, :, some.shape[2] :] = 0
+    bias = np.zeros((group, blocks * form.features), SINGLE)
+    if b is not None:
+        bias[:, :features] = b.reshape(group, features)
+    return Packed(weights, bias)
+
+
+PACKED = PackedWeights()
+"""Those of this process."""

@@ -1,0 +1,586 @@
+"""Convolutions as products of packed weights with panels of columns, or of transformed tiles (Winograd's F(2x2, 3x3)).
+
+A *panel* is a few vectors of positions of the result: of pixels, or of tiles of 2x2 pixels. For each panel, what its
+positions see of the input is packed, number by number of the sums, into memory that stays in the cache; then a few
+features of all of its positions at a time are summed in registers.
+
+F(2x2, 3x3) makes the 4 results of a tile of 16 products instead of 36. Of a tile of 4x4 of the input, ``B^T d B`` makes
+16 numbers, from each filter ``G g G^T`` as many; their products, summed over channels, make 2x2 results as ``A^T m A``
+(Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015).
+
+Invariants:
+
+- Nothing outside of the operands is read: loads are masked at the edges of rows. Nothing outside of the results' range
+  is written. In the work memory, a vector may be written over what comes later, which is written again.
+- A result's terms are added in the order of the weights, whatever its place: bits depend on no number of threads.
+- Rows of the input have no gaps between elements; images, channels and rows may have any, and may run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from irc.native.jit import Make
+from irc.native.lanes import INT32, Emitter, Lanes
+from irc.native.llvm import ir
+from irc.native.loops import (
+    INT,
+    POINTER,
+    VOID,
+    chunk_of,
+    fold,
+    function,
+    indices,
+    least,
+    loop,
+    loop_function,
+    number,
+    offset,
+    pause,
+)
+from irc.native.target import Target
+from irc.ops.algebra import SINGLE
+
+VECTORS = 2
+"""Of a panel."""
+
+ALIGNMENT = 64
+"""Bytes that packed memory begins at a multiple of."""
+
+LARGEST = 2.0**60
+"""The magnitude of inputs up to which no number that F(2x2, 3x3) makes of them overflows."""
+
+_SIZE = 4
+"""Bytes of an element."""
+
+POINTWISE, WINDOWS, TILES = "pointwise", "windows", "tiles"
+"""What positions see: one element of each channel, all of which are one row; windows; tiles, which are transformed."""
+
+_DEPTH = 128
+"""Products that are summed by themselves: sums of many terms have smaller errors."""
+
+_AHEAD = 2048
+"""Bytes of weights that are asked for before they are read: of large ones, the processor stops at each page."""
+
+_SEGMENTS = 4096
+"""Bytes for the segments of a panel."""
+
+
+class Form(NamedTuple):
+    """What the code depends on.
+
+    Attributes:
+        kind: what positions see.
+        features: how many are summed at a time.
+        lanes: of a vector.
+        stride: along rows, 1 or 2.
+    """
+
+    kind: str
+    features: int
+    lanes: int
+    stride: int
+
+    @property
+    def positions(self) -> int:
+        """Of a panel."""
+        return VECTORS * self.lanes
+
+    @property
+    def key(self) -> str:
+        """All of this as a text."""
+        return f"convolutions {' '.join(map(str, self))}"
+
+    @property
+    def numbers(self) -> int:
+        """That products are summed of, for each position and feature."""
+        return 16 if self.kind == TILES else 1
+
+    def pitch(self, depth: int) -> int:
+        """Elements packed for one of the `numbers` of a panel, where so many products are summed."""
+        return depth * self.positions + self.lanes
+
+    def panel(self, depth: int) -> int:
+        """Bytes of work memory for a panel: its segments, what is packed, and sums."""
+        return _SEGMENTS + _SIZE * self.numbers * (self.pitch(depth) + self.features * self.positions)
+
+
+class Layout(NamedTuple):
+    """The numbers that a loop function reads; its range is of parts of groups of panels, plane by plane.
+
+    A plane is a group of channels of an image.
+
+    Attributes:
+        panels: of a plane.
+        at_once: panels of a group, which are packed before features are summed.
+        parts: into which the features of a plane fall.
+        groups: of the channels of an image.
+        channels: of a plane of the input.
+        image: how many bytes it is from one image of the input to the next; likewise of channels and rows.
+        height: of the input, in elements, as its width.
+        kernel_height: rows of a filter; likewise its columns.
+        down: from a row of a filter to the next, as `across` from a column.
+        stride: along columns of the input.
+        top: rows of padding above the input, and columns of padding to its left.
+        positions: of a plane.
+        row_positions: of a row of it.
+        features: of a plane of the result.
+        result_height: of the result, in elements, as its width.
+        depth: numbers in a sum.
+        blocks: of features.
+        work: what a panel counts between pauses.
+    """
+
+    panels: Any
+    at_once: Any
+    parts: Any
+    groups: Any
+    channels: Any
+    image: Any
+    channel: Any
+    row: Any
+    height: Any
+    width: Any
+    kernel_height: Any
+    kernel_width: Any
+    down: Any
+    across: Any
+    stride: Any
+    top: Any
+    left: Any
+    positions: Any
+    row_positions: Any
+    features: Any
+    result_height: Any
+    result_width: Any
+    depth: Any
+    blocks: Any
+    work: Any
+
+
+def emit_convolution(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
+    """The function ``name``, and what it needs.
+
+    It takes the input, packed weights, a bias for each packed feature, one int32 that becomes the bits of the largest
+    magnitude that it has met, and the result.
+    """
+    made, builder, arrays, numbers, begin, end = loop_function(name, 6, len(Layout._fields))
+    emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
+    _Panels(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
+    return str(made.module), emitter.needs
+
+
+class _Panels:
+    def __init__(self, form: Form, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
+        self.form, self.emitter, self.builder, self.layout = form, emitter, emitter.builder, layout
+        self.source, self.weights, self.bias, self.largest, self.result, work = arrays
+        builder = self.builder
+        self.vector = ir.VectorType(ir.FloatType(), form.lanes)
+        self.integers = ir.VectorType(ir.IntType(32), form.lanes)
+        begin = builder.and_(builder.add(builder.ptrtoint(work, INT), number(ALIGNMENT - 1)), number(-ALIGNMENT))
+        self.work = builder.inttoptr(begin, POINTER)
+        self.pitch = builder.add(builder.mul(layout.depth, number(form.positions)), number(form.lanes))
+        sums = number(_SEGMENTS + _SIZE * form.numbers * form.features * form.positions)
+        self.panel = builder.add(builder.mul(self.pitch, number(_SIZE * form.numbers)), sums)
+        self.plane_size = builder.mul(layout.result_height, layout.result_width)
+        self.seen = builder.alloca(self.integers)
+        self.lane_at, self.segments_at = builder.alloca(INT), builder.alloca(INT)
+        self.line = builder.alloca(self.vector, 4 * VECTORS)
+
+    def _at(self, pointer: Any, index: Any) -> Any:
+        """Where so many elements behind ``pointer`` are."""
+        return offset(self.builder, pointer, self.builder.mul(index, number(_SIZE)))
+
+    def emit(self, begin: Any, end: Any) -> None:
+        builder, layout = self.builder, self.layout
+        builder.store(ir.Constant(self.integers, None), self.seen, align=_SIZE)
+        steps = chunk_of(builder, layout.work)
+        with loop(builder, begin, end, steps) as first:
+            pause(self.emitter, first, begin)
+            with loop(builder, first, least(builder, builder.add(first, steps), end)) as item:
+                self._item(item)
+        if self.form.kind == TILES:
+            self._keep_largest()
+        builder.ret_void()
+
+    def _item(self, item: Any) -> None:
+        """A part of the features of a group of panels."""
+        builder, layout, form = self.builder, self.layout, self.form
+        groups = builder.udiv(builder.add(layout.panels, builder.sub(layout.at_once, number(1))), layout.at_once)
+        part, whole = builder.urem(item, layout.parts), builder.udiv(item, layout.parts)
+        plane, first = builder.udiv(whole, groups), builder.mul(builder.urem(whole, groups), layout.at_once)
+        panels = least(builder, builder.sub(layout.panels, first), layout.at_once)
+        image, group = builder.udiv(plane, layout.groups), builder.urem(plane, layout.groups)
+        channels = builder.mul(builder.mul(group, layout.channels), layout.channel)
+        source = offset(builder, self.source, builder.add(builder.mul(image, layout.image), channels))
+        with loop(builder, number(0), panels) as panel:
+            begin = builder.mul(builder.add(first, panel), number(form.positions))
+            self._pack(source, begin, self._work(panel))
+        filters = builder.mul(builder.mul(layout.blocks, layout.depth), number(form.features))
+        weights = self._at(self.weights, builder.mul(group, builder.mul(filters, number(form.numbers))))
+        bias = self._at(self.bias, builder.mul(group, builder.mul(layout.blocks, number(form.features))))
+        result = self._at(self.result, builder.mul(plane, builder.mul(layout.features, self.plane_size)))
+        blocks = [
+            builder.udiv(builder.mul(layout.blocks, each), layout.parts)
+            for each in (part, builder.add(part, number(1)))
+        ]
+        with loop(builder, *blocks) as block:
+            feature = builder.mul(block, number(form.features))
+            left = least(builder, builder.sub(layout.features, feature), number(form.features))
+            filters = builder.mul(layout.depth, number(form.features))
+            rows = self._at(weights, builder.mul(builder.mul(block, number(form.numbers)), filters))
+            biases = self._at(bias, feature)
+            with loop(builder, number(0), number(form.numbers)) as k:
+                of_number = self._at(rows, builder.mul(k, filters))
+                with loop(builder, number(0), panels) as panel:
+                    work = self._work(panel)
+                    place = number(form.features * form.positions)
+                    made = self._at(self._made(work), builder.mul(k, place))
+                    self._sums(of_number, self._packed(work, k), made, biases, self._count(first, panel))
+            to = self._at(result, builder.mul(feature, self.plane_size))
+            with loop(builder, number(0), panels) as panel:
+                begin = builder.mul(builder.add(first, panel), number(form.positions))
+                if form.kind == TILES:
+                    self._keep_tiles(self._work(panel), to, biases, left)
+                else:
+                    self._keep(self._made(self._work(panel)), self._at(to, begin), left, self._count(first, panel))
+
+    def _count(self, first: Any, panel: Any) -> Any:
+        """The positions of a panel, of a group whose first panel is given."""
+        builder, most = self.builder, number(self.form.positions)
+        begin = builder.mul(builder.add(first, panel), most)
+        return least(builder, builder.sub(self.layout.positions, begin), most)
+
+    def _work(self, panel: Any) -> Any:
+        """The work memory of a panel: its segments, sums, and what is packed."""
+        return offset(self.builder, self.work, self.builder.mul(panel, self.panel))
+
+    def _made(self, work: Any) -> Any:
+        return offset(self.builder, work, number(_SEGMENTS))
+
+    def _packed(self, work: Any, k: Any) -> Any:
+        """Where numbers ``k`` of what is packed are."""
+        form = self.form
+        first = self._at(self._made(work), number(form.numbers * form.features * form.positions))
+        return self._at(first, self.builder.mul(k, self.pitch))
+
+    # -- what positions see ---------------------------------------------------------
+
+    def _pack(self, source: Any, first: Any, work: Any) -> None:
+        """Pack what the positions of a panel see, from the position ``first`` on."""
+        builder, form = self.builder, self.form
+        count = least(builder, builder.sub(self.layout.positions, first), number(form.positions))
+        if form.kind == POINTWISE:
+            self._pack_row(source, first, self._packed(work, number(0)))
+            return
+        segments = self._split(first, count, work)
+        if form.kind == TILES:
+            self._transform(source, segments, work)
+        else:
+            self._pack_windows(source, segments, work)
+
+    def _pack_row(self, source: Any, first: Any, to: Any) -> None:
+        """Pack elements of each channel, all of which are one row."""
+        builder, layout, form = self.builder, self.layout, self.form
+        starts = [builder.add(first, number(v * form.lanes)) for v in range(VECTORS)]
+        is_full = builder.icmp_signed("<=", builder.add(first, number(form.positions)), layout.width)
+        with builder.if_else(is_full) as (full, part):
+            for case, mask in ((full, False), (part, True)):
+                with case:
+                    masks = [self._mask(start, layout.width) if mask else None for start in starts]
+                    with loop(builder, number(0), layout.depth) as k:
+                        row = offset(builder, source, builder.mul(k, layout.channel))
+                        place = self._at(to, builder.mul(k, number(form.positions)))
+                        for v, start in enumerate(starts):
+                            self._store(self._load(self._at(row, start), masks[v]), place, v)
+
+    def _split(self, first: Any, count: Any, work: Any) -> Any:
+        """Write the panel's *segments*, its parts of rows of positions; how many there are is the result.
+
+        Of each, the lane, the row and the column where it begins, and its length.
+        """
+        builder, layout = self.builder, self.layout
+        builder.store(number(0), self.segments_at)
+        builder.store(number(0), self.lane_at)
+        head, body, after = (builder.append_basic_block() for _ in range(3))
+        builder.branch(head)
+        builder.position_at_end(head)
+        lane = builder.load(self.lane_at, typ=INT)
+        builder.cbranch(builder.icmp_signed("<", lane, count), body, after)
+        builder.position_at_end(body)
+        position = builder.add(first, lane)
+        row, column = builder.udiv(position, layout.row_positions), builder.urem(position, layout.row_positions)
+        length = least(builder, builder.sub(layout.row_positions, column), builder.sub(count, lane))
+        index = builder.load(self.segments_at, typ=INT)
+        entry = offset(builder, work, builder.add(builder.mul(index, number(32)), number(32)))
+        for k, value in enumerate((lane, row, column, length)):
+            builder.store(value, offset(builder, entry, number(8 * k)))
+        builder.store(builder.add(index, number(1)), self.segments_at)
+        builder.store(builder.add(lane, length), self.lane_at)
+        builder.branch(head)
+        builder.position_at_end(after)
+        found = builder.load(self.segments_at, typ=INT)
+        builder.store(found, work)
+        return found
+
+    def _segment(self, work: Any, index: Any) -> list[Any]:
+        builder = self.builder
+        entry = offset(builder, work, builder.add(builder.mul(index, number(32)), number(32)))
+        return [builder.load(offset(builder, entry, number(8 * k)), typ=INT) for k in range(4)]
+
+    def _pack_windows(self, source: Any, segments: Any, work: Any) -> None:
+        """Pack what each tap of a filter sees of each channel."""
+        builder, layout, form = self.builder, self.layout, self.form
+        height, width = layout.kernel_height, layout.kernel_width
+        line = builder.mul(width, number(form.positions))
+        with loop(builder, number(0), layout.channels) as channel:
+            image = offset(builder, source, builder.mul(channel, layout.channel))
+            with loop(builder, number(0), height) as i:
+                k = builder.add(builder.mul(channel, height), i)
+                to = self._at(self._packed(work, number(0)), builder.mul(k, line))
+                with loop(builder, number(0), width) as j:
+                    place = self._at(to, builder.mul(j, number(form.positions)))
+                    with loop(builder, number(0), segments) as index:
+                        lane, row, column, length = self._segment(work, index)
+                        y = builder.add(builder.mul(row, layout.stride), builder.mul(i, layout.down))
+                        y = builder.sub(y, layout.top)
+                        x = builder.add(builder.mul(column, number(form.stride)), builder.mul(j, layout.across))
+                        x = builder.sub(x, layout.left)
+                        at = offset(builder, image, builder.mul(y, layout.row))
+                        is_inside = builder.icmp_unsigned("<", y, layout.height)
+                        size = builder.select(is_inside, layout.width, number(0))
+                        with loop(builder, number(0), length, form.lanes) as first:
+                            begin = builder.add(x, builder.mul(first, number(form.stride)))
+                            begins = [builder.add(begin, number(n * form.lanes)) for n in range(form.stride)]
+                            loaded = [self._load(self._at(at, b), self._mask(b, size)) for b in begins]
+                            found = loaded[0]
+                            if form.stride == 2:
+                                found = builder.shuffle_vector(*loaded, indices(range(0, 2 * form.lanes, 2)))
+                            self._store(found, self._at(place, builder.add(lane, first)), 0)
+
+    def _mask(self, column: Any, width: Any) -> Any:
+        """Which elements of a vector that begins at ``column`` are in a row of ``width``."""
+        builder, emitter, narrow = self.builder, self.emitter, ir.IntType(32)
+        place = emitter.splat(builder.trunc(column, narrow), INT32)
+        place = place + Lanes(emitter, indices(range(self.form.lanes)), INT32)
+        return builder.icmp_unsigned("<", place.value, emitter.splat(builder.trunc(width, narrow), INT32).value)
+
+    def _load(self, at: Any, mask: Any = None) -> Any:
+        """A vector; 0 where the mask is not set."""
+        builder = self.builder
+        if mask is None:
+            return builder.load(at, typ=self.vector, align=_SIZE)
+        zero, align = ir.Constant(self.vector, None), ir.Constant(ir.IntType(32), _SIZE)
+        operands = [at, align, mask, zero]
+        name = f"llvm.masked.load.v{self.form.lanes}f32.p0"
+        return builder.call(self.emitter.declare(name, self.vector, [x.type for x in operands]), operands)
+
+    def _store(self, value: Any, to: Any, vector: int) -> None:
+        self.builder.store(value, self._at(to, number(vector * self.form.lanes)), align=_SIZE)
+
+    def _transform(self, source: Any, segments: Any, work: Any) -> None:
+        """Pack what F(2x2, 3x3) makes of each tile."""
+        builder, layout, form = self.builder, self.layout, self.form
+        even, odd = (indices(range(k, 2 * form.lanes, 2)) for k in (0, 1))
+        with loop(builder, number(0), layout.channels) as channel:
+            image = offset(builder, source, builder.mul(channel, layout.channel))
+            to = self._at(self._packed(work, number(0)), builder.mul(channel, number(form.positions)))
+            with loop(builder, number(0), segments) as index:
+                lane, row, column, length = self._segment(work, index)
+                y = builder.sub(builder.mul(row, number(2)), layout.top)
+                with loop(builder, number(0), length, form.lanes) as i:
+                    x = builder.sub(builder.mul(builder.add(column, i), number(2)), layout.left)
+                    begins = [builder.add(x, number(n)) for k in (0, 2) for n in (k, form.lanes + k)]
+                    largest = builder.load(self.seen, typ=self.integers, align=_SIZE)
+                    rows: list[list[Lanes]] = []
+                    for k in range(4):
+                        line = builder.add(y, number(k))
+                        at = offset(builder, image, builder.mul(line, layout.row))
+                        is_inside = builder.icmp_unsigned("<", line, layout.height)
+                        size = builder.select(is_inside, layout.width, number(0))
+                        a, b, c, d = (self._load(self._at(at, begin), self._mask(begin, size)) for begin in begins)
+                        for each in (a, b, d):
+                            largest = self._larger(largest, each)
+                        seen = [
+                            builder.shuffle_vector(*both, which) for both in ((a, b), (c, d)) for which in (even, odd)
+                        ]
+                        rows.append(_input_transform([Lanes(self.emitter, value, SINGLE) for value in seen]))
+                    builder.store(largest, self.seen, align=_SIZE)
+                    numbers = [_input_transform([row[k] for row in rows]) for k in range(4)]
+                    place = self._at(to, builder.add(lane, i))
+                    for k in range(form.numbers):
+                        self._store(
+                            numbers[k % 4][k // 4].value, self._at(place, builder.mul(self.pitch, number(k))), 0
+                        )
+
+    def _larger(self, largest: Any, value: Any) -> Any:
+        """The greater of magnitudes as integers: NaN is above all others."""
+        builder = self.builder
+        bits = Lanes(self.emitter, value, SINGLE).bitcast(INT32)
+        magnitude = (bits & 0x7FFFFFFF).value
+        return builder.select(builder.icmp_unsigned(">", magnitude, largest), magnitude, largest)
+
+    def _keep_largest(self) -> None:
+        builder, form = self.builder, self.form
+        found = builder.load(self.seen, typ=self.integers, align=4)
+        most = builder.extract_element(found, ir.Constant(ir.IntType(32), 0))
+        for k in range(1, form.lanes):
+            each = builder.extract_element(found, ir.Constant(ir.IntType(32), k))
+            most = builder.select(builder.icmp_unsigned(">", each, most), each, most)
+        builder.atomic_rmw("umax", self.largest, most, "monotonic")
+
+    # -- sums -----------------------------------------------------------------------
+
+    def _sums(self, weights: Any, packed: Any, to: Any, bias: Any, count: Any) -> None:
+        """Write the sums of products of a block of features at so many positions of a panel."""
+        builder, form = self.builder, self.form
+        with builder.if_else(builder.icmp_signed(">", count, number(form.lanes))) as (several, one):
+            with several:
+                self._blocks(weights, packed, to, bias, VECTORS)
+            with one:
+                self._blocks(weights, packed, to, bias, 1)
+
+    def _blocks(self, weights: Any, packed: Any, to: Any, bias: Any, vectors: int) -> None:
+        """As `_sums`, at the positions of the first ``vectors`` of the panel: `_DEPTH` products, then the next."""
+        builder, emitter, form, layout = self.builder, self.emitter, self.form, self.layout
+        places = [(m, v) for m in range(form.features) for v in range(vectors)]
+        zero = emitter.constant(0, SINGLE)
+        for m, v in places:
+            begun = zero if form.kind == TILES else self._one(bias, m)
+            self._store(begun.value, to, VECTORS * m + v)
+
+        def step(k: Any, sums: list[Lanes]) -> list[Lanes]:
+            column = self._at(packed, builder.mul(k, number(form.positions)))
+            row = self._at(weights, builder.mul(k, number(form.features)))
+            seen = [self._vector(column, v) for v in range(vectors)]
+            self._prefetch(offset(builder, row, number(_AHEAD)))
+            totals: list[Lanes] = []
+            for m in range(form.features):
+                factor = self._one(row, m)
+                totals += [x.fma(factor, total) for x, total in zip(seen, sums[m * vectors :])]
+            return totals
+
+        with loop(builder, number(0), layout.depth, _DEPTH) as first:
+            last = least(builder, layout.depth, builder.add(first, number(_DEPTH)))
+            for (m, v), total in zip(places, fold(builder, first, last, 1, [zero] * len(places), step)):
+                at = VECTORS * m + v
+                self._store((self._vector(to, at) + total).value, to, at)
+
+    def _prefetch(self, at: Any) -> None:
+        """Ask for memory that may be no weights any more: that is no access."""
+        kind = ir.IntType(32)
+        operands = [at, *[ir.Constant(kind, n) for n in (0, 3, 1)]]  # to read, into all caches, of data
+        declared = self.emitter.declare("llvm.prefetch.p0", VOID, [x.type for x in operands])
+        self.builder.call(declared, operands)
+
+    def _one(self, start: Any, index: int) -> Lanes:
+        """One element in all lanes."""
+        scalar = self.builder.load(self._at(start, number(index)), typ=ir.FloatType(), align=_SIZE)
+        return self.emitter.splat(scalar, SINGLE)
+
+    def _vector(self, start: Any, index: int) -> Lanes:
+        return Lanes(self.emitter, self._load(self._at(start, number(index * self.form.lanes))), SINGLE)
+
+    # -- results --------------------------------------------------------------------
+
+    def _keep(self, sums: Any, to: Any, features: Any, count: Any) -> None:
+        """Copy the sums of so many features at so many positions to the result."""
+        builder, form = self.builder, self.form
+        is_full = builder.icmp_signed("==", count, number(form.positions))
+        with loop(builder, number(0), features) as m:
+            row = self._at(sums, builder.mul(m, number(form.positions)))
+            place = self._at(to, builder.mul(self.plane_size, m))
+            with builder.if_else(is_full) as (full, part):
+                with full:
+                    for v in range(VECTORS):
+                        self._store(self._vector(row, v).value, place, v)
+                with part:
+                    self._copy(place, row, count)
+
+    def _keep_tiles(self, work: Any, to: Any, bias: Any, features: Any) -> None:
+        """Write the results of a block of features that sums of products of tiles' numbers make."""
+        builder, form = self.builder, self.form
+        segments = builder.load(work, typ=INT)
+        with loop(builder, number(0), features) as m:
+            place = self._at(self._made(work), builder.mul(m, number(form.positions)))
+            added = self._one(self._at(bias, m), 0)
+            for v in range(VECTORS):
+                self._inverse(self._at(place, number(v * form.lanes)), added, v)
+            plane = self._at(to, builder.mul(self.plane_size, m))
+            with loop(builder, number(0), segments) as index:
+                self._tiles(plane, *self._segment(work, index))
+
+    def _inverse(self, place: Any, bias: Lanes, vector: int) -> None:
+        """Write the two rows of results of a vector of tiles to `line`."""
+        builder, form = self.builder, self.form
+        apart = form.features * form.positions
+        numbers = [self._vector(self._at(place, number(k * apart)), 0) for k in range(form.numbers)]
+        columns = [_output_transform([numbers[4 * i + j] for i in range(4)]) for j in range(4)]
+        for r in range(2):
+            left, right = _output_transform([column[r] for column in columns])
+            left, right = left + bias, right + bias
+            for half in range(2):
+                which = [n for k in range(form.lanes // 2) for n in (k, form.lanes + k)]
+                shift = half * form.lanes // 2
+                mixed = builder.shuffle_vector(left.value, right.value, indices([n + shift for n in which]))
+                at = (r * 2 * VECTORS + 2 * vector + half) * form.lanes
+                self._store(mixed, self._at(self.line, number(at)), 0)
+
+    def _tiles(self, plane: Any, lane: Any, row: Any, column: Any, length: Any) -> None:
+        """Copy the results of a segment of tiles from `line` to the plane of the result."""
+        builder, layout, form = self.builder, self.layout, self.form
+        x = builder.mul(column, number(2))
+        count = least(builder, builder.mul(length, number(2)), builder.sub(layout.result_width, x))
+        for r in range(2):
+            y = builder.add(builder.mul(row, number(2)), number(r))
+            with builder.if_then(builder.icmp_signed("<", y, layout.result_height)):
+                to = self._at(plane, builder.add(builder.mul(y, layout.result_width), x))
+                first = builder.add(builder.mul(lane, number(2)), number(r * 2 * form.positions))
+                self._copy(to, self._at(self.line, first), count)
+
+    def _copy(self, to: Any, source: Any, count: Any) -> None:
+        """Copy so many elements, and write nothing behind them."""
+        symbol, lanes = "irc.copied", self.form.lanes
+        called = self.emitter.library(symbol, VOID, [POINTER, POINTER, INT], lambda: _copy_module(symbol, lanes))
+        self.builder.call(called, [to, source, count])
+
+
+def _copy_module(symbol: str, lanes: int) -> tuple[str, Mapping[str, Any]]:
+    """The module of ``symbol(ptr to, ptr source, i64 count)``, which copies elements of 4 bytes."""
+    made, builder = function(symbol, [POINTER, POINTER, INT])
+    to, source, count = made.args
+
+    def move(i: Any, kind: Any) -> None:
+        place = builder.mul(i, number(_SIZE))
+        builder.store(
+            builder.load(offset(builder, source, place), typ=kind, align=4), offset(builder, to, place), align=4
+        )
+
+    def run(widths: Sequence[int]) -> None:
+        width, *others = widths
+        if width == 1:
+            with loop(builder, number(0), count) as i:
+                move(i, ir.FloatType())
+            return
+        with builder.if_else(builder.icmp_signed(">=", count, number(width))) as (long, short):
+            with long:
+                last = builder.sub(count, number(width))
+                with loop(builder, number(0), count, width) as i:
+                    move(least(builder, i, last), ir.VectorType(ir.FloatType(), width))
+            with short:
+                run(others)
+
+    run([lanes, 4, 1])
+    builder.ret_void()
+    return str(made.module), {}
+
+
+def _input_transform(d: Sequence[Lanes]) -> list[Lanes]:
+    """``B^T d``."""
+    return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
+
+
+def _output_transform(m: Sequence[Lanes]) -> list[Lanes]:
+    """``A^T m``."""
+    return [m[0] + m[1] + m[2], m[1] - m[2] - m[3]]

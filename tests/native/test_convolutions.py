@@ -1,0 +1,170 @@
+"""Convolutions by native products and by transformed tiles, against the interpreter in double precision."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.native.convolution_calls import MOST_FEATURES, PACKED, convolution_of
+from irc.native.convolutions import TILES, WINDOWS
+from irc.native.inner_loops import LOOPS
+from irc.native.target import current
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.convolution import convolve
+from irc.runtime.kernels.support import as_constant
+from irc.runtime.kernels.windows import Axes, Window
+from irc.runtime.threads import share
+from tests.native.test_windows import LAYOUTS, laid, random, windows
+
+Array = np.ndarray[Any, Any]
+
+SINGLE = np.dtype("f4")
+LARGEST_ERROR = 2.5
+"""Of a sum of products, in units of 2^-24 times the sum of their magnitudes, for random numbers."""
+
+natively = pytest.mark.skipif(current().vector_bytes not in MOST_FEATURES, reason="there is no code for this processor")
+
+
+def check_convolution(
+    x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, most: float = 8.0
+) -> None:
+    """``out`` is the convolution, but for rounding."""
+    exact, bound = (
+        convolve(*[None if a is None else of(a.astype("f8")) for a in (x, w, b)], group, axes)
+        for of in (np.asarray, np.abs)
+    )
+    assert (np.abs(out - exact) <= most * 2.0**-24 * bound + 1e-30).all()
+
+
+def plain(size: tuple[int, ...], kernel: int = 3, stride: int = 1, pad: int = 1) -> Axes:
+    rank = len(size)
+    return Window((kernel,) * rank, (stride,) * rank, (1,) * rank, (pad,) * 2 * rank, "NOTSET", False).resolve(size)
+
+
+def convolving(w: Array, shape: tuple[int, ...]) -> onnx.ModelProto:
+    """A model that convolves ``x`` of ``shape`` with ``w``, padded by one."""
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+        "convolving",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def made(x: Array, w: Array, b: Array | None = None, group: int = 1, axes: Axes | None = None) -> Array | None:
+    axes = plain(x.shape[2:]) if axes is None else axes
+    out = np.full((x.shape[0], w.shape[0], *[a.out for a in axes]), 7, SINGLE)
+    return out if LOOPS.convolution(x, w, b, group, axes, out) else None
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows(), st.sampled_from(LAYOUTS), st.integers(1, 40), st.integers(1, 20), st.integers(1, 3), st.booleans())
+def test_random_windows(axes, layout, features, channels, group, biased):
+    x = laid(random((2, channels * group, *[a.size for a in axes]), SINGLE, 1), layout)
+    w = as_constant(random((features * group, channels, *[a.kernel for a in axes]), SINGLE, 2))
+    b = as_constant(random((features * group,), SINGLE, 3)) if biased else None
+    out = made(x, w, b, group, axes)
+    if out is not None:
+        check_convolution(x, w, b, group, axes, out)
+
+
+@natively
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("size", [(7, 7), (8, 8), (13, 13), (14, 15), (28, 3), (1, 40), (33, 34)])
+@pytest.mark.parametrize("features", [12, 30, 64])
+@pytest.mark.parametrize("group", [1, 2])
+def test_tiles(size, features, group, biased):
+    x = random((2, 24 * group, *size), SINGLE, 1)
+    w = as_constant(random((features * group, 24, 3, 3), SINGLE, 2))
+    b = as_constant(random((features * group,), SINGLE, 3)) if biased else None
+    axes = plain(size)
+    out = made(x, w, b, group, axes)
+    assert out is not None
+    check_convolution(x, w, b, group, axes, out)
+
+
+@natively
+@pytest.mark.parametrize(
+    ("channels", "features", "size", "kernel", "stride", "kind"),
+    [(64, 64, 56, 3, 1, TILES), (128, 96, 14, 3, 1, TILES), (64, 32, 28, 3, 2, WINDOWS), (3, 32, 60, 7, 2, WINDOWS)],
+)
+def test_errors_are_bounded(channels, features, size, kernel, stride, kind):
+    x = random((1, channels, size, size), SINGLE, 1)
+    w = as_constant(random((features, channels, kernel, kernel), SINGLE, 2))
+    axes = plain((size, size), kernel, stride, kernel // 2)
+    out = made(x, w, None, 1, axes)
+    assert out is not None
+    how = convolution_of(x, w, 1, axes, out)
+    assert how is not None and how.form.kind == kind
+    check_convolution(x, w, None, 1, axes, out, LARGEST_ERROR if channels * kernel > 64 else 5.0)
+
+
+@natively
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e30, -3e38])
+def test_what_tiles_would_spread_is_left_to_products(value):
+    """In a tile, an infinity of one place would make NaN of all results."""
+    x, w = random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))
+    assert made(x, w) is not None
+    x[0, 3, 5, 6] = value
+    assert made(x, w) is None
+    weights = w.copy()
+    weights[2, 3, 1, 1] = value
+    assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(weights)) is None
+
+
+@natively
+def test_infinities_stay_where_they_are():
+    x = np.zeros((1, 16, 20, 20), SINGLE)
+    model = irc.compile(convolving(np.ones((16, 16, 3, 3), SINGLE), x.shape), backend="native")
+    assert not model.run({"x": x})["y"].any()
+    x[0, 0, 5, 5] = np.inf
+    found = model.run({"x": x})["y"]
+    assert np.isinf(found).sum() == 9 * 16 and not np.isnan(found).any()
+
+
+def test_weights_that_may_change_are_not_packed():
+    x, w = random((1, 16, 20, 20), SINGLE, 1), random((16, 16, 3, 3), SINGLE, 2)
+    assert made(x, w) is None
+
+
+@natively
+def test_packed_weights_go_with_the_weights():
+    x, w = random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))
+    gc.collect()
+    before = len(PACKED)
+    made(x, w)
+    assert len(PACKED) == before + 1
+    del w
+    gc.collect()
+    assert len(PACKED) == before
+
+
+@natively
+@pytest.mark.parametrize(("size", "kernel"), [((56, 56), 3), ((14, 14), 3), ((30, 41), 1), ((56, 56), 1)])
+def test_results_do_not_depend_on_threads(size, kernel):
+    x = random((2, 96, *size), SINGLE, 1)
+    w = as_constant(random((100, 96, kernel, kernel), SINGLE, 2))
+    axes = plain(size, kernel, 1, kernel // 2)
+    one = made(x, w, None, 1, axes)
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        two = made(x, w, None, 1, axes)
+    finally:
+        CURRENT.scope.share = before
+    assert one is not None and two is not None and one.tobytes() == two.tobytes()
+    for i in range(2):
+        alone = made(x[i : i + 1], w, None, 1, axes)
+        assert alone is not None and alone.tobytes() == one[i : i + 1].tobytes()
