@@ -50,6 +50,10 @@ ASKING = frozenset(
         "onnx::Pad",
         "onnx::MaxPool",
         "onnx::AveragePool",
+        "onnx::RNN",
+        "onnx::GRU",
+        "onnx::LSTM",
+        "com.microsoft::DynamicQuantizeLSTM",
     ]
     + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )

@@ -1,7 +1,6 @@
 """Calls of the loops that convolve (`irc.native.convolutions`), and the weights packed for them.
 
-Weights that never change are packed once and kept as long as they are. Of others, packing would take as long as what it
-saves.
+Weights are packed once (`irc.native.packed`). Of those that may change, packing would take as long as what it saves.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import math
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import ref
 
 import numpy as np
 
@@ -20,7 +18,7 @@ from irc.native.kernels import BYTE, Call
 from irc.native.target import current
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.support import is_constant, scratch
+from irc.runtime.kernels.support import scratch
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -40,9 +38,6 @@ WORTH_PARTS = 6
 
 MOST_SCRATCH = 1 << 22
 """Bytes of work memory; where a panel needs more, it is not in the cache."""
-
-MOST_PACKED = 1 << 30
-"""Bytes of packed weights, in all."""
 
 LEAST_CHANNELS = 12
 """For F(2x2, 3x3): of fewer, transforms take longer than they save."""
@@ -89,22 +84,6 @@ class Convolution(NamedTuple):
             pace()
 
         CURRENT.scope.share(pieces, piece)
-
-
-class Packed(NamedTuple):
-    """Weights as code reads them.
-
-    Attributes:
-        weights: (G, blocks, numbers of a tile or 1, K, features of a block).
-        bias: (G, blocks, features of a block).
-    """
-
-    weights: Array
-    bias: Array
-
-    @property
-    def nbytes(self) -> int:
-        return self.weights.nbytes + self.bias.nbytes
 
 
 def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Convolution | None:
@@ -194,35 +173,11 @@ def _code(form: Form) -> Code:
         return _CODES[form]
 
 
-class PackedWeights:
-    """Weights that are packed, as long as they live."""
+def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:
+    """Weights, (G, blocks, numbers of a tile or 1, K, features of a block), and biases, as code reads them.
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, int, Form, int], tuple[list[ref[Array]], Packed | None]] = {}
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def of(self, w: Array, b: Array | None, group: int, form: Form) -> Packed | None:
-        """``w`` and ``b`` packed; None if they may change, or cannot be transformed without overflow."""
-        key = id(w), id(b), form, group
-        kept = self._kept.get(key)
-        if kept is not None and kept[0][0]() is w and (b is None or kept[0][1]() is b):
-            return kept[1]
-        if not is_constant(w) or not (b is None or is_constant(b)):
-            return None
-        made = _packed(w, b, group, form)
-        if made is not None and made.nbytes + sum([x.nbytes for _, x in [*self._kept.values()] if x]) > MOST_PACKED:
-            return None
-
-        def drop(_: object) -> None:
-            self._kept.pop(key, None)
-
-        self._kept[key] = [ref(w, drop)] if b is None else [ref(w, drop), ref(b, drop)], made
-        return made
-
-
-def _packed(w: Array, b: Array | None, group: int, form: Form) -> Packed | None:
+    None if tiles would make numbers of the weights that overflow.
+    """
     features = w.shape[0] // group
     blocks = -(-features // form.features)
     numbers: Array = w.reshape(group, 1, features, -1)
@@ -241,8 +196,4 @@ def _packed(w: Array, b: Array | None, group: int, form: Form) -> Packed | None:
     bias = np.zeros((group, blocks * form.features), SINGLE)
     if b is not None:
         bias[:, :features] = b.reshape(group, features)
-    return Packed(weights, bias)
-
-
-PACKED = PackedWeights()
-"""Those of this process."""
+    return weights, bias

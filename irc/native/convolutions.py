@@ -29,8 +29,8 @@ from irc.native.loops import (
     POINTER,
     VOID,
     chunk_of,
+    copy_floats,
     fold,
-    function,
     indices,
     least,
     loop,
@@ -496,7 +496,7 @@ class _Panels:
                     for v in range(VECTORS):
                         self._store(self._vector(row, v).value, place, v)
                 with part:
-                    self._copy(place, row, count)
+                    copy_floats(self.emitter, place, row, count)
 
     def _keep_tiles(self, work: Any, to: Any, bias: Any, features: Any) -> None:
         """Write the results of a block of features that sums of products of tiles' numbers make."""
@@ -537,43 +537,7 @@ class _Panels:
             with builder.if_then(builder.icmp_signed("<", y, layout.result_height)):
                 to = self._at(plane, builder.add(builder.mul(y, layout.result_width), x))
                 first = builder.add(builder.mul(lane, number(2)), number(r * 2 * form.positions))
-                self._copy(to, self._at(self.line, first), count)
-
-    def _copy(self, to: Any, source: Any, count: Any) -> None:
-        """Copy so many elements, and write nothing behind them."""
-        symbol, lanes = "irc.copied", self.form.lanes
-        called = self.emitter.library(symbol, VOID, [POINTER, POINTER, INT], lambda: _copy_module(symbol, lanes))
-        self.builder.call(called, [to, source, count])
-
-
-def _copy_module(symbol: str, lanes: int) -> tuple[str, Mapping[str, Any]]:
-    """The module of ``symbol(ptr to, ptr source, i64 count)``, which copies elements of 4 bytes."""
-    made, builder = function(symbol, [POINTER, POINTER, INT])
-    to, source, count = made.args
-
-    def move(i: Any, kind: Any) -> None:
-        place = builder.mul(i, number(_SIZE))
-        builder.store(
-            builder.load(offset(builder, source, place), typ=kind, align=4), offset(builder, to, place), align=4
-        )
-
-    def run(widths: Sequence[int]) -> None:
-        width, *others = widths
-        if width == 1:
-            with loop(builder, number(0), count) as i:
-                move(i, ir.FloatType())
-            return
-        with builder.if_else(builder.icmp_signed(">=", count, number(width))) as (long, short):
-            with long:
-                last = builder.sub(count, number(width))
-                with loop(builder, number(0), count, width) as i:
-                    move(least(builder, i, last), ir.VectorType(ir.FloatType(), width))
-            with short:
-                run(others)
-
-    run([lanes, 4, 1])
-    builder.ret_void()
-    return str(made.module), {}
+                copy_floats(self.emitter, to, self._at(self.line, first), count)
 
 
 def _input_transform(d: Sequence[Lanes]) -> list[Lanes]:

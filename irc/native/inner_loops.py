@@ -13,6 +13,7 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
+from irc.native.packed import PACKED
 from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import InnerLoops
 from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, is_constant, scratch
@@ -20,6 +21,7 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, i
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
     from irc.native.kernels import Call
+    from irc.native.recurrent import CellLoop
     from irc.runtime.kernels.windows import Axes, Axis
 
 
@@ -59,6 +61,7 @@ class NativeLoops(InnerLoops):
 
     def __init__(self) -> None:
         self._loops: dict[Any, _Loop] = {}
+        self._cells: dict[Any, CellLoop] = {}
         self._convolutions: dict[Any, Convolution | None] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
@@ -70,7 +73,7 @@ class NativeLoops(InnerLoops):
     def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
         if x.dtype != SINGLE or not is_constant(w) or unusable():
             return False
-        from irc.native.convolution_calls import LARGEST_BITS, PACKED, convolution_of
+        from irc.native.convolution_calls import LARGEST_BITS, convolution_of, packed
 
         x = _dense_rows(x)
         kind = "convolution", x.shape, x.strides, w.shape, group, axes
@@ -79,11 +82,13 @@ class NativeLoops(InnerLoops):
             how = convolution_of(x, w, group, axes, out)
             made = self._convolutions if len(self._convolutions) < _MOST_CALLS else {}
             self._convolutions = {**made, kind: how}
-        packed = None if how is None else PACKED.of(w, b, group, how.form)
-        if how is None or packed is None:
+        if how is None:
+            return False
+        weights = PACKED.of((w, b), (group, how.form), lambda: packed(w, b, group, how.form))
+        if weights is None:
             return False
         largest = np.zeros(1, np.int32)
-        how.run(x, packed.weights, packed.bias, largest, out)
+        how.run(x, *weights, largest, out)
         return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
@@ -180,6 +185,38 @@ class NativeLoops(InnerLoops):
         query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
         call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
         return call.run((query, key, value, np.array(keys), scores, out))
+
+    def recur(
+        self,
+        kind: str,
+        share: Array,
+        r: Array,
+        direction: int,
+        late: Array,
+        lengths: Array,
+        state: Sequence[Array],
+        out: Array,
+        zero: Array | None = None,
+    ) -> bool:
+        if share.dtype != SINGLE or not out.size or not is_constant(r) or unusable():
+            return False
+        from irc.native import recurrent
+
+        def pack() -> tuple[Array, ...] | None:
+            zeros = None if zero is None else zero[direction]
+            return recurrent.packed(r[direction], zeros, np.asarray(late), kind)
+
+        weights = PACKED.of((r, zero), (kind, direction), pack)
+        if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
+            return False
+        form = kind, *out.shape
+        cell = self._cells.get(form)
+        if cell is None:
+            cells = self._cells if len(self._cells) < _MOST_CALLS else {}
+            cell = recurrent.cell_for(*form)
+            self._cells = {**cells, form: cell}
+        cell.run(share, *weights, lengths, state[0], state[-1], out)
+        return True
 
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""

@@ -258,6 +258,41 @@ def _copy_module(symbol: str, size: int, gathers: bool) -> tuple[str, Mapping[st
     return str(made.module), {}
 
 
+def copy_floats(emitter: Emitter, to: Any, source: Any, count: Any) -> None:
+    """Copy ``count`` elements of 4 bytes that lie side by side, and touch nothing behind them."""
+    symbol, lanes = f"irc.copied{emitter.count}", emitter.count
+    called = emitter.library(symbol, VOID, [POINTER, POINTER, INT], lambda: _floats_module(symbol, lanes))
+    emitter.builder.call(called, [to, source, count])
+
+
+def _floats_module(symbol: str, lanes: int) -> tuple[str, Mapping[str, Any]]:
+    """The module of ``symbol(ptr to, ptr source, i64 count)``: the last vector overlaps the one before."""
+    made, builder = function(symbol, [POINTER, POINTER, INT])
+    to, source, count = made.args
+
+    def move(i: Any, kind: Any) -> None:
+        place = builder.mul(i, number(4))
+        value = builder.load(offset(builder, source, place), typ=kind, align=4)
+        builder.store(value, offset(builder, to, place), align=4)
+
+    def run(width: int, *others: int) -> None:
+        if width == 1:
+            with loop(builder, number(0), count) as i:
+                move(i, ir.FloatType())
+            return
+        with builder.if_else(builder.icmp_signed(">=", count, number(width))) as (long, short):
+            with long:
+                last = builder.sub(count, number(width))
+                with loop(builder, number(0), count, width) as i:
+                    move(least(builder, i, last), ir.VectorType(ir.FloatType(), width))
+            with short:
+                run(*others)
+
+    run(lanes, 4, 1)
+    builder.ret_void()
+    return str(made.module), {}
+
+
 def offset(builder: Any, pointer: Any, distance: Any) -> Any:
     """``pointer``, moved by so many bytes."""
     return builder.gep(pointer, [distance], source_etype=BYTE)

@@ -68,6 +68,34 @@ class InnerLoops:
         """
         return False
 
+    def recur(
+        self,
+        kind: str,
+        share: Array,
+        r: Array,
+        direction: int,
+        late: Array,
+        lengths: Array,
+        state: Sequence[Array],
+        out: Array,
+        zero: Array | None = None,
+    ) -> bool:
+        """All steps of a recurrent layer in one direction: see `irc.runtime.kernels.recurrent`.
+
+        Args:
+            kind: of the cell: ``"lstm"``, ``"gru"``, ``"late gru"`` (the state is reset after its product), ``"rnn"``,
+                or ``"quantized lstm"``, whose states are quantized dynamically.
+            share: of the inputs in the gates (T, B, gates H), with biases.
+            r: the weights of the state (directions, gates H, H); of integers (directions, H, gates H).
+            direction: which of them.
+            late: the bias of what is reset (H); of integers, their scales (gates H).
+            lengths: of the samples (B), int64; what lies beyond is 0.
+            state: (B, H) each, which becomes the last state.
+            out: (T, B, H).
+            zero: of integers, their zero points.
+        """
+        return False
+
 
 NONE = InnerLoops()
 """No loops but NumPy's."""

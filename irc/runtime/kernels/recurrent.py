@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc import ops
 from irc.errors import Error
 from irc.ops.algebra import Expression, tanh
-from irc.runtime.bounds import check_work, pace
+from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.elementwise import kernel_of
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.numerics import product, widened
 from irc.runtime.kernels.quantized import columns, dynamically_quantized, matmul_sums
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_half
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_constant, is_half
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -31,6 +31,9 @@ State = tuple[Array, ...]
 Product = Callable[[Array], Array]
 Step = Callable[[Array, State], State]
 """``(inputs' share of the gates [B, gates H], state)`` -> the next state; the first of a state is the output."""
+
+Cells = Callable[[Array, Array, State, Array], bool]
+"""Computes all steps if it can: ``(inputs' share, lengths, state, outputs)``. The state becomes the last one."""
 
 PACE_ELEMENTS = 1 << 12
 """Elements of gates after which a run under limits looks at the clock: of a tenth of a millisecond or so."""
@@ -108,7 +111,10 @@ class Weights:
     Attributes:
         share: the inputs' share of the gates, of rows of inputs.
         recurrent: the state's share of the gates, of rows of states.
+        cells: computes all steps at once, if the inputs' share is known.
     """
+
+    cells: Cells | None = None
 
     def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None, several: bool) -> None:
         # Products of several rows take BLAS a quarter of the time if it need not turn the weights around in each step.
@@ -194,7 +200,14 @@ def _lstm(node: Node, weights: Weights, activations: list[Callable[[Array], Arra
 
 
 def _run(
-    x: Array, weights: Weights, bias: Array, step: Step, state: State, lengths: Array | None, backward: bool
+    x: Array,
+    weights: Weights,
+    bias: Array,
+    step: Step,
+    state: State,
+    lengths: Array | None,
+    backward: bool,
+    cells: Cells | None = None,
 ) -> tuple[Array, State]:
     """All outputs [T, B, H] of one direction, and the last state; steps beyond a sample's length give zeros."""
     steps, batch = x.shape[:2]
@@ -209,6 +222,13 @@ def _run(
     share = share.reshape(longest, batch, len(bias))
     out = np.empty((steps, batch, weights.hidden), x.dtype)
     out[longest:] = 0
+    if cells is not None and longest:
+        last = tuple([np.array(v) for v in state])
+        counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
+        if cells(share, counts, last, out[:longest]):
+            if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
+                last = tuple([np.where(lengths[:, None] > 0, v, 0) for v in last])
+            return (out[order] if backward else out), last
     given = state
     paced = 1 + PACE_ELEMENTS // max(1, share[0].size if longest else 0)
     for t in range(longest):
@@ -228,6 +248,23 @@ def _run(
     return (out[order] if backward else out), state
 
 
+class _Direction(NamedTuple):
+    """What all runs share of one direction."""
+
+    weights: Weights
+    bias: Array
+    step: Step
+    cells: Cells | None
+
+
+class _Ready(NamedTuple):
+    """What has been made of ``constants``, which live as long: for operands that are the ``same``."""
+
+    same: tuple[Any, ...]
+    constants: list[Array]
+    directions: list[_Direction]
+
+
 def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
     """The kernel of a layer; ``weights_of``, where given, makes what stands for the weights ``w`` and ``r``."""
     direction: str = node.attributes.get("direction", "forward")
@@ -238,6 +275,8 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
     batch_first = bool(node.attributes.get("layout", 0))
     size: int | None = node.attributes.get("hidden_size")
     count = len(node.outputs)
+    kind = _kind(node, defaults)
+    ready: list[_Ready | None] = [None]
 
     def run(
         x: Array,
@@ -249,6 +288,7 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         initial_c: Array | None = None,
         peepholes: Array | None = None,
         weights_of: WeightsOf | None = None,
+        made_of: Sequence[Array | None] | None = None,
     ) -> Any:
         hidden = size if size is not None else r.shape[-1] if r.ndim else 0
         dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
@@ -264,16 +304,28 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
         first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in (initial_h, initial_c)[:states]]
         outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
         last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
-        for d in range(directions):
-            bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
-            several = batch > 1 and steps > _FEW_STEPS
-            if weights_of is not None:
-                own = weights_of(d, bias, peep)
-            else:
-                own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
-            total_bias, step = cell(node, own, activations[d])
+        several = batch > 1 and steps > _FEW_STEPS
+        constants = [v for v in made_of or (w, r, b, peepholes) if v is not None]
+        same = (*map(id, constants), several, dtype)
+        known = ready[0]
+        if known is not None and known.same == same:
+            made = known.directions
+        else:
+            made: list[_Direction] = []
+            for d in range(directions):
+                bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
+                if weights_of is not None:
+                    own = weights_of(d, bias, peep)
+                else:
+                    own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
+                cells = None if kind is None or peep is not None else own.cells or _cells(kind, r, d, own)
+                made.append(_Direction(own, *cell(node, own, activations[d]), cells))
+            if all(map(is_constant, constants)):
+                ready[0] = _Ready(same, constants, made)
+        for d, (own, total_bias, step, cells) in enumerate(made):
             backward = direction == "reverse" or d == 1
-            outputs[:, d], state = _run(wide, own, total_bias, step, tuple(v[d] for v in first), lengths, backward)
+            begun = tuple(v[d] for v in first)
+            outputs[:, d], state = _run(wide, own, total_bias, step, begun, lengths, backward, cells)
             for place, value in zip(last, state, strict=True):
                 place[d] = value
         results = [outputs, *last]
@@ -281,6 +333,27 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
             results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
         results = [c_order(v).astype(x.dtype, copy=False) for v in results[:count]]
         return results[0] if count == 1 else tuple(results)
+
+    return run
+
+
+def _kind(node: Node, defaults: Sequence[str]) -> str | None:
+    """What machine code calls the cell, with the usual activations and no more; None if it is another one."""
+    given = node.attributes
+    names = [name.lower() for name in given.get("activations") or defaults]
+    if names != [name.lower() for name in defaults] * (len(names) // len(defaults)):
+        return None
+    if given.get("clip") is not None or given.get("input_forget"):
+        return None
+    kind = {1: "rnn", 2: "gru", 3: "lstm"}[len(defaults)]
+    return f"late {kind}" if kind == "gru" and given.get("linear_before_reset") else kind
+
+
+def _cells(kind: str, r: Array, direction: int, weights: Weights) -> Cells:
+    late = np.ascontiguousarray(weights.recurrent_bias[-weights.hidden :])
+
+    def run(share: Array, lengths: Array, state: State, out: Array) -> bool:
+        return CURRENT.scope.loops.recur(kind, share, r, direction, late, lengths, state, out)
 
     return run
 
@@ -355,10 +428,19 @@ def dynamic_quantize_lstm(node: Node) -> Kernel:
             made = Weights(w[d].T, r[d].T, bias, peep, several=False)
             made.share = _quantizing_product(w[d], w_scale[d], w_zero[d])
             made.recurrent = _quantizing_product(r[d], r_scale[d], r_zero[d])
+            scales = np.broadcast_to(r_scale[d], r.shape[-1])
+
+            def cells(share: Array, lengths: Array, state: State, out: Array) -> bool:
+                recur = CURRENT.scope.loops.recur
+                return recur("quantized lstm", share, r, d, scales, lengths, state, out, r_zero)
+
+            made.cells = cells
             return made
 
-        weights = (v.swapaxes(1, 2) if v.ndim == 3 else v for v in (w, r))
-        return layer(x, *weights, b, lengths, initial_h, initial_c, peepholes, weights_of=weights_of)
+        weights = [v.swapaxes(1, 2) if v.ndim == 3 else v for v in (w, r)]
+        made_of = w, r, b, peepholes, w_scale, w_zero, r_scale, r_zero
+        operands = x, *weights, b, lengths, initial_h, initial_c, peepholes
+        return layer(*operands, weights_of=weights_of, made_of=made_of)
 
     return run
 

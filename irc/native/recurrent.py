@@ -1,0 +1,304 @@
+"""Recurrent cells: the loop over the steps of a sequence.
+
+What the inputs add to the gates is one matrix product, which the caller has made. Each step adds what the state adds, a
+product of a matrix and a vector, and computes the cell.
+
+Invariants:
+
+- Nothing outside of the operands is read or written. In the work memory, the gates of a sample are padded to whole
+  vectors, whose further lanes affect nothing.
+- The terms of a product are added in the order of the state, whatever the number of threads, which share the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.ir.tensor import Array
+from irc.native.elements import load, load_one, store
+from irc.native.groups import call
+from irc.native.jit import Code, Make, process_jit
+from irc.native.kernels import Call
+from irc.native.lanes import Emitter, Lanes, only, select, to_float, tree
+from irc.native.loops import INT, copy_floats, fold, loop, loop_function, number, offset, paced_loop
+from irc.native.primitives import PRIMITIVES
+from irc.native.target import Target, current
+from irc.ops.algebra import SINGLE
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.support import scratch
+
+LSTM, QUANTIZED_LSTM, GRU, LATE_GRU, RNN = "lstm", "quantized lstm", "gru", "late gru", "rnn"
+"""Cells by ONNX's order of gates: i o f c, of states as they are or quantized dynamically; z r h, whose state is reset
+before its product, or after it; tanh alone."""
+
+GATES = {LSTM: 4, QUANTIZED_LSTM: 4, GRU: 3, LATE_GRU: 3, RNN: 1}
+
+_EXACT = 1 << 24
+"""Integers up to this are exact in float32."""
+
+INT16 = np.dtype(np.int16)
+
+_SIZE = 4
+"""Bytes of an element."""
+
+_NANOSECONDS = 0.08
+"""For a product, by estimate."""
+
+
+class Layout(NamedTuple):
+    """The numbers that a loop function reads; its range is of samples.
+
+    Attributes:
+        batch: samples.
+        steps: of each.
+        hidden: elements of a state.
+        padded: elements of a gate in the work memory, whole vectors.
+        products: of a step.
+    """
+
+    batch: Any
+    steps: Any
+    hidden: Any
+    padded: Any
+    products: Any
+
+
+class _Cell:
+    """Emits the loops of one kind of cell, for a range of samples."""
+
+    def __init__(self, kind: str, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
+        self.kind, self.emitter, self.builder, self.layout = kind, emitter, emitter.builder, layout
+        self.share, self.weights, self.late, self.lengths, self.hidden, self.cell, self.result, work = arrays
+        self.gates = GATES[kind]
+        buffers = [self._at(work, self.builder.mul(number(k), layout.padded)) for k in range(_buffers(kind))]
+        self.of_gate, (self.h, self.c, self.spare, self.zeros) = buffers[: self.gates], buffers[self.gates :]
+
+    def _at(self, pointer: Any, index: Any) -> Any:
+        """Where so many elements behind ``pointer`` are."""
+        return offset(self.builder, pointer, self.builder.mul(index, number(_SIZE)))
+
+    def emit(self, begin: Any, end: Any) -> None:
+        builder, layout = self.builder, self.layout
+        zero = self.emitter.constant(0, SINGLE)
+        everything = builder.mul(layout.padded, number(_buffers(self.kind)))
+        with loop(builder, number(0), everything, self.emitter.count) as i:
+            store(zero, self._at(self.of_gate[0], i), SINGLE)
+        with loop(builder, begin, end) as sample:
+            own = builder.mul(sample, layout.hidden)
+            states = [(self.h, self.hidden), (self.c, self.cell)][: 2 if self.gates == 4 else 1]
+            for buffer, state in states:
+                self._copy(buffer, self._at(state, own))
+            length = builder.load(offset(builder, self.lengths, builder.mul(sample, number(8))), typ=INT)
+            with paced_loop(self.emitter, number(0), length, 1, layout.products) as step:
+                row = builder.add(builder.mul(step, layout.batch), sample)
+                self._step(builder.mul(row, layout.hidden))
+            with loop(builder, length, layout.steps) as step:
+                row = builder.add(builder.mul(step, layout.batch), sample)
+                self._copy(self._at(self.result, builder.mul(row, layout.hidden)), self.zeros)
+            for buffer, state in states:
+                self._copy(self._at(state, own), buffer)
+        builder.ret_void()
+
+    def _copy(self, to: Any, source: Any) -> None:
+        copy_floats(self.emitter, to, source, self.layout.hidden)
+
+    def _step(self, place: Any) -> None:
+        """One step of a sample, whose result is at ``place``."""
+        share = self._at(self.share, self.builder.mul(place, number(self.gates)))
+        for k, gate in enumerate(self.of_gate):
+            part = self._at(share, self.builder.mul(self.layout.hidden, number(k)))
+            if self.kind == LATE_GRU and k == 2:
+                self._copy(self.spare, part)
+                self._copy(gate, self.late)  # as are the others, without what it is padded by
+            else:
+                self._copy(gate, part)
+        if self.kind == GRU:
+            self._multiply(self.h, 0, 2)
+            self._each(self._reset)
+            self._multiply(self.spare, 2, 3)
+        elif self.kind == QUANTIZED_LSTM:
+            scale = self._quantize()
+            self._multiply(self.spare, 0, self.gates, scale)
+        else:
+            self._multiply(self.h, 0, self.gates)
+        self._each(
+            {LSTM: self._lstm, QUANTIZED_LSTM: self._lstm, GRU: self._gru, LATE_GRU: self._late_gru, RNN: self._rnn}[
+                self.kind
+            ]
+        )
+        self._copy(self._at(self.result, place), self.h)
+
+    def _multiply(self, state: Any, first: int, last: int, scale: Lanes | None = None) -> None:
+        """Add to some gates their weights times ``state``, a vector of elements of gates at a time.
+
+        Where a ``scale`` is given, both are integers, and products are multiplied with it and each element's own.
+        """
+        builder, emitter, layout = self.builder, self.emitter, self.layout
+        begin, end = (builder.mul(layout.padded, number(k)) for k in (first, last))
+        dtype = SINGLE if scale is None else INT16
+        size = number(dtype.itemsize)
+        with loop(builder, begin, end, emitter.count) as i:
+            rows = offset(builder, self.weights, builder.mul(builder.mul(i, layout.hidden), size))
+
+            def step(k: Any, sums: list[Lanes]) -> list[Lanes]:
+                at = builder.mul(builder.mul(k, number(emitter.count)), size)
+                weights = to_float(load(emitter, offset(builder, rows, at), dtype), SINGLE)
+                return [weights.fma(load_one(emitter, self._at(state, k), SINGLE), sums[0])]
+
+            place = self._at(self.of_gate[0], i)
+            share = load(emitter, place, SINGLE)
+            begun = share if scale is None else emitter.constant(0, SINGLE)
+            (total,) = fold(builder, number(0), layout.hidden, 1, [begun], step)
+            if scale is not None:
+                total = total * (scale * load(emitter, self._at(self.late, i), SINGLE)) + share
+            store(total, place, SINGLE)
+
+    def _quantize(self) -> Lanes:
+        """Write the state as integers less their zero point to `spare`, as by DynamicQuantizeLinear; their scale."""
+        builder, emitter, layout = self.builder, self.emitter, self.layout
+        zero, most = emitter.constant(0, SINGLE), emitter.constant(255, SINGLE)
+
+        def widen(i: Any, range_: list[Lanes]) -> list[Lanes]:
+            x = load(emitter, self._at(self.h, i), SINGLE)
+            return [PRIMITIVES[name](each, x) for name, each in zip(("minimum", "maximum"), range_)]
+
+        ends = fold(builder, number(0), layout.padded, emitter.count, [zero, zero], widen)
+        low, high = (
+            emitter.splat(only(tree(each, PRIMITIVES[name])), SINGLE)
+            for name, each in zip(("minimum", "maximum"), ends)
+        )
+        scale = (high - low) / most
+        scale = select(scale.equals(0), 1.0, scale)
+
+        def clipped(x: Lanes) -> Lanes:
+            return PRIMITIVES["minimum"](PRIMITIVES["maximum"](x, zero), most)
+
+        shift = clipped(emitter.intrinsic("rint", -low / scale))
+
+        def write(read: Any, to: Any) -> None:
+            code = clipped(emitter.intrinsic("rint", read(self.h) / scale) + shift)
+            to(code - shift, self.spare)
+
+        self._each(write)
+        return scale
+
+    def _each(self, make: Callable[[Callable[[Any], Lanes], Callable[[Lanes, Any], None]], None]) -> None:
+        """Emit ``make`` for each vector of elements, given what reads and writes that of a buffer."""
+        with loop(self.builder, number(0), self.layout.padded, self.emitter.count) as i:
+            make(
+                lambda buffer: load(self.emitter, self._at(buffer, i), SINGLE),
+                lambda value, buffer: store(value, self._at(buffer, i), SINGLE),
+            )
+
+    def _call(self, name: str, x: Lanes) -> Lanes:
+        return call(self.emitter, name, [x])
+
+    def _lstm(self, read: Any, write: Any) -> None:
+        i, o, f, c = map(read, self.of_gate)
+        cell = self._call("sigmoid", f) * read(self.c) + self._call("sigmoid", i) * self._call("tanh", c)
+        write(cell, self.c)
+        write(self._call("sigmoid", o) * self._call("tanh", cell), self.h)
+
+    def _reset(self, read: Any, write: Any) -> None:
+        write(self._call("sigmoid", read(self.of_gate[1])) * read(self.h), self.spare)
+
+    def _gru(self, read: Any, write: Any) -> None:
+        self._mix(read, write, self._call("tanh", read(self.of_gate[2])))
+
+    def _late_gru(self, read: Any, write: Any) -> None:
+        reset = self._call("sigmoid", read(self.of_gate[1]))
+        self._mix(read, write, self._call("tanh", read(self.spare) + reset * read(self.of_gate[2])))
+
+    def _mix(self, read: Any, write: Any, candidate: Lanes) -> None:
+        z = self._call("sigmoid", read(self.of_gate[0]))
+        one = self.emitter.constant(1, SINGLE)
+        write((one - z) * candidate + z * read(self.h), self.h)
+
+    def _rnn(self, read: Any, write: Any) -> None:
+        write(self._call("tanh", read(self.of_gate[0])), self.h)
+
+
+def _buffers(kind: str) -> int:
+    """Vectors of a state's size in the work memory: the gates, both states, a spare one, zeros."""
+    return GATES[kind] + 4
+
+
+def emit_recurrent(name: str, kind: str, target: Target) -> tuple[str, Mapping[str, Make]]:
+    """The function ``name``, and what it needs.
+
+    It takes the inputs' share of the gates (T, B, gates, H), packed weights, the bias of a candidate or the scales of
+    integers, padded, lengths (B), both states (B, H), which become the last ones, the result (T, B, H), work memory.
+    """
+    made, builder, arrays, numbers, begin, end = loop_function(name, 8, len(Layout._fields))
+    emitter = Emitter(builder, target.lanes(_SIZE), target.has_fma, target.has_f16c)
+    _Cell(kind, emitter, arrays, Layout(*numbers)).emit(begin, end)
+    return str(made.module), emitter.needs
+
+
+@cache
+def _code(kind: str) -> Code:
+    name = "irc.recurrent"
+    return process_jit().load(name, f"{name} {kind}", lambda: emit_recurrent(name, kind, current()))
+
+
+def padded_size(hidden: int) -> int:
+    """The elements of a gate in work memory."""
+    lanes = current().lanes(_SIZE)
+    return -(-hidden // lanes) * lanes
+
+
+def packed(r: Array, zero: Array | None, late: Array, kind: str) -> tuple[Array, Array] | None:
+    """Weights of the state as code reads them, (vectors of gates, H, lanes), and ``late``, padded.
+
+    None if sums of products of integers may not be exact.
+
+    Args:
+        r: (gates H, H); of integers (H, gates H).
+        zero: of integers, their zero point, or one for each column.
+        late: see `irc.runtime.bounds.InnerLoops.recur`.
+    """
+    gates, lanes = GATES[kind], current().lanes(_SIZE)
+    weights: Array = r if zero is None else (r.astype(np.float32) - zero.astype(np.float32)).T
+    if zero is not None and 255 * np.abs(weights).sum(1).max() > _EXACT:
+        return None
+    hidden = weights.shape[1]
+    rows: Array = np.zeros((gates, padded_size(hidden), hidden), SINGLE if zero is None else INT16)
+    rows[:, :hidden] = weights.reshape(gates, hidden, hidden)
+    others: Array = np.zeros((gates, padded_size(hidden)), SINGLE)
+    others[: late.size // hidden, :hidden] = late.reshape(-1, hidden)
+    return np.ascontiguousarray(rows.reshape(-1, lanes, hidden).swapaxes(1, 2)), others
+
+
+class CellLoop(NamedTuple):
+    """How sequences of one form are computed.
+
+    Attributes:
+        call: see `emit_recurrent`.
+        work: elements of work memory.
+    """
+
+    call: Call
+    work: int
+
+    def run(self, *arrays: Array) -> None:
+        """Compute, on as many threads as the run has."""
+        call, pieces = self.call, self.call.pieces
+
+        def piece(number: int) -> None:
+            ends = [call.size * each // pieces for each in (number, number + 1)]
+            call.call(*arrays, scratch("recurrent", (self.work,), SINGLE), *ends)
+
+        CURRENT.scope.share(pieces, piece)
+
+
+def cell_for(kind: str, steps: int, batch: int, hidden: int) -> CellLoop:
+    """How sequences of that form are computed."""
+    padded = padded_size(hidden)
+    products = GATES[kind] * padded * hidden
+    layout = Layout(batch, steps, hidden, padded, products)
+    call = Call.of(_code(kind), [None] * 8, layout, batch, steps * batch * products * _NANOSECONDS)
+    return CellLoop(call, _buffers(kind) * padded)

@@ -1,0 +1,20 @@
+"""Loops of recurrent cells on arrays next to pages that may not be touched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.native.guarded import ENDS, guarded
+from tests.native.test_recurrent import CELLS, recur
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("hidden", [1, 3, 15, 17, 64, 70])
+def test_cells(kind, hidden, end):
+    done, out, states = recur(kind, 4, 3, hidden, lambda x: guarded(x, end))
+    assert done
+    _, expected, others = recur(kind, 4, 3, hidden)
+    for found, value in zip((out, *states), (expected, *others), strict=True):
+        np.testing.assert_array_equal(found, value)

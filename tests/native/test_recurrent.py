@@ -1,0 +1,167 @@
+"""Recurrent layers by native loops, against the interpreter's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.native.inner_loops import LOOPS
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.support import as_constant
+from irc.runtime.threads import share
+
+Array = np.ndarray[Any, Any]
+
+SINGLE = np.dtype("f4")
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+CELLS = {"lstm": 4, "gru": 3, "late gru": 3, "rnn": 1}
+
+
+def layer(op: str, sizes: tuple[int, int, int, int], directions: int, has_lengths: bool, **attributes: Any) -> Any:
+    """A model of one layer with random weights, of (steps, batch, inputs, hidden) ``sizes``, and inputs for it."""
+    steps, batch, inputs, hidden = sizes
+    rng = np.random.default_rng(3)
+    gates = GATES[op]
+    shapes = {
+        "w": (directions, gates * hidden, inputs),
+        "r": (directions, gates * hidden, hidden),
+        "b": (directions, 2 * gates * hidden),
+    }
+    bound = hidden**-0.5
+    weights = [numpy_helper.from_array(rng.uniform(-bound, bound, s).astype("f4"), n) for n, s in shapes.items()]
+    states = ["h", "c"][: 2 if op == "LSTM" else 1]
+    feeds: dict[str, Array] = {"x": rng.standard_normal((steps, batch, inputs)).astype("f4")}
+    feeds |= {name: rng.standard_normal((directions, batch, hidden)).astype("f4") for name in states}
+    if has_lengths:
+        feeds["lengths"] = rng.integers(0, steps, batch, np.int32, endpoint=True)
+    outputs = ["y", *[f"last_{name}" for name in states]]
+    given = attributes.pop("direction", "forward")
+    direction = "bidirectional" if directions == 2 else given
+    operands = ["x", *shapes, "lengths" if has_lengths else "", *states]
+    node = helper.make_node(op, operands, outputs, hidden_size=hidden, direction=direction, **attributes)
+    declared = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in feeds.items()
+    ]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    graph = helper.make_graph([node], "layer", declared, results, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), feeds
+
+
+def check(model: onnx.ModelProto, feeds: dict[str, Array]) -> None:
+    native, plain = (irc.compile(model, backend=backend) for backend in ("native", "numpy"))
+    for _ in range(2):
+        found, expected = native.run(feeds), plain.run(feeds)
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from([("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1}), ("RNN", {})]),
+    st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 9), st.sampled_from([1, 3, 15, 16, 33, 64, 70])),
+    st.integers(1, 2),
+    st.booleans(),
+    st.booleans(),
+)
+def test_layers(cell, sizes, directions, has_lengths, is_reverse):
+    op, attributes = cell
+    direction = {"direction": "reverse"} if is_reverse else {}
+    check(*layer(op, sizes, directions, has_lengths, **attributes, **direction))
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("LSTM", {"clip": 0.5}),
+        ("LSTM", {"input_forget": 1}),
+        ("LSTM", {"activations": ["Sigmoid", "Relu", "Tanh"]}),
+        ("GRU", {"activations": ["HardSigmoid", "Tanh"]}),
+        ("RNN", {"activations": ["Relu"]}),
+    ],
+)
+def test_other_cells_are_the_interpreters(op, attributes):
+    model, feeds = layer(op, (5, 2, 4, 6), 1, False, **attributes)
+    native, plain = (irc.compile(model, backend=backend).run(feeds) for backend in ("native", "numpy"))
+    for name, value in plain.items():
+        np.testing.assert_array_equal(native[name], value)
+
+
+def recur(kind: str, steps: int, batch: int, hidden: int, wrap: Any = np.asarray, constant: Any = as_constant) -> Any:
+    """What a loop makes of random operands, each of which is given as ``wrap`` gives it: the result, the states."""
+    rng = np.random.default_rng(5)
+    gates = CELLS[kind]
+    bound = hidden**-0.5
+    share = wrap(rng.standard_normal((steps, batch, gates * hidden)).astype("f4"))
+    r = constant(wrap(rng.uniform(-bound, bound, (1, gates * hidden, hidden)).astype("f4")))
+    late = rng.uniform(-bound, bound, hidden).astype("f4")
+    lengths = wrap(rng.integers(0, steps, batch, np.int64, endpoint=True))
+    states = [wrap(rng.standard_normal((batch, hidden)).astype("f4")) for _ in range(2)]
+    out = wrap(np.full((steps, batch, hidden), 9, SINGLE))
+    states = states[: 2 if kind == "lstm" else 1]
+    return LOOPS.recur(kind, share, r, 0, late, lengths, states, out), out, states
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_results_do_not_depend_on_threads(kind):
+    _, one, states = recur(kind, 40, 6, 130)
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        _, two, others = recur(kind, 40, 6, 130)
+    finally:
+        CURRENT.scope.share = before
+    assert [x.tobytes() for x in (one, *states)] == [x.tobytes() for x in (two, *others)]
+
+
+def test_weights_that_may_change_are_left_to_products():
+    assert recur("lstm", 3, 2, 5, constant=lambda r: r)[0] is False
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("hidden", [5, 64, 100])
+def test_quantized_lstm(hidden, columns, batch):
+    """Between quantized states that differ by a step, results differ by less than a hundredth."""
+    rng = np.random.default_rng(7)
+    steps, inputs, directions = 6, 8, 2
+    size = (directions, 4 * hidden) if columns else (directions,)
+    weights = {
+        "w": rng.integers(-128, 128, (directions, inputs, 4 * hidden), np.int8),
+        "r": rng.integers(-128, 128, (directions, hidden, 4 * hidden), np.int8),
+        "ws": rng.uniform(0.001, 0.004, size).astype("f4"),
+        "wz": rng.integers(-3, 3, size, np.int8),
+        "rs": rng.uniform(0.001, 0.002, size).astype("f4"),
+        "rz": rng.integers(-3, 3, size, np.int8),
+    }
+    operands = ["x", "w", "r", "", "", "", "", "", "ws", "wz", "rs", "rz"]
+    node = helper.make_node(
+        "DynamicQuantizeLSTM",
+        operands,
+        ["y", "h", "c"],
+        domain="com.microsoft",
+        hidden_size=hidden,
+        direction="bidirectional",
+    )
+    graph = helper.make_graph(
+        [node],
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, batch, inputs])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "yhc"],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    x = rng.standard_normal((steps, batch, inputs)).astype("f4")
+    native, plain = (irc.compile(model, backend=backend).run({"x": x}) for backend in ("native", "numpy"))
+    for name, value in plain.items():
+        np.testing.assert_allclose(native[name], value, atol=1e-2)
