@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import onnx.defs
@@ -23,6 +27,7 @@ from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
 from irc.tools.random_inputs.readers import ARITHMETIC, READERS
+from tests.layers import modules
 from tests.operators import POINTWISE, TORCH_POINTWISE, records_for_a_while
 from tests.operators import TORCH as TORCH_RECORDS
 
@@ -180,3 +185,48 @@ print(registry._read)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+MOST_MODULES = 6
+"""An operator is named in the modules of its record and its kernel, and where something treats it specially."""
+
+NAMED = ("onnx::Conv", "onnx::Relu", "onnx::LayerNormalization", "onnx::Softmax", "onnx::MaxPool")
+
+
+def names_in(source: str) -> Iterator[str]:
+    """The names in ``source`` that operators may have: strings that are names or lists of them, and schema rows."""
+    tree = ast.parse(source)
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            words = node.value.split()
+            if all(re.fullmatch(r"[\w:.]+", word) for word in words):
+                yield from words
+            yield from re.findall(r"^\s*([\w:.]+)\(", node.value, re.MULTILINE)
+
+
+@cache
+def modules_that_name() -> dict[str, set[str]]:
+    """Name, without namespace, overload and the number of an operand -> modules."""
+    found: dict[str, set[str]] = {}
+    for path, module in modules():
+        for name in names_in(path.read_text("utf-8")):
+            found.setdefault(name.rpartition("::")[2].partition(".")[0], set()).add(module)
+    return found
+
+
+@pytest.mark.parametrize("kind", [*NAMED, "aten::add_", "aten::cat"])
+def test_an_operator_is_named_in_few_modules(kind):
+    named = modules_that_name()[kind.rpartition("::")[2]]
+    assert named and len(named) <= MOST_MODULES, sorted(named)
+
+
+def test_names_are_found():
+    source = """
+'''Conv is not named here.'''
+kinds = ["onnx::Conv", "Relu Softmax", "such as MaxPool, say"]
+rows = '''
+  aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+'''
+"""
+    assert {*names_in(source)} == {"onnx::Conv", "Relu", "Softmax", "aten::add_.Tensor"}

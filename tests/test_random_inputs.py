@@ -18,8 +18,7 @@ from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.tools.check import check_model
 from irc.tools.check.peers import exact_onnxruntime
-from irc.tools.random_inputs import Style, seeded_inputs, sizes_of_shapes
-from irc.tools.random_inputs.draw import Domain
+from irc.tools.random_inputs.draw import Domain, Style, seeded_inputs, sizes_of_shapes
 from irc.tools.random_inputs.fitting import Fitting
 from irc.tools.random_inputs.readers import domains
 from tests.cli.helpers import Command

@@ -18,10 +18,12 @@ from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.support.files import open_regular, replacing
-from irc.tools.random_inputs import Style, assumed_sizes, assumption, given_sizes, sizes_of_shapes, with_named_sizes
+from irc.tools.random_inputs import draw
 from irc.tools.random_inputs.fitting import Fitting, make_or_explain
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from irc.runtime.limits import Limits
 
 LEVELS = 3
@@ -48,20 +50,16 @@ def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
     return {name: _as_stated(files, arguments[name]) for name, files in arrays.items()}
 
 
-def stated_sizes(
-    model: CompiledModel,
-    feeds: Mapping[str, Any],
-    sizes: Mapping[str, int],
-    shapes: Mapping[str, tuple[int, ...]],
-) -> dict[str, int]:
+def stated_sizes(model: CompiledModel, feeds: Mapping[str, Any], options: Namespace) -> dict[str, int]:
     """The sizes that ``--dim`` and ``--shape`` give inputs that are not in ``feeds``, by name.
 
     Raises:
         Error: IRC311 unless they are of dimensions of inputs that are made up, and do not contradict each other.
     """
-    known = list(assumed_sizes(with_named_sizes(model.inputs)))
+    sizes: dict[str, int] = options.dim
+    known = list(draw.assumed_sizes(draw.with_named_sizes(model.inputs)))
     missing = _missing(model, feeds)
-    made_up = assumed_sizes(with_named_sizes(missing))
+    made_up = draw.assumed_sizes(draw.with_named_sizes(missing))
     for name in sizes:
         if name not in known and name in model.sizes:
             raise Error("IRC311", f"the model was compiled for {name}={model.sizes[name]}: --dim cannot change that")
@@ -69,7 +67,7 @@ def stated_sizes(
             raise Error("IRC311", f"the model has no named dimension {name!r}; {suggestion(name, known)}")
         if name not in made_up:
             raise Error("IRC311", f"no input that is made up has the dimension {name!r}: --dim is for those alone")
-    shaped = sizes_of_shapes(missing, shapes)
+    shaped = draw.sizes_of_shapes(missing, options.shape)
     for name, size in shaped.items():
         if sizes.get(name, size) != size:
             raise Error("IRC311", f"--shape makes {name!r} {size}, --dim {sizes[name]}")
@@ -77,33 +75,28 @@ def stated_sizes(
 
 
 def complete(
-    model: CompiledModel,
-    given: Mapping[str, Any],
-    seed: int,
-    sizes: Mapping[str, int],
-    limits: Limits | None = None,
+    model: CompiledModel, given: Mapping[str, Any], options: Namespace, limits: Limits | None = None
 ) -> dict[str, Any]:
     """``given``, and made-up values for the other inputs that must be given; assumptions are printed on stderr.
 
     Args:
         model: the model, which is run on what is made up if there are sizes to choose.
         given: values by name.
-        seed: what the others are made up from.
-        sizes: those stated for them, as `stated_sizes` checks.
+        options: the seed that the others are made up from, and sizes stated for them.
         limits: of each run.
 
     Raises:
-        Error: IRC102 an input cannot be made up, or as the model has nothing that it accepts.
+        Error: IRC102 an input cannot be made up, or as the model has nothing that it accepts; as of `stated_sizes`.
     """
-    stated = {**given_sizes(model.inputs, given), **sizes}
+    stated = {**draw.given_sizes(model.inputs, given), **stated_sizes(model, given, options)}
     fitting = Fitting(model, given, {**model.sizes, **stated}, limits)
     if not fitting.made_up:
         return dict(given)
-    made = make_or_explain(fitting, seed, dict.fromkeys(fitting.free, 1), Style.PLAIN)
-    named = assumed_sizes(_missing(model, given))
+    made = make_or_explain(fitting, options.seed, dict.fromkeys(fitting.free, 1), draw.Style.PLAIN)
+    named = draw.assumed_sizes(_missing(model, given))
     assumed = {n: size for n, size in made.sizes.items() if n not in stated and (n in named or size != 1)}
     if assumed:
-        say(assumption(assumed))
+        say(draw.assumption(assumed))
     return {**made.feeds, **given}
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from irc.ir import Module
+    from irc.passes.manager import PassReport
     from irc.runtime.model import CompiledModel
+    from irc.runtime.report import Report
 
 ONNX = ".onnx"
 
@@ -32,26 +34,17 @@ def add_compile(commands: options.Commands) -> None:
         commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", COMPILE_EXAMPLES
     )
     options.add_model(parser, "ONNX file, or IR text (.ir, .txt, - for stdin)")
-    parser.add_argument(
-        "-o", "--output", metavar="OUT", help="where to write it: OUT.irc, the compiled model, or OUT.onnx, as ONNX"
-    )
-    parser.add_argument(
-        "--external-data",
-        metavar="BYTES",
-        type=options.size,
-        help="OUT.onnx: weights of that many bytes or more (1000, 500K: powers of 1024) go to OUT.onnx.data; "
-        "by default, if the model exceeds 2 GB",
-    )
+    said = "where to write it: OUT.irc, the compiled model, or OUT.onnx, as ONNX"
+    options.option(parser, "-o/--output", "OUT", said)
+    said = "OUT.onnx: weights of that many bytes or more (1000, 500K: powers of 1024) go to OUT.onnx.data; by default, "
+    options.option(parser, "--external-data", "BYTES", f"{said}if the model exceeds 2 GB", options.size)
     options.add_pipeline(parser)
     options.add_backend(parser)
     options.add_explain(parser)
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout instead of a table")
+    options.flag(parser, "--json", "the report as JSON on stdout instead of a table")
     check = parser.add_argument_group("checking")
-    check.add_argument(
-        "--check",
-        action="store_true",
-        help="compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes",
-    )
+    said = "compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes"
+    options.flag(check, "--check", said)
     options.add_inputs(check)
     options.add_instruments(parser)
     parser.set_defaults(run=run_compile)
@@ -69,14 +62,8 @@ def run_compile(given: argparse.Namespace) -> int:
         given.usage_error("--external-data is for -o OUT.onnx")
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
-        model = compile(
-            source,
-            options.pipeline(given),
-            instruments=given.instruments,
-            progress=tell,
-            refuse_unknown=given.refuse_unknown,
-            backend=given.backend,
-        )
+        words = {"instruments": given.instruments, "refuse_unknown": given.refuse_unknown, "backend": given.backend}
+        model = compile(source, options.pipeline(given), progress=tell, **words)
         model.report.name = given.model.path
         if given.check:
             _check(model, source, given, tell)
@@ -90,10 +77,15 @@ def run_compile(given: argparse.Namespace) -> int:
         from irc.cli.tables import print_report
 
         print_report(model.report)
+    return _explained(given, model.report)
+
+
+def _explained(given: argparse.Namespace, report: Report | PassReport) -> int:
+    """The exit status, after what passes did has been said, if that was asked for."""
     if given.explain:
         from irc.cli.tables import print_explained
 
-        print_explained(model.report)
+        print_explained(report)
     return 0
 
 
@@ -119,7 +111,7 @@ def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace
 
     tell("checking")
     inputs = read_inputs(model, given.input)
-    sizes = stated_sizes(model, inputs, given.dim, given.shape)
+    sizes = stated_sizes(model, inputs, given)
     result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
     model.report.notes.append(str(result))
 
@@ -138,7 +130,7 @@ def add_opt(commands: options.Commands) -> None:
     options.add_model(parser, "IR text (.ir, .txt, - for stdin); also ONNX and .irc files")
     options.add_pipeline(parser, "")
     options.add_strict(parser)
-    parser.add_argument("-o", "--output", metavar="OUT.ir", help="where to write the text (default: stdout)")
+    options.option(parser, "-o/--output", "OUT.ir", "where to write the text (default: stdout)")
     options.add_explain(parser)
     options.add_instruments(parser)
     parser.set_defaults(run=run_opt)
@@ -164,8 +156,4 @@ def run_opt(given: argparse.Namespace) -> int:
             file.write(text.encode())
     else:
         emit(text)
-    if given.explain:
-        from irc.cli.tables import print_explained
-
-        print_explained(report)
-    return 0
+    return _explained(given, report)

@@ -38,9 +38,8 @@ def add_print_and_alias(commands: options.Commands) -> None:
     options.add_strict(alias)
     formats = "text (default), Graphviz's dot, or svg, drawn by Graphviz if it is installed"
     alias.add_argument("--format", choices=tuple(_FORMATS), default="text", help=formats)
-    alias.add_argument(
-        "--why", nargs=2, metavar=("A", "B"), help="why two values may share memory, and what writes them"
-    )
+    said = "why two values may share memory, and what writes them"
+    alias.add_argument("--why", nargs=2, metavar=("A", "B"), help=said)
     alias.set_defaults(run=print_alias)
 
 
@@ -136,7 +135,7 @@ def add_operators(commands: options.Commands) -> None:
     parser = options.add_command(commands, "operators", "list operators, or say all about some", OPERATORS_EXAMPLES)
     parser.description = f"{parser.description}\n\n{COLUMNS}"
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as Conv, onnx::Conv, aten::add_")
-    parser.add_argument("--json", action="store_true", help="all about them as JSON")
+    options.flag(parser, "--json", "all about them as JSON")
     parser.set_defaults(run=print_operators)
 
 

@@ -1,4 +1,7 @@
-"""Options that several commands share, and how they are read. A malformed option is a usage error."""
+"""Options that several commands share, how they are read, and the model that a command is given.
+
+A malformed option is a usage error.
+"""
 
 from __future__ import annotations
 
@@ -138,17 +141,20 @@ def add_command(commands: Commands, name: str, purpose: str, examples: str) -> a
         allow_abbrev=False,
     )
     parser.set_defaults(usage_error=parser.error)
-    parser.add_argument(
-        "--traceback", action="store_true", help="show where in the program an error was raised, and what caused it"
-    )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="run this file first: what it registers (passes, operators, kernels...) can be used (several times)",
-    )
+    flag(parser, "--traceback", "show where in the program an error was raised, and what caused it")
+    said = "run this file first: what it registers (passes, operators, kernels...) can be used (several times)"
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help=said)
     return parser
+
+
+def flag(parser: Options, name: str, said: str) -> None:
+    """Add an option without a value."""
+    parser.add_argument(name, action="store_true", help=said)
+
+
+def option(parser: Options, name: str, metavar: str, said: str, read: Callable[[str], Any] = str) -> None:
+    """Add an option whose value ``read`` takes; None if it is not given. ``-o/--output`` has a short name."""
+    parser.add_argument(*name.split("/"), metavar=metavar, type=read, help=said)
 
 
 def add_model(
@@ -156,39 +162,23 @@ def add_model(
 ) -> None:
     """The model that a command is about."""
     parser.add_argument("model", metavar="MODEL", type=ModelFile, help=kinds)
-    parser.add_argument(
-        "--refuse-unknown",
-        action="store_true",
-        help="refuse ONNX operators that irc does not know (otherwise they pass through, and only running one fails)",
-    )
+    passing = "(otherwise they pass through, and only running one fails)"
+    flag(parser, "--refuse-unknown", f"refuse ONNX operators that irc does not know {passing}")
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:
     """The option that refuses operators which irc does not know."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="refuse operators that irc does not know (otherwise they may write whatever they can reach)",
-    )
+    others = "(otherwise they may write whatever they can reach)"
+    flag(parser, "--strict", f"refuse operators that irc does not know {others}")
 
 
 def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default") -> None:
     """The option that chooses the passes; with ``default`` None, "default" unless the model is compiled already."""
     shown = "default" if default is None else default or "none"
-    parser.add_argument(
-        "-p",
-        "--passes",
-        default=default,
-        metavar="PIPELINE",
-        help=f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})",
-    )
-    _add_sizes(
-        parser,
-        "--fix",
-        63,
-        "compile the model for this size of a named dimension of its inputs, and no other: the pass fix-sizes, "
-        "before all others (several times for several)",
-    )
+    said = f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})"
+    parser.add_argument("-p", "--passes", default=default, metavar="PIPELINE", help=said)
+    said = "compile the model for this size of a named dimension of its inputs, and no other: the pass fix-sizes"
+    _add_by_name(parser, "--fix", partial(_sizes, bits=63), f"{said}, before all others (several times for several)")
     listing = "show all passes and pipelines, those of --load before it too, and exit"
     parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help=listing)
 
@@ -235,13 +225,8 @@ def pipeline_unless_compiled(given: argparse.Namespace) -> str:
 
 def add_backend(parser: Options) -> None:
     """Add ``--backend``."""
-    parser.add_argument(
-        "--backend",
-        metavar="NAME",
-        default="auto",
-        help="what computes fusion groups: auto, the fastest that is installed; numpy, operator by operator; or "
-        "another package's",
-    )
+    said = "what computes fusion groups: auto, the fastest that is installed; numpy, operator by operator; or "
+    parser.add_argument("--backend", metavar="NAME", default="auto", help=f"{said}another package's")
 
 
 def add_instruments(parser: argparse.ArgumentParser) -> None:
@@ -255,60 +240,33 @@ def add_instruments(parser: argparse.ArgumentParser) -> None:
         purpose = said[:1].lower() + said[1:]
         group.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
     *others, last = sorted(INSTRUMENTS.keys() - INSTRUMENT_OPTIONS)
-    group.add_argument(
-        "--instrument",
-        action="append",
-        dest="instruments",
-        metavar="NAME",
-        help=f"another: {', '.join(others)} or {last} (several times for several)",
-    )
+    said = f"another: {', '.join(others)} or {last} (several times for several)"
+    group.add_argument("--instrument", action="append", dest="instruments", metavar="NAME", help=said)
 
 
 def add_explain(parser: Options) -> None:
     """``--explain``."""
-    said = "say how often passes did what, and which rewrites and fusions were refused, and why"
-    parser.add_argument("--explain", action="store_true", help=said)
+    flag(parser, "--explain", "say how often passes did what, and which rewrites and fusions were refused, and why")
 
 
 def add_inputs(parser: Options) -> None:
     """The options that say what a model is run on."""
-    parser.add_argument(
-        "-i",
-        "--input",
-        action="append",
-        default=[],
-        type=_array_file,
-        metavar="NAME=FILE.npy",
-        help="the value of an input, as numpy.save writes it (several times for several inputs)",
-    )
-    _add_sizes(
-        parser,
-        "--dim",
-        31,
-        "size of a named dimension in inputs that are made up (default: chosen); unlike --fix, it does not change the "
-        "model",
-    )
-    parser.add_argument(
-        "--shape",
-        action=_Shapes,
-        default={},
-        type=_shape,
-        metavar="NAME=SIZE,...",
-        help="shape of an input that is made up, such as x=1,3,640,640 (several times for several inputs)",
-    )
+    said = "the value of an input, as numpy.save writes it (several times for several inputs)"
+    form = "NAME=FILE.npy"
+    parser.add_argument("-i", "--input", action="append", default=[], type=_array_file, metavar=form, help=said)
+    said = "size of a named dimension in inputs that are made up (default: chosen)"
+    _add_by_name(parser, "--dim", partial(_sizes, bits=31), f"{said}; unlike --fix, it does not change the model")
+    said = "shape of an input that is made up, such as x=1,3,640,640 (several times for several inputs)"
+    _add_by_name(parser, "--shape", _shape, said, "shape")
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """The options that bound what a run may use."""
     group = parser.add_argument_group("limits, for models that nobody vouches for")
-    group.add_argument("--max-steps", type=whole_number, metavar="N", help="nodes and iterations of loops")
-    group.add_argument(
-        "--max-bytes",
-        type=size,
-        metavar="N",
-        help="memory of results at one time: 500000000, 500M (K, M, G, T are powers of 1024)",
-    )
-    group.add_argument("--max-seconds", type=seconds, metavar="S", help="time")
+    option(group, "--max-steps", "N", "nodes and iterations of loops", whole_number)
+    memory = "memory of results at one time: 500000000, 500M (K, M, G, T are powers of 1024)"
+    option(group, "--max-bytes", "N", memory, size)
+    option(group, "--max-seconds", "S", "time", seconds)
 
 
 def limits(given: argparse.Namespace) -> Limits | None:
@@ -340,27 +298,27 @@ def seconds(text: str) -> float:
     return found
 
 
+def _number(text: str, low: int, high: int, said: str) -> int:
+    if not _is_number(text, 30) or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"expected a whole number from {low} {said}, not {text!r}")
+    return int(text)
+
+
 def whole_number(text: str) -> int:
     """A number from 1 on."""
-    if not _is_number(text, 10) or not 1 <= int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, not {text!r}")
-    return int(text)
+    return _number(text, 1, 2**31 - 1, "on")
 
 
 def threads(text: str) -> int:
     """A number of threads that a run may have."""
     from irc.runtime.threads import MOST
 
-    if not _is_number(text, 10) or not 1 <= int(text) <= MOST:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST}, not {text!r}")
-    return int(text)
+    return _number(text, 1, MOST, f"to {MOST}")
 
 
 def seed(text: str) -> int:
     """The seed of a random generator."""
-    if not _is_number(text, 30):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, not {text!r}")
-    return int(text)
+    return _number(text, 0, 10**30, "on")
 
 
 def _is_number(text: str, digits: int) -> bool:
@@ -375,14 +333,16 @@ def _array_file(text: str) -> str:
     return text  # what is the name of an input, and what of a file, the model will tell
 
 
-def _add_sizes(parser: Options, option: str, bits: int, said: str) -> None:
-    """An option for sizes by name, below ``2**bits``."""
-    read = partial(_named_sizes, bits=bits)
-    parser.add_argument(option, action=_Sizes, default={}, type=read, metavar="NAME=SIZE,...", help=said)
+def _add_by_name(
+    parser: Options, option: str, read: Callable[[str], dict[str, Any]], said: str, what: str = "size"
+) -> None:
+    """An option for sizes or shapes by name, which may be given several times."""
+    action = partial(_ByName, what=what)
+    parser.add_argument(option, action=action, default={}, type=read, metavar="NAME=SIZE,...", help=said)
 
 
-def _named_sizes(text: str, bits: int) -> dict[str, int]:
-    """``NAME=SIZE``, with any characters in the name, or several as `read_sizes` takes them."""
+def _sizes(text: str, bits: int) -> dict[str, int]:
+    """``NAME=SIZE``, below ``2**bits``, with any characters in the name, or several as `read_sizes` takes them."""
     from irc.ir.declarations import GivenTwiceError, read_sizes
 
     try:
@@ -406,26 +366,19 @@ def _shape(text: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(map(int, parts))}
 
 
-class _Shapes(argparse.Action):
-    """Collects shapes by name; a name that is given twice is a usage error."""
+class _ByName(argparse.Action):
+    """Collects sizes or shapes in a dict by name; a name that is given twice is a usage error."""
+
+    def __init__(self, *args: Any, what: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.what = what
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
-        shapes: dict[str, tuple[int, ...]] = getattr(namespace, self.dest)
+        known: dict[str, Any] = getattr(namespace, self.dest)
         for name in values:
-            if name in shapes:
-                raise argparse.ArgumentError(self, f"the shape of {name!r} is given twice")
-        setattr(namespace, self.dest, {**shapes, **values})
-
-
-class _Sizes(argparse.Action):
-    """Collects names and sizes in a dict; a name that is given twice is a usage error."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
-        sizes: dict[str, int] = getattr(namespace, self.dest)
-        for name in values:
-            if name in sizes:
-                raise argparse.ArgumentError(self, f"the size of {name!r} is given twice")
-        setattr(namespace, self.dest, {**sizes, **values})
+            if name in known:
+                raise argparse.ArgumentError(self, f"the {self.what} of {name!r} is given twice")
+        setattr(namespace, self.dest, {**known, **values})
 
 
 # Reading what a command is given: ONNX files, .irc files, IR text.
@@ -478,7 +431,9 @@ class ModelFile:
             module = self._parse()
             module.verify()
         elif self.kind is Kind.COMPILED:
-            module = self._read()
+            from irc.runtime.file import read
+
+            module = read(self.path)[0]
         else:
             from irc.frontend.onnx import import_model
 
@@ -486,11 +441,6 @@ class ModelFile:
             module.verify()
         self._refuse_unknown(module)
         return module
-
-    def _read(self) -> Module:
-        from irc.runtime.file import read
-
-        return read(self.path)[0]
 
     def _refuse_unknown(self, module: Module) -> None:
         if self.refuse_unknown:

@@ -1,4 +1,4 @@
-"""Writing results to stdout and messages to stderr."""
+"""Results on stdout, messages on stderr, and how the program ends, whatever happens to it and to these streams."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def progress(silent: bool = False) -> Generator[Callable[[str], None]]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-# How a program ends, whatever happens to it and to its streams.
+# -- the end -------------------------------------------------------------------
 
 
 def status_of(program: Callable[[], int]) -> int:

@@ -35,13 +35,11 @@ def add_run(commands: options.Commands) -> None:
     parser = options.add_command(commands, "run", "run a model on .npy inputs", RUN_EXAMPLES)
     options.add_model(parser)
     options.add_inputs(parser)
-    parser.add_argument("--seed", type=options.seed, help="make up the inputs that are not given, from this seed")
-    parser.add_argument("-o", "--output", metavar="OUT.npz", help="where to write the outputs")
-    profile = "run three times and say where time and memory of the third run go"
-    parser.add_argument("--profile", action="store_true", help=profile)
-    parser.add_argument("--trace", metavar="OUT.json", help="write the profile as a trace file, for Chrome or Perfetto")
-    threads = "how many threads matrix products may use"
-    parser.add_argument("--threads", type=options.threads, metavar="N", help=threads)
+    options.option(parser, "--seed", "SEED", "make up the inputs that are not given, from this seed", options.seed)
+    options.option(parser, "-o/--output", "OUT.npz", "where to write the outputs")
+    options.flag(parser, "--profile", "run three times and say where time and memory of the third run go")
+    options.option(parser, "--trace", "OUT.json", "write the profile as a trace file, for Chrome or Perfetto")
+    options.option(parser, "--threads", "N", "how many threads matrix products may use", options.threads)
     options.add_pipeline(parser, None)
     options.add_backend(parser)
     options.add_limits(parser)
@@ -92,13 +90,12 @@ def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None
 
 def _inputs(model: CompiledModel, given: argparse.Namespace, limits: Limits | None) -> dict[str, Any]:
     """The given inputs and, with a seed, made-up values for the others."""
-    from irc.cli.arrays import complete, read_inputs, stated_sizes
-    from irc.tools.random_inputs import can_be_made_up
+    from irc.cli.arrays import complete, read_inputs
+    from irc.tools.random_inputs.draw import can_be_made_up
 
     feeds = read_inputs(model, given.input)
     if given.seed is not None:
-        sizes = stated_sizes(model, feeds, given.dim, given.shape)
-        return complete(model, feeds, given.seed, sizes, limits)
+        return complete(model, feeds, given, limits)
     if missing := [a for a in model.inputs if not a.optional and a.name not in feeds]:
         each = ", ".join(f"{a.name!r} ({a.type})" for a in missing)
         seed = ", or --seed 0 to make values up" if all(can_be_made_up(a.type) for a in missing) else ""
@@ -133,15 +130,10 @@ def add_bench(commands: options.Commands) -> None:
     """Add ``bench``."""
     parser = options.add_command(commands, "bench", "time a model, next to other runtimes", BENCH_EXAMPLES)
     options.add_model(parser)
-    parser.add_argument(
-        "--against",
-        action="append",
-        choices=[*PEERS, "none"],
-        help="another runtime, on the same inputs (default: onnxruntime if installed)",
-    )
-    parser.add_argument(
-        "--runs", type=options.whole_number, default=10, help="timed runs of each, taken in turns (default 10)"
-    )
+    said = "another runtime, on the same inputs (default: onnxruntime if installed)"
+    parser.add_argument("--against", action="append", choices=[*PEERS, "none"], help=said)
+    said = "timed runs of each, taken in turns (default 10)"
+    parser.add_argument("--runs", type=options.whole_number, default=10, help=said)
     parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
     options.add_inputs(parser)
     options.add_pipeline(parser, None)
@@ -151,13 +143,12 @@ def add_bench(commands: options.Commands) -> None:
 
 def run_bench(given: argparse.Namespace) -> int:
     """Print median milliseconds of each runtime, and the ratio to irc's."""
-    from irc.cli.arrays import complete, read_inputs, stated_sizes
+    from irc.cli.arrays import complete, read_inputs
 
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
         model = given.model.compiled(passes, tell, given.backend)
-        inputs = read_inputs(model, given.input)
-        feeds = complete(model, inputs, given.seed, stated_sizes(model, inputs, given.dim, given.shape))
+        feeds = complete(model, read_inputs(model, given.input), given)
         runners: dict[str, Runner] = {"irc": lambda: model.run(feeds)}
         for name in _peers(given):
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -20,8 +20,8 @@ from irc.support.remarks import PassRun
 if TYPE_CHECKING:
     from irc.passes.manager import PassReport
 
-MOST_KINDS = 16
-"""How many kinds of operators the table lists before it sums up the rest."""
+MOST_ROWS = 16
+"""How many rows a table has before it sums up the rest."""
 
 NARROWEST = 40
 """For how many characters a line reports are laid out at least."""
@@ -55,42 +55,26 @@ def _operators(report: Report) -> RenderableType:
     before, after = Counter(report.operators_before), Counter(report.operators_after)
     kinds = sorted(before | after, key=lambda kind: (-abs(before[kind] - after[kind]), -before[kind], kind))
     table = new_table("operator", ">before", ">after")
-    for kind in kinds[:MOST_KINDS]:
-        table.add_row(plain(kind.removeprefix("onnx::")), f"{before[kind]:,}", f"{after[kind]:,}")
-    rest = kinds[MOST_KINDS:]
-    if rest:
-        table.add_row(
-            f"{len(rest)} other kinds",
-            f"{sum(before[kind] for kind in rest):,}",
-            f"{sum(after[kind] for kind in rest):,}",
-        )
+    for kind in kinds[:MOST_ROWS]:
+        table.add_row(_bare(kind), f"{before[kind]:,}", f"{after[kind]:,}")
+    if rest := kinds[MOST_ROWS:]:
+        sums = (f"{sum(counts[kind] for kind in rest):,}" for counts in (before, after))
+        table.add_row(f"{len(rest)} other kinds", *sums)
     table.add_section()
     table.add_row("in all", f"{before.total():,}", f"{after.total():,}")
     table.add_row("top level", f"{report.nodes_before:,}", f"{report.nodes_after:,}")
     return Group(table, plain("top level: without what is inside groups and blocks", "dim"))
 
 
-class _Runs(NamedTuple):
-    name: str
-    runs: int
-    seconds: float
-    changed: int
-
-
 def _passes(timings: list[PassRun]) -> RenderableType:
     table = new_table("pass", ">ms", ">runs", ">changed")
-    for runs in _by_pass(timings):
-        table.add_row(plain(runs.name), milliseconds(runs.seconds), str(runs.runs), str(runs.changed or "-"))
+    for name in dict.fromkeys(timing.name for timing in timings):  # in the order of their first runs
+        runs = [timing for timing in timings if timing.name == name]
+        seconds, changed = sum(run.seconds for run in runs), sum(run.changed for run in runs)
+        table.add_row(plain(name), milliseconds(seconds), str(len(runs)), str(changed or "-"))
     table.add_section()
     table.add_row("in all", milliseconds(sum(t.seconds for t in timings)), str(len(timings)), "")
     return table
-
-
-def _by_pass(timings: list[PassRun]) -> list[_Runs]:
-    """One entry for each pass, in the order of their first runs."""
-    names = dict.fromkeys(t.name for t in timings)
-    each = {name: [t for t in timings if t.name == name] for name in names}
-    return [_Runs(name, len(ts), sum(t.seconds for t in ts), sum(t.changed for t in ts)) for name, ts in each.items()]
 
 
 def print_explained(report: Report | PassReport) -> None:
@@ -132,11 +116,13 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
 
+def _bare(kind: str) -> Text:
+    """What tables call an operator."""
+    return plain(kind.removeprefix("onnx::"))
+
+
 # ``irc run --profile``: what a run spent its time and memory on, as tables on stderr.
 
-
-MOST_ROWS = 16
-"""How many rows a table has before it sums up the rest."""
 
 NARROWEST_PROFILE = 60
 """For how many characters a line profiles are laid out at least."""
@@ -160,9 +146,8 @@ def _profiled_operators(profile: Profile) -> RenderableType:
     table = new_table("operator", ">ms", ">share", ">nodes", ">calls", ">bytes")
     rows = profile.by_operator()
     for row in rows[:MOST_ROWS]:
-        kind = plain(row.kind.removeprefix("onnx::"))
-        share = _share(row.own, profile.own)
-        table.add_row(kind, ms(row.own), share, f"{row.nodes:,}", f"{row.calls:,}", f"{row.bytes:,}")
+        counts = (f"{count:,}" for count in (row.nodes, row.calls, row.bytes))
+        table.add_row(_bare(row.kind), ms(row.own), _share(row.own, profile.own), *counts)
     if rest := rows[MOST_ROWS:]:
         own = sum(row.own for row in rest)
         table.add_row(f"{len(rest)} other kinds", ms(own), _share(own, profile.own))
@@ -174,8 +159,7 @@ def _results(profile: Profile) -> RenderableType:
     table = new_table("operator", ">calls", ">in place", ">fresh")
     rows = sorted(profile.by_operator(), key=lambda row: -row.in_place - row.fresh)
     for row in rows[:MOST_ROWS]:
-        kind = plain(row.kind.removeprefix("onnx::"))
-        table.add_row(kind, f"{row.calls:,}", f"{row.in_place:,}", f"{row.fresh:,}")
+        table.add_row(_bare(row.kind), f"{row.calls:,}", f"{row.in_place:,}", f"{row.fresh:,}")
     if rest := rows[MOST_ROWS:]:
         sums = (sum(column) for column in zip(*((row.calls, row.in_place, row.fresh) for row in rest)))
         table.add_row(f"{len(rest)} other kinds", *(f"{n:,}" for n in sums))

@@ -14,7 +14,7 @@ def main() -> int:
     import irc
     from irc.demo.models import bundled_model, randomize_weights, seeded_inputs
     from irc.tools.check import Tolerance, difference
-    from irc.tools.check.oracles import ask
+    from irc.tools.check.oracles import Oracles
 
     source = randomize_weights(bundled_model(MODEL), seed=0)
     print(f"{MODEL} of the onnx package, with seeded random weights: {len(source.graph.node)} nodes\n")
@@ -24,9 +24,9 @@ def main() -> int:
     (name,) = (output.name for output in model.outputs)
     feeds = [seeded_inputs(source, seed) for seed in (1, 2)]
     results = [model.run(feed)[name] for feed in feeds]
-    oracle, expected, _ = ask(source, feeds, [name])
-    right = True
-    for number, (found, wanted) in enumerate(zip(results, expected, strict=True), 1):
+    oracles, right = Oracles(source), True
+    for number, (feed, found) in enumerate(zip(feeds, results, strict=True), 1):
+        oracle, wanted = oracles.ask(feed, [name])
         error, close = difference(found, wanted[name], Tolerance())
         right &= close
         best = int(found.argmax())
@@ -36,7 +36,7 @@ def main() -> int:
     print(f"the two outputs differ by up to {apart:.4f}")
 
     if not right:
-        print(f"FAILED: an output is not what {oracle.name} computes", file=sys.stderr)
+        print(f"FAILED: an output is not what {oracles.used[0].name} computes", file=sys.stderr)
     if not apart:
         print("FAILED: both inputs give the same output", file=sys.stderr)
     return 0 if right and apart else 1

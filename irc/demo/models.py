@@ -261,9 +261,9 @@ def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] 
     """
     from irc.frontend.onnx.types import from_proto
     from irc.runtime.arguments import Argument
-    from irc.tools import random_inputs
+    from irc.tools.random_inputs import draw
 
     weights = {tensor.name for tensor in model.graph.initializer}
     free = [entry for entry in model.graph.input if entry.name not in weights]
     arguments = [Argument(entry.name, from_proto(entry.type, f"input {entry.name!r}")) for entry in free]
-    return random_inputs.seeded_inputs(arguments, seed, dynamic)
+    return draw.seeded_inputs(arguments, seed, dynamic)

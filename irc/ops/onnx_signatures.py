@@ -7,6 +7,7 @@ need none of it.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -51,6 +52,27 @@ def find(kind: str, version: int | None = None) -> Any:
         return defs.get_schema(name, LAST_VERSION if version is None else version, domain)
     except defs.SchemaError:
         return None
+
+
+@cache
+def versions(kind: str) -> tuple[int, ...]:
+    """The opsets in which the operator came to be or changed, ascending; () for operators of other domains."""
+    return _history().get(split_kind(kind), ())
+
+
+def all_kinds() -> list[str]:
+    """All operators of the onnx package."""
+    return [f"{domain or 'onnx'}::{name}" for domain, name in _history()]
+
+
+@cache
+def _history() -> dict[tuple[str, str], tuple[int, ...]]:
+    from onnx import defs
+
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for schema in defs.get_all_schemas_with_history():
+        found[schema.domain, schema.name].append(schema.since_version)
+    return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
 
 
 def newest_opset(domain: str, unknown: int = 1) -> int:

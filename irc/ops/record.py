@@ -169,6 +169,12 @@ class Operator:
         attributes: what attributes must be beyond what the onnx package says: one of several values, or of irc's own
             operators a "number", or, and then they must be given, an "integer" or "integers".
         expanded: whether models import it as its function body.
+        early: how ONNX Runtime takes it in opsets before it came to be, and writes it into models of these: as it is
+            since, "as-is", or "lenient", with any other attributes and types that differ; "" if it does not.
+        spelt_out: whether exports write it as several operators where the opset lacks it, so that function bodies that
+            irc writes may have it in all.
+        changes_meaning: versions that compute something else than the ones before, although their schemas only take
+            more.
         kernel: the module of `irc.runtime.kernels` that has its kernels; "" for that of its namespace.
         copied: the rows (names with overload) of a view for which ``X_copy`` gives the same in memory of its own.
         layout: words on memory layouts, that is the order and the strides in which the elements of tensors lie: whether
@@ -209,6 +215,9 @@ class Operator:
     needed_outputs: int | None = None
     attributes: Mapping[str, AllowedValues] = field(default_factory=lambda: MappingProxyType({}))
     expanded: bool = False
+    early: Literal["", "as-is", "lenient"] = ""
+    spelt_out: bool = False
+    changes_meaning: tuple[int, ...] = ()
     kernel: str = ""
     copied: tuple[str, ...] = ()
     layout: frozenset[str] = frozenset()

@@ -18,13 +18,13 @@ from irc.alias.rules.describe import OnMemory, on_memory
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.special import SPECIAL as IMPORTED
-from irc.frontend.onnx_export import operators as onnx_operators
 from irc.frontend.onnx_export.model import has_form
+from irc.frontend.onnx_export.operators import schema
 from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
-from irc.ops.onnx_signatures import check_onnx, signature
+from irc.ops.onnx_signatures import all_kinds, check_onnx, signature, versions
 from irc.ops.plugins import is_foreign, load_all
 from irc.ops.pointwise import is_torch_pointwise, twin
 from irc.ops.record import facts_of
@@ -60,23 +60,20 @@ class Operator:
     @cached_property
     def versions(self) -> tuple[int, ...]:
         """The opsets of ONNX that introduced or changed it."""
-        return onnx_operators.versions(self._standard)
+        return versions(self._standard)
 
     @cached_property
     def schemas(self) -> tuple[str, ...]:
         """Its signatures; for an ONNX operator, the newest one."""
-        row = self._row
-        if row is not None:
-            return (str(row),)
-        standard = signature(self.kind) if functional_by_default(self.kind) else None
-        return tuple(map(str, [standard] if standard is not None else schemas(self.kind)))
+        own = self._row or (signature(self.kind) if functional_by_default(self.kind) else None)
+        return tuple(map(str, [own] if own is not None else schemas(self.kind)))
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that it may have, as far as a table tells."""
         if self._row is not None:
             return tuple(self._row.attributes)
-        found = onnx_operators.schema(self._standard, self.versions[-1]) if self.versions else None
+        found = schema(self._standard, self.versions[-1]) if self.versions else None
         return tuple(sorted(found.attributes)) if found is not None else ()
 
     @cached_property
@@ -121,10 +118,6 @@ class Operator:
             return ""
         are_aligned = not all(each.broadcasts for each in ops.record(self.kind).scalar)
         return "pointwise, from version 7 on" if are_aligned else "pointwise"
-
-    @property
-    def _name(self) -> str:
-        return self.kind.rpartition("::")[2]
 
     @cached_property
     def shape_rule(self) -> str | None:
@@ -178,7 +171,8 @@ class Operator:
 
     def to_dict(self) -> dict[str, Any]:
         """All of this as plain data, for JSON."""
-        facts = {name: getattr(self, name) for name, member in vars(Operator).items() if _is_fact(member)}
+        members = vars(Operator).items()
+        facts = {name: getattr(self, name) for name, member in members if isinstance(member, cached_property)}
         said = [each._asdict() for each in self.memory.said] if self.memory is not None else None
         return {"kind": self.kind, **facts, "memory": said}
 
@@ -200,10 +194,6 @@ def _texts(fact: Any) -> list[str]:
     return [place(fact) if callable(fact) else "yes" if fact is True else str(fact)]
 
 
-def _is_fact(member: object) -> bool:
-    return isinstance(member, cached_property)
-
-
 def _refuse(error: Error) -> None:
     raise error
 
@@ -218,7 +208,7 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
     for error in broken.values():
         tell(error)
     tables: list[Iterable[str]] = [
-        onnx_operators.kinds(),
+        all_kinds(),
         kinds_with_rows(),
         rules.kinds(),
         (each.kind for each in ops.records() if each.shape is not None),

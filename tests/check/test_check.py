@@ -26,7 +26,7 @@ from irc.tools.check import CheckResult, Tolerance, check_model
 from irc.tools.check.oracles import oracles
 from irc.tools.check.peers import exact_onnxruntime
 from irc.tools.check.votes import AT_ONCE
-from irc.tools.random_inputs import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
+from irc.tools.random_inputs.draw import MAX_ELEMENTS, assumed_sizes, can_be_made_up, seeded_inputs
 from tests.cli.helpers import model, node, small_model
 
 

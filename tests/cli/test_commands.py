@@ -605,10 +605,10 @@ def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str
 
 
 def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from irc.cli.tables import MOST_KINDS, print_report
+    from irc.cli.tables import MOST_ROWS, print_report
 
     monkeypatch.setenv("COLUMNS", "100")
-    kinds = {f"onnx::Op{i}": i for i in range(1, MOST_KINDS + 6)}
+    kinds = {f"onnx::Op{i}": i for i in range(1, MOST_ROWS + 6)}
     groups = [FusionGroup(f"v{i}", ["onnx::Relu"] * (i + 1)) for i in range(MOST_GROUPS + 2)]
     report = Report("[red]m\x1b", operators_before=kinds, groups=groups, fallbacks={"onnx::Det": 2}, notes=["a note"])
     report.passes = [PassRun("cse", 0.5, True), PassRun("dce", 0.25, False), PassRun("cse", 0.25, False)]

@@ -172,12 +172,8 @@ def _is_exact(proto: AttributeProto) -> bool:
     contents = {field.name for field, _ in proto.ListFields()} - {"name", "type", "ref_attr_name"}
     if proto.type not in _EXACT or contents != {content_field(proto.type)}:
         return False
-    return all(map(_is_text, (proto.s, *proto.strings)))
-
-
-def _is_text(value: bytes) -> bool:
     try:
-        value.decode()
+        b"\0".join((proto.s, *proto.strings)).decode()
     except UnicodeDecodeError:
         return False
     return True
@@ -292,8 +288,8 @@ class GraphBuilder:
     def params(self, raw: RawGraph) -> list[tuple[str, TypeProto | None]]:
         """Names and declared types of the parameters of a nested graph."""
         # In IR version 3 every initializer is also listed as an input, which makes it no parameter.
-        is_old = self.importer.ir_version < 4
-        return [(name, t) for name, t in raw.inputs.items() if not (is_old and self._is_initializer(raw, name))]
+        initializers = {*raw.initializers, *raw.sparse} if self.importer.ir_version < 4 else ()
+        return [(name, type) for name, type in raw.inputs.items() if name not in initializers]
 
     def fill(
         self, raw: RawGraph, block: Block, scope: Scope, constants: dict[str, Tensor] | None = None
@@ -460,10 +456,6 @@ class GraphBuilder:
             type = from_proto(declared, where)
             return type if value.block is self.importer.module.main.block else without_shapes(type)
         return settle(value.type, _element(declared, where))
-
-    @staticmethod
-    def _is_initializer(raw: RawGraph, name: str) -> bool:
-        return name in raw.initializers or name in raw.sparse
 
 
 Special = Callable[[GraphBuilder, RawNode, Operator, "Block", Scope], "Sequence[Value]"]

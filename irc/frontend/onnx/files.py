@@ -211,6 +211,7 @@ class DataFile:
         return os.path.samestat(status, self._status) and status.st_mtime_ns != self._status.st_mtime_ns
 
 
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """``length`` bytes at ``offset`` of a file.
 
@@ -218,13 +219,10 @@ class FileSlice:
         copied: whether a weight must not stay a view of the map (because the file is likely to be rewritten).
     """
 
-    __slots__ = ("copied", "file", "length", "offset")
-
-    def __init__(self, file: DataFile, offset: int, length: int, copied: bool) -> None:
-        self.file = file
-        self.offset = offset
-        self.length = length
-        self.copied = copied
+    file: DataFile
+    offset: int
+    length: int
+    copied: bool
 
     def view(self) -> memoryview:
         """The bytes, as a view of the mapped file."""

@@ -147,14 +147,12 @@ class FunctionImporter:
             Error: IRC127, IRC128, IRC132, IRC133.
         """
         expected, given = len(function.graph.inputs), len(raw.inputs)
-        if given > expected:
-            takes = count(expected, "input")
-            raise Error("IRC128", f"{function.label} takes {takes}, but the node has {given}", str(raw))
-        if len(raw.outputs) > len(function.graph.outputs):
-            gives = count(len(function.graph.outputs), "output")
-            raise Error("IRC128", f"{function.label} gives {gives}, but the node has {len(raw.outputs)}", str(raw))
-        names = [*raw.inputs, *[""] * (expected - given)]
-        inputs = [scope[name] if name else builder.absent() for name in names]
+        many, wanted = len(function.graph.outputs), len(raw.outputs)
+        for has, most, does, what in ((given, expected, "takes", "input"), (wanted, many, "gives", "output")):
+            if has > most:
+                message = f"{function.label} {does} {count(most, what)}, but the node has {has}"
+                raise Error("IRC128", message, str(raw))
+        inputs = [scope[name] if name else builder.absent() for name in (*raw.inputs, *[""] * (expected - given))]
         environment = _environment(builder, raw, function)
         kinds = [_kind(v.type) for v in inputs]
         kinds[: len(types or ())] = types or ()
@@ -202,11 +200,8 @@ class FunctionImporter:
             (self._repeated_bytes, MAX_REPEATED_BYTES, "bytes"),
         ):
             if found > most:
-                raise Error(
-                    "IRC132",
-                    f"instances of local functions for different attributes have more than {most} {what}",
-                    function.graph.where,
-                )
+                message = f"instances of local functions for different attributes have more than {most} {what}"
+                raise Error("IRC132", message, function.graph.where)
 
 
 def _environment(builder: GraphBuilder, raw: RawNode, function: RawFunction) -> Environment:
@@ -343,15 +338,9 @@ def _output_types(raw: RawGraph) -> dict[str, str]:
 
 def _metadata(model: ModelProto, ir_version: int, imports: dict[str, int]) -> dict[str, str]:
     """What the model says about itself, under the names of ``ModelProto``'s fields."""
-    fields = {
-        "producer_name": model.producer_name,
-        "producer_version": model.producer_version,
-        "domain": model.domain,
-        "model_version": str(model.model_version or ""),
-        "doc_string": model.doc_string,
-        "graph.name": model.graph.name,
-        "graph.doc_string": model.graph.doc_string,
-    }
+    names = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+    fields = {name: str(getattr(model, name) or "") for name in names}
+    fields |= {"graph.name": model.graph.name, "graph.doc_string": model.graph.doc_string}
     fields |= {f"metadata_props.{text(entry.key, 'metadata_props')}": entry.value for entry in model.metadata_props}
     found = {"ir_version": str(ir_version)}
     found |= {f"opset_import.{domain or 'ai.onnx'}": str(version) for domain, version in imports.items()}

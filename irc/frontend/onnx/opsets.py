@@ -8,7 +8,7 @@ operators that are still the same at opset 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from irc.errors import Error
 from irc.frontend.onnx.contrib import MICROSOFT, ROWS
 from irc.frontend.onnx.types import from_schema, text
 from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
-from irc.ops.onnx_signatures import find, newest_opset
+from irc.ops import record, schemas
+from irc.ops.onnx_signatures import find, newest_opset, versions
 from irc.ops.opaque import PREFIX, opaque_kind
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
     from irc.frontend.onnx.contrib import Row
+    from irc.ir.schema import Schema
 
 LOWEST_OPSET = 6
 """The lowest version of the standard operators that irc supports in full."""
@@ -61,18 +63,16 @@ class Operator:
     """An operator at one version.
 
     Attributes:
-        is_standard: whether it is one of ONNX's standard operators.
         kind: the kind of its nodes, ``onnx::Conv`` or ``ai.onnx.ml::LabelEncoder``.
         version: its ``since_version``; None for operators that are not of the onnx package.
         attributes: name -> (``AttributeProto`` type number, required); None: any.
         inputs: for each formal input whether it may be absent; the last one repeats if variadic.
         outputs: the types of formal outputs; the last one repeats if variadic.
         arity: fewest and most inputs, fewest and most outputs.
-        is_lenient: whether other attributes than those are allowed, and mean nothing.
+        is_lenient: whether other attributes than those are allowed, and mean nothing, as in ONNX Runtime.
     """
 
     name: str
-    is_standard: bool
     kind: str
     version: int | None
     attributes: dict[str, tuple[int, bool]] | None
@@ -80,6 +80,11 @@ class Operator:
     outputs: tuple[Output, ...]
     arity: tuple[int, int, int, int]
     is_lenient: bool = False
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is one of ONNX's standard operators."""
+        return self.kind.startswith("onnx::")
 
 
 def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int | None = None) -> dict[str, int]:
@@ -93,38 +98,28 @@ def read_imports(imports: Iterable[OperatorSetIdProto], where: str, missing: int
         missing: version of the standard operators if nothing is imported; None: that is an error.
     """
     found: dict[str, int] = {}
-    is_empty = True
-    for entry in imports:
+    entries = list(imports)
+    if not entries:
+        if missing is None:
+            raise Error("IRC122", "no operator set is imported (opset_import is empty): is the model truncated?", where)
+        return {"": missing}
+    for entry in entries:
         domain, version = _canonical(text(entry.domain, where)), entry.version
         name = domain or "ai.onnx"
         newest = newest_opset(domain, version)
         if version < 0 or version > newest:
-            raise Error(
-                "IRC122",
-                f"opset {version} of {name} is not known: the installed onnx package knows 1 to {newest}",
-                where,
-            )
-        is_empty = False
+            message = f"opset {version} of {name} is not known: the installed onnx package knows 1 to {newest}"
+            raise Error("IRC122", message, where)
         if version:
             found[domain] = version
-    if not found and not is_empty:
+    if not found:
         raise Error("IRC122", "no operator set is imported, as opset 0 is none", where)
-    if is_empty:
-        if missing is None:
-            raise Error("IRC122", "no operator set is imported (opset_import is empty): is the model truncated?", where)
-        found[""] = missing
     return found
 
 
 def _canonical(domain: str) -> str:
     return "" if domain in STANDARD else domain
 
-
-_EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
-"""Standard operators that ONNX Runtime also has in earlier opsets, and writes into models of these -> their first."""
-
-_LENIENT = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
-"""Those in whose nodes ONNX Runtime ignores attributes that it does not know, as long as they are not ONNX's own."""
 
 _NHWC = "com.ms.internal.nhwc"
 """ONNX Runtime's standard operators for images whose channels come last."""
@@ -153,9 +148,9 @@ def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") ->
     if found is None:
         schema = _schema(domain, op_type, opset)
         found = schema if isinstance(schema, (Operator, str)) else _operator(schema, domain)
-        if isinstance(found, Operator) and op_type in _LENIENT and (found.version or 0) not in range(2, opset + 1):
-            found = replace(found, is_lenient=True)
         if isinstance(found, Operator):
+            if (found.version or 0) > opset and record(found.kind).early == "lenient":
+                found = replace(found, is_lenient=True)
             _BOUND[domain, op_type, opset] = found
     return found
 
@@ -169,7 +164,7 @@ def opaque(domain: str, op_type: str, imports: dict[str, int]) -> Operator | Non
     kind = opaque_kind(domain, op_type)
     name = f"{domain}::{op_type}" if domain else op_type
     arity = (0, UNBOUNDED, 0, UNBOUNDED)
-    return Operator(name, False, kind, opset, None, (True,), (Output((), ANY),), arity)
+    return Operator(name, kind, opset, None, (True,), (Output((), ANY),), arity)
 
 
 def as_written(raw: Any, operator: Operator, imports: dict[str, int]) -> Operator:
@@ -187,7 +182,8 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
     if not newest_opset(domain, 0):
         found = _third_party(domain, op_type) or (row and _of_row(row))
         return found or "no such operator is known to onnx or registered with irc"
-    schema = find(f"{domain or 'onnx'}::{op_type}", max(opset, _EARLY.get(op_type, 0) if domain == "" else 0))
+    kind = f"{domain or 'onnx'}::{op_type}"
+    schema = find(kind, max(opset, versions(kind)[0]) if record(kind).early else opset)
     if schema is None:
         return _of_row(row) if row else "no such operator" + _other_versions(domain, op_type, opset)
     if schema.deprecated and defs.has(op_type, schema.since_version - 1, domain):  # not if it never was any other
@@ -219,7 +215,6 @@ def _operator(schema: Any, domain: str) -> Operator:
     kind = f"{domain or 'onnx'}::{schema.name}"
     return Operator(
         name=schema.name if domain == "" else kind,
-        is_standard=domain == "",
         kind=kind,
         version=schema.since_version,
         attributes={name: (a.type.value, a.required) for name, a in schema.attributes.items()},
@@ -231,31 +226,20 @@ def _operator(schema: Any, domain: str) -> Operator:
 
 def _third_party(domain: str, op_type: str) -> Operator | None:
     """The operator of a schema row registered under ``domain::op_type``; None if there is none."""
-    from irc.ops import schemas
-
     kind = f"{domain}::{op_type}"
-    is_own = domain in _IRC_DOMAINS or domain.startswith(PREFIX)
-    rows = () if is_own else schemas(kind)
-    if not rows:
-        return None
-    (row, *_) = rows
+    rows = () if domain in _IRC_DOMAINS or domain.startswith(PREFIX) else schemas(kind)
+    return of_schemas(kind, rows) if rows else None
+
+
+def of_schemas(kind: str, rows: Sequence[Schema]) -> Operator:
+    """The operator of the first of these schema rows, which takes any attributes."""
+    row = rows[0]
     optional = [a.has_default or isinstance(a.type, OptionalType) for a in row.arguments]
     fewest = max([i + 1 for i, may_be_absent in enumerate(optional) if not may_be_absent], default=0)
-    return Operator(
-        name=kind,
-        is_standard=False,
-        kind=kind,
-        version=None,
-        attributes=None,
-        inputs=tuple(optional),
-        outputs=tuple([Output((), r.type) for r in row.returns]),
-        arity=(
-            fewest,
-            UNBOUNDED if row.is_vararg else len(optional),
-            min(1, len(row.returns)),
-            UNBOUNDED if row.is_varret else len(row.returns),
-        ),
-    )
+    most = UNBOUNDED if row.is_vararg else len(optional)
+    many = UNBOUNDED if row.is_varret else len(row.returns)
+    outputs = tuple([Output((), r.type) for r in row.returns])
+    return Operator(kind, kind, None, None, tuple(optional), outputs, (fewest, most, min(1, len(row.returns)), many))
 
 
 def _of_row(row: Row) -> Operator:
@@ -266,13 +250,13 @@ def _of_row(row: Row) -> Operator:
     ]
     return Operator(
         name=row.kind,
-        is_standard=False,
         kind=row.kind,
         version=1,
         attributes={name: (type, default is None) for name, (type, default) in row.attributes.items()},
         inputs=tuple(row.inputs.values()),
         outputs=tuple([Output((), TENSOR)] * len(row.outputs)),
         arity=(fewest[0], UNBOUNDED if row.is_variadic else len(row.inputs), fewest[1], len(row.outputs)),
+        is_lenient=row.is_lenient,
     )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irc.errors import Error
 from irc.frontend.onnx.opsets import Operator, bind, is_standard, opaque, read_imports
@@ -154,6 +155,8 @@ def describe_nodes(raw: RawNode, nodes: Iterable[Node]) -> None:
 # -- scan ----------------------------------------------------------------------
 
 
+_Item = TypeVar("_Item")
+
 MAX_DEPTH = 64
 """How deep graphs and function calls may nest, together."""
 
@@ -203,13 +206,12 @@ class RawNode:
 
     def uses(self) -> Iterator[str]:
         """Names it uses, captures of its graphs included."""
-        for name in self.inputs:
-            if name:
-                yield name
+        yield from filter(None, self.inputs)
         for graph in self.graphs.values():
             yield from graph.captures
 
 
+@dataclass(slots=True, eq=False)
 class RawGraph:
     """A graph, subgraph or function body; its nodes are sorted.
 
@@ -225,34 +227,18 @@ class RawGraph:
         described: what the model says of its values, by name.
     """
 
-    __slots__ = (
-        "captures",
-        "declared",
-        "described",
-        "initializers",
-        "inputs",
-        "metadata",
-        "name",
-        "nodes",
-        "numbers",
-        "outputs",
-        "sparse",
-        "where",
-    )
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.name = ""
-        self.inputs: dict[str, TypeProto | None] = {}
-        self.outputs: list[tuple[str, TypeProto | None]] = []
-        self.initializers: dict[str, TensorProto] = {}
-        self.numbers: dict[str, int] = {}
-        self.sparse: dict[str, SparseTensorProto] = {}
-        self.nodes: list[RawNode] = []
-        self.declared: dict[str, TypeProto] = {}
-        self.captures: dict[str, str] = {}
-        self.metadata: dict[str, str] = {}
-        self.described: dict[str, dict[str, str]] = {}
+    where: str
+    name: str = ""
+    inputs: dict[str, TypeProto | None] = field(default_factory=dict[str, "TypeProto | None"])
+    outputs: list[tuple[str, TypeProto | None]] = field(default_factory=list[tuple[str, "TypeProto | None"]])
+    initializers: dict[str, TensorProto] = field(default_factory=dict[str, "TensorProto"])
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    sparse: dict[str, SparseTensorProto] = field(default_factory=dict[str, "SparseTensorProto"])
+    nodes: list[RawNode] = field(default_factory=list["RawNode"])
+    declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
+    captures: dict[str, str] = field(default_factory=dict[str, str])
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    described: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def walk(self) -> Iterator[RawNode]:
         """All nodes, nested ones too, in pre-order."""
@@ -273,9 +259,7 @@ class RawGraph:
 
     def names(self) -> Iterator[str]:
         """Names defined here (not in nested graphs)."""
-        yield from self.inputs
-        yield from self.initializers
-        yield from self.sparse
+        yield from (*self.inputs, *self.initializers, *self.sparse)
         for node in self.nodes:
             yield from filter(None, node.outputs)
 
@@ -345,16 +329,16 @@ def _initializer_name(graph: RawGraph, name: str) -> str:
 
 def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> None:
     graph.nodes = nodes = [_scan_node(proto, depth) for proto in protos]
-    owners: dict[str, RawNode | None] = dict.fromkeys(graph.inputs)
-    owners.update(dict.fromkeys(graph.initializers))
-    owners.update(dict.fromkeys(graph.sparse))
+    owners: dict[str, RawNode | None] = dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse))
     replaced: set[RawNode | None] = set()
     for node in nodes:
         for name in node.outputs:
             if name in owners:
-                if not _replaces(node, name, owners[name], graph):
-                    _duplicate(name, owners[name], node)
-                replaced.add(owners[name])
+                owner = owners[name]
+                if not _replaces(node, name, owner, graph):
+                    said = f"the first time by {owner or 'an input or initializer'}: names must be unique"
+                    raise Error("IRC124", f"{name!r} is defined twice, {said}", str(node))
+                replaced.add(owner)
             if name:
                 owners[name] = node
     if replaced:
@@ -413,11 +397,6 @@ def _scan_node(proto: NodeProto, depth: int) -> RawNode:
     return node
 
 
-def _duplicate(name: str, first: RawNode | None, second: RawNode) -> NoReturn:
-    owner = str(first) if first else "an input or initializer"
-    raise Error("IRC124", f"{name!r} is defined twice, the first time by {owner}: names must be unique", str(second))
-
-
 def _sorted(graph: RawGraph, owners: dict[str, RawNode | None]) -> list[RawNode]:
     """The nodes in topological order, as near to the given one as possible; IRC126 if there is a cycle.
 
@@ -440,25 +419,12 @@ def _sorted(graph: RawGraph, owners: dict[str, RawNode | None]) -> list[RawNode]
             if not waiting[user]:
                 heapq.heappush(ready, user)
     if len(order) < len(needs):
-        _cycle(graph, needs, set(order))
+        cycle = [graph.nodes[i] for i in _cycle(dict(enumerate(needs)))]
+        names = [next(filter(None, node.outputs), "?") for node in cycle]
+        shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
+        steps = " -> ".join([*map(repr, shown), repr(names[0])])
+        raise Error("IRC126", f"the graph has a cycle: {steps}", str(cycle[0]))
     return [graph.nodes[i] for i in order]
-
-
-def _cycle(graph: RawGraph, needs: Sequence[set[int]], done: set[int]) -> NoReturn:
-    """Raise IRC126 for the nodes that are not ``done``, each of which waits for another one."""
-    at = next(i for i in range(len(needs)) if i not in done)
-    path: dict[int, None] = {}
-    while at not in path:
-        path[at] = None
-        at = next(i for i in needs[at] if i not in done)
-    steps = list(path)
-    cycle = steps[steps.index(at) :][::-1]  # from producer to user
-    first = cycle.index(min(cycle))
-    cycle = cycle[first:] + cycle[:first]
-    names = [next(filter(None, graph.nodes[i].outputs), "?") for i in cycle]
-    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
-    text = " -> ".join([*map(repr, shown), repr(names[0])])
-    raise Error("IRC126", f"the graph has a cycle: {text}", str(graph.nodes[cycle[0]]))
 
 
 # What each node of a model means: an operator at one version, or a local function.
@@ -587,20 +553,22 @@ def _describe(missing: Missing) -> str:
 
 
 def _refuse_recursion(calls: dict[RawFunction | None, list[tuple[RawFunction, str]]]) -> None:
-    """Raise IRC132 if a function calls itself, directly or by others. Depth-first search, without recursion."""
-    done: set[RawFunction] = set()
-    path: dict[RawFunction, None] = {}
-    stack = [iter(calls[None])]
-    while stack:
-        function, where = next(stack[-1], (None, ""))
-        if function is None:
-            stack.pop()
-            if path:
-                done.add(path.popitem()[0])
-        elif function in path:
-            cycle = [*path][[*path].index(function) :]
-            names = " -> ".join(f.label for f in [*cycle[:8], function])
-            raise Error("IRC132", f"local functions must not call themselves: {names}", where)
-        elif function not in done:
-            path[function] = None
-            stack.append(iter(calls[function]))
+    """Raise IRC132 if a function calls itself, directly or by others."""
+    cycle = _cycle({function: [called for called, _ in calls[function]] for function in calls})[::-1]
+    if cycle:
+        cycle = [cycle[-1], *cycle[:-1]]  # from caller to callee, beginning with the one that is called first
+        names = " -> ".join(str(f and f.label) for f in [*cycle[:8], cycle[0]])
+        where = next(where for called, where in calls[cycle[-1]] if called is cycle[0])
+        raise Error("IRC132", f"local functions must not call themselves: {names}", where)
+
+
+def _cycle(needs: Mapping[_Item, Iterable[_Item]]) -> list[_Item]:
+    """Items each of which the next one needs, and the last one the first: the one that ``needs`` has first; or []."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        found: list[_Item] = error.args[1][:-1]
+        places = {item: place for place, item in enumerate(needs)}
+        first = min(range(len(found)), key=lambda i: places[found[i]])
+        return found[first:] + found[:first]
+    return []

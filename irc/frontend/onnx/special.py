@@ -1,4 +1,4 @@
-"""Operators with graphs (If, Loop, Scan, SequenceMap) and Constant.
+"""Operators that do not import as one node: those with graphs, Constant, and those that become function bodies.
 
 ``If`` becomes ``prim::If``. ``Loop`` and ``Scan`` keep their kind, because
 scan outputs do not fit ``prim::Loop``, and have one block; nested graphs see
@@ -9,7 +9,7 @@ outputs that the nested graphs give exist, named in the model or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,15 +19,15 @@ import numpy as np
 from irc.errors import Error, comes_from_outside
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special, import_opaque, output_names
 from irc.frontend.onnx.contrib import ROWS
-from irc.frontend.onnx.contrib.body import SPELT_OUT, Body, TooOldError
-from irc.frontend.onnx.opsets import Operator, Output, bind, is_standard, opaque, read_imports
+from irc.frontend.onnx.contrib.body import Body, TooOldError, opset_with
+from irc.frontend.onnx.opsets import Operator, Output, bind, is_standard, of_schemas, opaque, read_imports
 from irc.frontend.onnx.scan import RawFunction, RawGraph, resolve, scan_function
 from irc.frontend.onnx.tensors import renamed, substitute
 from irc.frontend.onnx.types import keep_inputs, keep_rows, to_proto
 from irc.ir.kinds import ATTENTION, DOMAINS
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, DType, ListType, TensorType, Type, join, without_shapes
-from irc.ops import records
+from irc.ops import record, records, schemas
 from irc.ops.onnx_signatures import find
 
 if TYPE_CHECKING:
@@ -169,17 +169,8 @@ def _sequence_map(
     return _outputs(builder, node, [v.type for v in grown], raw)
 
 
-# Attribute of Constant -> the tensor it means.
-_CONSTANTS: dict[str, Callable[[Any], Tensor]] = {
-    "value": lambda value: value,
-    "sparse_value": lambda value: value,
-    "value_int": lambda value: Tensor.of(np.array(value, np.int64)),
-    "value_ints": lambda value: Tensor.of(np.array(value, np.int64)),
-    "value_float": lambda value: Tensor.of(np.array(value, np.float32)),
-    "value_floats": lambda value: Tensor.of(np.array(value, np.float32)),
-    "value_string": lambda value: Tensor.of(np.array(value, object), dtype=DType.STRING),
-    "value_strings": lambda value: Tensor.of(np.array(value, object), dtype=DType.STRING),
-}
+_ELEMENTS: dict[str, Any] = {"int": np.int64, "float": np.float32, "string": object}
+"""What the numbers and strings are in Constant's attributes ``value_int``, ``value_ints`` and so on."""
 
 
 def _constant(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
@@ -192,11 +183,11 @@ def _constant(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
         given = ", ".join(map(repr, sorted(attributes))) or "none"
         raise Error("IRC127", f"Constant has exactly one attribute with its value, but {given} here", str(raw))
     ((key, value),) = attributes.items()
-    if key not in _CONSTANTS:
-        raise Error("IRC127", f"Constant has no attribute {key!r}", str(raw))
-    names = [*raw.outputs, ""][:1]
-    tensor = builder.importer.weight(_CONSTANTS[key](value), names[0])
-    return (builder.constant(tensor, block, names[0], raw.name),)
+    kind = key.removeprefix("value_").removesuffix("s")
+    if not isinstance(value, Tensor):
+        value = Tensor.of(np.array(value, _ELEMENTS[kind]), dtype=DType.STRING if kind == "string" else None)
+    name = [*raw.outputs, ""][0]
+    return (builder.constant(builder.importer.weight(value, name), block, name, raw.name),)
 
 
 def _fail(message: str, raw: RawNode) -> NoReturn:
@@ -214,29 +205,8 @@ def _fail(message: str, raw: RawNode) -> NoReturn:
 #
 # The specification's body scales the keys as well as the queries, and repeats keys and values for all heads that share
 # them: several copies of a cache in each step, and scores of full size. Where a node has scores as an output, there
-# are two products still; but only the queries are scaled, and the queries of all heads that share keys are the rows of
-# one.
+# are two products still; but the queries of all heads that share keys are the rows of one.
 
-
-_FLOAT, _INT, _STRING = 1, 2, 3
-
-OPERATOR = Operator(
-    name=ATTENTION,
-    is_standard=False,
-    kind=ATTENTION,
-    version=None,
-    attributes={
-        "scale": (_FLOAT, False),
-        "softcap": (_FLOAT, False),
-        "causal": (_STRING, False),
-        "zero_rows": (_STRING, False),
-        "grouped": (_INT, False),
-    },
-    inputs=(False, False, False, True, True, True),
-    outputs=(Output((0,), TENSOR),),
-    arity=(3, 6, 1, 1),
-)
-"""`irc::attention` in function bodies that irc writes. Models cannot name it."""
 
 _DOMAIN, _, _NAME = ATTENTION.partition("::")
 
@@ -247,19 +217,10 @@ _OF_BODY = ("QReshaped", "PresentKey", "PresentValue", "AttnBiasT", "SoftmaxOutS
 """What onnx's body computes and the operator uses, or computes instead."""
 
 
-_ON_QUERIES = """
-    QFactor = CastLike (ScaleFactor, QReshaped)
-    QReady = Mul (QReshaped, QFactor)
-    KReady = Transpose <perm = [0, 1, 3, 2]> (PresentKey)
-"""
-
-_ON_BOTH = """
+_SCORES = """
     QReady = Mul (QReshaped, ScaleFactorF)
     KTransposed = Transpose <perm = [0, 1, 3, 2]> (PresentKey)
     KReady = Mul (KTransposed, ScaleFactorF)
-"""
-
-_SCORES = """
     QHeadsTogether = Div (QNumHeads, KVNumHeads)
     QRowsTogether = Mul (QHeadsTogether, QSeqLen)
     QTogetherShape = Concat <axis = 0> (BatchSize, KVNumHeads, QRowsTogether, QKHeadSize)
@@ -278,17 +239,18 @@ _RESULT = """
 """
 
 _OF_PRODUCTS = frozenset(
-    "QReshaped PresentKey PresentValue ScaleFactor ScaleFactorF BatchSize QNumHeads KVNumHeads QSeqLen NewKVSeqLen "
-    "QKHeadSize VHeadSize QKAttnWeight SoftmaxOutSafe YPreReshape".split()
+    "QReshaped PresentKey PresentValue ScaleFactorF BatchSize QNumHeads KVNumHeads QSeqLen NewKVSeqLen QKHeadSize "
+    "VHeadSize QKAttnWeight SoftmaxOutSafe YPreReshape".split()
 )
 """What onnx's body computes and these use, or compute instead."""
 
 
 def bind_own(graph: RawGraph) -> None:
-    """Bind the nodes of `irc::attention` in ``graph``, a function body that irc has written."""
+    """Bind the nodes of `irc::attention` in ``graph``, a function body that irc has written. Models cannot name it."""
+    own = replace(of_schemas(ATTENTION, schemas(ATTENTION)), outputs=(Output((0,), TENSOR),))
     for node in graph.walk():
         if (node.domain, node.op_type) == (_DOMAIN, _NAME):
-            node.target = OPERATOR
+            node.target = own
 
 
 def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str, Any], wanted: Iterable[str]) -> None:
@@ -306,7 +268,11 @@ def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str
     if not made.issuperset(_OF_BODY):
         return  # another version of onnx makes another body
     if proto.output[-1] in wanted:
-        _read_in_place(proto, types[0], given.get("scale", 1.0))
+        if made >= _OF_PRODUCTS:
+            instead = {"QKAttnWeight": _parsed(_SCORES), "YPreReshape": _parsed(_RESULT)}
+            _replace_nodes(
+                proto, [new for old in proto.node for new in instead.get(old.output[0], [old])], proto.output
+            )
         return
     query, key, value, bias, _, result = _OF_BODY
     words: dict[str, Any] = {name: given[name] for name in ("scale", "softcap") if given.get(name)}
@@ -329,27 +295,7 @@ def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str
             words["zero_rows"] = "masked"
         words["grouped"] = 1
         nodes.append(helper.make_node(_NAME, inputs, [result], domain=_DOMAIN, **words))
-    del proto.node[:]
-    proto.node.extend(_needed(nodes, wanted))
-
-
-def _read_in_place(proto: FunctionProto, of_queries: Type, scale: float) -> None:
-    """Let the two products of the body ``proto`` read keys and values without copying them.
-
-    Both operands stay scaled in half precision, whose results depend on
-    where they are rounded (and whose products read copies of another type
-    anyway); also if the scale is more than 1, which might overflow on one side, or
-    negative, as the body takes its root.
-    """
-    made = {name for node in proto.node for name in node.output}
-    if not made >= _OF_PRODUCTS:
-        return  # another version of onnx makes another body
-    wide = of_queries.dtype in (DType.FLOAT, DType.DOUBLE)
-    scores = (_ON_QUERIES if wide and 0 <= scale <= 1 else _ON_BOTH) + _SCORES
-    instead = {"QKAttnWeight": _parsed(scores), "YPreReshape": _parsed(_RESULT)}
-    nodes = [new for old in proto.node for new in instead.get(old.output[0], [old])]
-    del proto.node[:]
-    proto.node.extend(_needed(nodes, proto.output))
+    _replace_nodes(proto, nodes, wanted)
 
 
 @cache
@@ -359,15 +305,16 @@ def _parsed(nodes: str) -> Sequence[NodeProto]:
     return parser.parse_function(f'<opset_import: ["": 23]> f () => () {{{nodes}}}').node
 
 
-def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
-    """Those of ``nodes``, in order, that ``outputs`` depend on."""
+def _replace_nodes(proto: FunctionProto, nodes: Sequence[NodeProto], outputs: Iterable[str]) -> None:
+    """Let ``proto`` have those of ``nodes``, in order, that ``outputs`` depend on."""
     read = set(outputs)
     found: list[NodeProto] = []
     for node in reversed(nodes):
         if not read.isdisjoint(node.output):
             read.update(node.input)
             found.append(node)
-    return found[::-1]
+    del proto.node[:]
+    proto.node.extend(reversed(found))
 
 
 def cast_values(proto: FunctionProto) -> None:
@@ -410,11 +357,24 @@ def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block
         for value in (v for v in inputs if _is_unknown(v.type)):
             raise Error("IRC131", f"the element type of its input %{value.name} is not known", str(raw))
         raise Error("IRC134", "onnx makes no function body for these attributes and types", str(raw))
-    outputs = [name for name in output_names(raw, operator) if name]
     attributes = [a for a in raw.attributes if a.name not in raw.graphs]
-    call = replace(raw, inputs=raw.inputs[: len(inputs)], outputs=outputs, attributes=attributes, graphs={})
+    call = replace(raw, inputs=raw.inputs[: len(inputs)], outputs=output_names(raw, operator), attributes=attributes)
+    return _called(builder, raw, call, function, block, scope, inputs)
+
+
+def _called(
+    builder: GraphBuilder,
+    raw: RawNode,
+    call: RawNode,
+    function: RawFunction,
+    block: Block,
+    scope: Scope,
+    inputs: Sequence[Value],
+) -> Sequence[Value]:
+    """The outputs of ``raw``, in whose place ``call``, a node without graphs, calls ``function`` with ``inputs``."""
+    call = replace(call, outputs=list(filter(None, call.outputs)), graphs={})
     types = [without_shapes(v.type) for v in inputs]
-    made = dict(zip(outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
+    made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
     return [made[name] if name else builder.absent() for name in raw.outputs]
 
 
@@ -535,8 +495,8 @@ def expand_row(builder: GraphBuilder, raw: RawNode, operator: Operator, block: B
 
 def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
     row = ROWS["" if is_standard(raw.domain) else raw.domain, raw.op_type]
-    given = builder.attributes(raw, operator, plain=True)
-    attributes: dict[str, Any] = {name: given.get(name, default) for name, (_, default) in row.attributes.items()}
+    stated = builder.attributes(raw, operator, plain=True)
+    attributes: dict[str, Any] = {name: stated.get(name, default) for name, (_, default) in row.attributes.items()}
     inputs = builder.inputs(raw, operator, scope)
     names = row.input_names(len(inputs))
     present = {name: i for i, (name, value) in enumerate(zip(names, inputs)) if value.type is not NONE}
@@ -549,24 +509,17 @@ def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
                 body.wrong(f"attribute {name!r} is {value}")
         try:
             function = _function(builder, raw, row, body)
+            given = [inputs[i] for i in present.values()]
             call = replace(
-                raw,
-                inputs=[raw.inputs[i] for i in present.values()],
-                outputs=list(outputs.values()),
-                attributes=[],
-                graphs={},
+                raw, inputs=[raw.inputs[i] for i in present.values()], outputs=list(outputs.values()), attributes=[]
             )
-            types = [without_shapes(inputs[i].type) for i in present.values()]
-            results = builder.importer.functions.call(builder, call, function, block, scope, types)
+            return _called(builder, raw, call, function, block, scope, given)
         except TooOldError:
             continue
         except Error as error:
             if error.code != "IRC136":
                 raise
             failure = error  # the opset's operators do not take these types, perhaps
-            continue
-        made = dict(zip(call.outputs, results))
-        return [made[name] if name else builder.absent() for name in raw.outputs]
     raise failure or Error("IRC123", "no operator set has all that its body needs", str(raw))
 
 
@@ -587,8 +540,8 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
         function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": body.opset}, {})
         scan_function(proto, function.graph)
         for node in function.graph.walk():
-            if node.op_type in SPELT_OUT:
-                found = bind("", node.op_type, {"": max(body.opset, SPELT_OUT[node.op_type])})
+            if record(f"onnx::{node.op_type}").spelt_out:
+                found = bind("", node.op_type, {"": opset_with(node.op_type, body.opset)})
                 node.target = None if isinstance(found, str) else found
         bind_own(function.graph)
         resolve(function.graph, function.imports, {})
@@ -596,7 +549,7 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
     return function
 
 
-# LayerNormalization as ONNX Runtime has it before opset 17: of operands and scales of different types.
+# Normalisation as ONNX Runtime has it before ONNX does: of operands and scales of different types.
 
 
 def normalize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
@@ -630,10 +583,10 @@ def normalize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
 SPECIAL: dict[str, Special] = {
     "onnx::Constant": _constant,
     "onnx::If": _if,
-    "onnx::LayerNormalization": normalize,
     "onnx::Loop": _loop,
     "onnx::Scan": _scan,
     "onnx::SequenceMap": _sequence_map,
+    **{each.kind: normalize for each in records("onnx") if each.early == "lenient"},
     **{each.kind: expand for each in records(*DOMAINS) if each.expanded},
     **dict.fromkeys([row.kind for row in ROWS.values()], expand_row),
 }

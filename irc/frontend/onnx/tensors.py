@@ -1,6 +1,6 @@
-"""``TensorProto`` and ``SparseTensorProto`` to tensors of the IR.
+"""Tensors and attributes of messages to those of the IR.
 
-Every size is checked against the bytes that are there before anything is
+Every size of a ``TensorProto`` or ``SparseTensorProto`` is checked against the bytes that are there before anything is
 allocated. Small tensors, and those in the fields for single types, are decoded at
 once; large ones when they are first used, from the message or the file,
 without a copy wherever the bytes are laid out as NumPy needs them. If they have
@@ -166,12 +166,11 @@ class TensorReader:
             _fail("strings are stored in string_data, not in raw or external data", where)
         if is_external:
             if self.folder is None:
-                raise Error(
-                    "IRC130",
-                    "its data is external, but it is not known where: give the path of the model instead, or the model "
-                    "with its data, as onnx.load reads it by default, or import_model(model, folder=...)",
-                    str(where),
+                hint = (
+                    "or the model with its data, as onnx.load reads it by default, or import_model(model, folder=...)"
                 )
+                message = f"its data is external, but it is not known where: give the path of the model instead, {hint}"
+                raise Error("IRC130", message, str(where))
             region = self.folder.region(proto.external_data, raw_size(dtype, numel), where)
         if region is not None:
             return _from_region(region, dtype, shape, where)
@@ -189,11 +188,8 @@ class TensorReader:
         numel = math.prod(shape)
         self._sparse_bytes += numel * dtype.numpy.itemsize
         if self._sparse_bytes > MAX_SPARSE_BYTES:
-            _fail(
-                f"sparse tensors take {self._sparse_bytes} bytes as dense ones up to this; the limit for a model is "
-                f"{MAX_SPARSE_BYTES}",
-                where,
-            )
+            taken = f"sparse tensors take {self._sparse_bytes} bytes as dense ones up to this"
+            _fail(f"{taken}; the limit for a model is {MAX_SPARSE_BYTES}", where)
         if len(values.shape) != 1:
             _fail(f"the values of a sparse tensor have one dimension, not shape {values.shape}", where)
         empty: Any = "" if dtype is DType.STRING else 0
@@ -212,11 +208,8 @@ class TensorReader:
         """Where a sparse tensor's values go in the flat dense tensor."""
         tensor = self.dense(proto.indices, where)
         if tensor.dtype is not DType.INT64 or tensor.shape not in ((count,), (count, len(shape))):
-            _fail(
-                f"the indices of a sparse tensor with {count} values are int64 of shape ({count},) or "
-                f"({count}, {len(shape)}), not {tensor.type}",
-                where,
-            )
+            wanted = f"int64 of shape ({count},) or ({count}, {len(shape)})"
+            _fail(f"the indices of a sparse tensor with {count} values are {wanted}, not {tensor.type}", where)
         indices = tensor.numpy()
         if len(tensor.shape) == 2:
             if bool(((indices < 0) | (indices >= np.array(shape, np.int64))).any()):
@@ -274,12 +267,8 @@ def _from_message(proto: TensorProto, dtype: DType, shape: tuple[int, ...], wher
     def load() -> Array:
         raw = proto.raw_data
         if hash(raw) != expected:
-            raise Error(
-                "IRC130",
-                "the message was changed after it was imported and before this weight was first used: import it again, "
-                "or change a copy of it",
-                str(where),
-            )
+            changed = "the message was changed after it was imported and before this weight was first used"
+            raise Error("IRC130", f"{changed}: import it again, or change a copy of it", str(where))
         return decode(raw, dtype, shape, where)
 
     return Tensor.lazy(dtype, shape, load, sample=seen)
@@ -295,10 +284,8 @@ def _from_field(proto: TensorProto, dtype: DType, shape: tuple[int, ...], where:
     entries = getattr(proto, field)
     expected = entries_needed(dtype, numel)
     if len(entries) != expected:
-        _fail(
-            f"{dtype.name.lower()} of shape {shape} takes {expected} entries of {field}, not {len(entries)}",
-            where,
-        )
+        takes = f"{dtype.name.lower()} of shape {shape} takes {expected} entries of {field}"
+        _fail(f"{takes}, not {len(entries)}", where)
     if raw_size(dtype, numel) > EAGER_BYTES:
         return Tensor(dtype, shape, array=decode(encode(entries, dtype), dtype, shape, where))
     return _small(encode(entries, dtype).tobytes(), dtype, shape, where)
@@ -514,11 +501,8 @@ def substitute(protos: Iterable[AttributeProto], environment: Environment | None
         elif reference in environment:
             given = environment[reference]
             if proto.type and given.type and proto.type != given.type:
-                _wrong(
-                    f"attribute {proto.name!r} is {_type_name(proto.type)}, but the function's "
-                    f"{reference!r} is {_type_name(given.type)}",
-                    where,
-                )
+                other = f"the function's {reference!r} is {_type_name(given.type)}"
+                _wrong(f"attribute {proto.name!r} is {_type_name(proto.type)}, but {other}", where)
             found.append(renamed(given, text(proto.name, where)))
     return found
 

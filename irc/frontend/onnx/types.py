@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error
 from irc.ir import Graph, Module
@@ -174,11 +174,7 @@ def _fill(proto: TypeProto, type: Type) -> None:
         proto.map_type.key_type = DType.STRING.onnx if type.key == STR else DType.INT64.onnx
         _fill(proto.map_type.value_type, type.value)
     else:
-        _no_onnx_type(type)
-
-
-def _no_onnx_type(type: Type) -> NoReturn:
-    raise TypeError(f"ONNX has no type for {type}")
+        raise TypeError(f"ONNX has no type for {type}")
 
 
 def from_schema(text: str) -> Type:
@@ -229,40 +225,30 @@ def _settled(inferred: TensorType, declared: TensorType) -> TensorType:
 Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
 
 
-def _optional(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return OptionalType(without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR)))
-
-
-def _optional_get_element(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    (type,) = inputs  # from version 18 on it may also be no optional, and is the result then
-    return without_shapes(type.elem if isinstance(type, OptionalType) else type)
-
-
-def _sequence_at(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return without_shapes(inputs[0].elem) if isinstance(inputs[0], ListType) else TENSOR
-
-
-def _split_to_sequence(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return ListType(without_shapes(inputs[0]))
-
-
-def _sequence_empty(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    return ListType(TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx))))
-
-
-def _zip_map(inputs: Sequence[Type], attributes: dict[str, Any]) -> Type:
-    key = INT if attributes.get("classlabels_int64s") else STR
-    return ListType(DictType(key, TensorType(DType.FLOAT)))
+def _held(type: Type) -> Type:
+    """What a list holds, without its shape."""
+    return without_shapes(type.elem) if isinstance(type, ListType) else TENSOR
 
 
 _RULES: dict[str, Rule] = {
-    "ai.onnx.ml::ZipMap": _zip_map,
-    "onnx::Optional": _optional,
-    "onnx::OptionalGetElement": _optional_get_element,
-    "onnx::SequenceAt": _sequence_at,
-    "onnx::SequenceConstruct": lambda inputs, attributes: ListType(without_shapes(inputs[0])),
-    "onnx::SequenceEmpty": _sequence_empty,
-    "onnx::SplitToSequence": _split_to_sequence,
+    "ai.onnx.ml::ZipMap": lambda inputs, attributes: ListType(
+        DictType(INT if attributes.get("classlabels_int64s") else STR, TensorType(DType.FLOAT))
+    ),
+    "onnx::Optional": lambda inputs, attributes: OptionalType(
+        without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR))
+    ),
+    # From version 18 on it may also be given what is no optional, and is the result then.
+    "onnx::OptionalGetElement": lambda inputs, attributes: without_shapes(
+        inputs[0].elem if isinstance(inputs[0], OptionalType) else inputs[0]
+    ),
+    "onnx::SequenceAt": lambda inputs, attributes: _held(inputs[0]),
+    "onnx::SequenceEmpty": lambda inputs, attributes: ListType(
+        TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx)))
+    ),
+    **dict.fromkeys(
+        ("onnx::SequenceConstruct", "onnx::SplitToSequence"),
+        lambda inputs, attributes: ListType(without_shapes(inputs[0])),
+    ),
 }
 """Operators whose schemas relate an output's type to an input's, or to attributes, only in words."""
 

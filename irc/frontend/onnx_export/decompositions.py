@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import FOREVER, axes_became_input, versions
+from irc.frontend.onnx_export.operators import FOREVER, axes_became_input
 from irc.ir.builder import Builder
 from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType, Type
 from irc.ir.value import Value
+from irc.ops.onnx_signatures import versions
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node
@@ -312,37 +313,27 @@ def _slice_scatter(node: Node, emit: Emitter) -> Value:
     starts, steps = node.attributes["starts"], node.attributes["steps"]
     if shape is None or count is None:
         raise _unknown("known shapes", node)
+
+    def put(data: Value, shape: list[int], source: Value, axes: list[int]) -> Value:
+        """``data`` with a box replaced by ``source``, which is as large along all axes that are not in ``axes``."""
+        axis, *rest = axes
+        start, step, n, size = starts[axis], steps[axis], count[axis], shape[axis]
+        if rest:
+            lines = emit.slice(data, shape, axis, start, n, step)
+            source = put(lines, [*shape[:axis], n, *shape[axis + 1 :]], source, rest)
+        if n > 1 and step > 1:
+            return _interleave(emit, data, shape, source, axis, range(start, start + n * step, step))
+        parts = [source]
+        if start:
+            parts.insert(0, emit.slice(data, shape, axis, 0, start))
+        if start + n < size:
+            parts.append(emit.slice(data, shape, axis, start + n, size - start - n))
+        return emit.shaped("Concat", *parts, shape=shape, axis=axis)
+
     box = [axis for axis, (n, size) in enumerate(zip(count, shape)) if n != size]
     if 0 in count or not box:
         return emit.shaped("Identity", data if 0 in count else source, shape=shape)
-    return _put(emit, data, list(shape), source, count, starts, steps, box)
-
-
-def _put(
-    emit: Emitter,
-    data: Value,
-    shape: list[int],
-    source: Value,
-    count: Sequence[int],
-    starts: Sequence[int],
-    steps: Sequence[int],
-    axes: list[int],
-) -> Value:
-    """``data`` with a box of it replaced by ``source``, which is as large along all axes that are not in ``axes``."""
-    axis, *rest = axes
-    start, step, n, size = starts[axis], steps[axis], count[axis], shape[axis]
-    if rest:
-        inner = [*shape[:axis], n, *shape[axis + 1 :]]
-        lines = emit.slice(data, shape, axis, start, n, step)
-        source = _put(emit, lines, inner, source, count, starts, steps, rest)
-    if n > 1 and step > 1:
-        return _interleave(emit, data, shape, source, axis, range(start, start + n * step, step))
-    parts = [source]
-    if start:
-        parts.insert(0, emit.slice(data, shape, axis, 0, start))
-    if start + n < size:
-        parts.append(emit.slice(data, shape, axis, start + n, size - start - n))
-    return emit.shaped("Concat", *parts, shape=shape, axis=axis)
+    return put(data, list(shape), source, box)
 
 
 def _interleave(

@@ -1,4 +1,4 @@
-"""The ``ModelProto`` around the graphs."""
+"""The ``ModelProto`` around the graphs: what is changed before they are written, operator sets, files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from irc.frontend.onnx_export.operators import (
     is_known,
     last_alike,
     opsets_of,
-    versions,
 )
 from irc.frontend.onnx_export.tensors import InFile
 from irc.ir import Graph, Module, Node, Tensor
@@ -34,7 +34,7 @@ from irc.ir.constants import CONSTANT, constant_tensor
 from irc.ir.kinds import CALL, GROUP, IF
 from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE, DType, Type
-from irc.ops.onnx_signatures import newest_opset, split_kind
+from irc.ops.onnx_signatures import newest_opset, split_kind, versions
 from irc.ops.opaque import is_opaque, opaque_operator
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
@@ -67,31 +67,25 @@ class Written:
 
 def written(proto: ModelProto, bytes: int) -> Written:
     """What ``proto`` holds, whose files take ``bytes``."""
-    top = list(_operators(proto.graph.node))
-    functions = [node for function in proto.functions for node in _operators(function.node)]
-    counts = Counter(_kind(node) for node in _with_nested([*top, *functions]))
-    return Written(bytes, len(top), dict(sorted(counts.items())))
+    everything = nodes_in(chain(proto.graph.node, *(function.node for function in proto.functions)))
+    counts = Counter(kind for node in everything if (kind := _kind(node)) != "onnx::Constant")
+    top = sum(_kind(node) != "onnx::Constant" for node in proto.graph.node)
+    return Written(bytes, top, dict(sorted(counts.items())))
 
 
-def _operators(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    return (node for node in nodes if node.op_type != "Constant" or node.domain)
-
-
-def _with_nested(nodes: list[NodeProto]) -> Iterator[NodeProto]:
-    pending = nodes
-    while pending:
-        node = pending.pop()
+def nodes_in(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """``nodes``, and those of their branches and loops."""
+    for node in nodes:
         yield node
         for attribute in node.attribute:
-            if attribute.type == attribute.GRAPH:
-                pending.extend(_operators(attribute.g.node))
+            for graph in (attribute.g, *attribute.graphs):
+                yield from nodes_in(graph.node)
 
 
 def _kind(node: NodeProto) -> str:
     """What reports call the operator: as a node of the graph that irc imports is called."""
-    if node.op_type == "If" and not node.domain:
-        return "prim::If"
-    return f"{node.domain or 'onnx'}::{node.op_type}"
+    kind = f"{node.domain or 'onnx'}::{node.op_type}"
+    return IF if kind == "onnx::If" else kind
 
 
 # -- model ---------------------------------------------------------------------
@@ -370,19 +364,13 @@ def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) 
         return min(wanted or DEFAULT, newest)
     if first[0] > last[1]:
         old, new = last[2], first[2]
-        raise Error(
-            "IRC351",
-            f"no operator set of {domain or 'ai.onnx'} has both {old.kind} as it was up to version {last[1]} "
-            f"(%{old.outputs[0].name}) and {new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})",
-            new.name,
-        )
+        before = f"{old.kind} as it was up to version {last[1]} (%{old.outputs[0].name})"
+        after = f"{new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})"
+        raise Error("IRC351", f"no operator set of {domain or 'ai.onnx'} has both {before} and {after}", new.name)
     if first[0] > newest:
-        raise Error(
-            "IRC351",
-            f"{first[2].kind} is bound to version {first[0]}, but the installed onnx knows no operator set of "
-            f"{domain or 'ai.onnx'} after {newest}",
-            f"%{first[2].outputs[0].name}",
-        )
+        unknown = f"the installed onnx knows no operator set of {domain or 'ai.onnx'} after {newest}"
+        message = f"{first[2].kind} is bound to version {first[0]}, but {unknown}"
+        raise Error("IRC351", message, f"%{first[2].outputs[0].name}")
     if wanted is None:
         wanted = DEFAULT if domain == "" else known or 1
     return min(max(wanted, first[0]), last[1], newest)

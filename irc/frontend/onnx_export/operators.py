@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
-from irc.ops import schemas
-from irc.ops.onnx_signatures import find, onnx_name, split_kind
+from irc.ops import record, schemas
+from irc.ops.onnx_signatures import find, onnx_name, split_kind, versions
 
 if TYPE_CHECKING:
     from irc.ir import Node
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""
-
-
-@cache
-def versions(kind: str) -> tuple[int, ...]:
-    """The opsets in which the operator came to be or changed, ascending; () for operators of other domains."""
-    return _history().get(split_kind(kind), ())
-
-
-def kinds() -> list[str]:
-    """All operators of the onnx package."""
-    return [f"{domain or 'onnx'}::{name}" for domain, name in _history()]
-
-
-@cache
-def _history() -> dict[tuple[str, str], tuple[int, ...]]:
-    from onnx import defs
-
-    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for schema in defs.get_all_schemas_with_history():
-        found[schema.domain, schema.name].append(schema.since_version)
-    return {key: tuple(sorted(numbers)) for key, numbers in found.items()}
 
 
 def identity_since(type: Type) -> int:
@@ -55,17 +33,6 @@ def opsets_of(kind: str, version: int | None) -> tuple[int, int]:
     bound = known[-1] if version is None else version
     later = [v for v in known if v > bound]
     return bound, later[0] - 1 if later else FOREVER
-
-
-_CHANGED_MEANING = {
-    ("onnx::PRelu", 7),  # slopes are broadcast otherwise
-    ("onnx::OneHot", 11),  # negative indices count from the end
-    ("onnx::RoiAlign", 16),  # coordinates are shifted by half a pixel, unless an attribute says no
-    ("onnx::Split", 18),  # without sizes, an attribute must say how many parts there are
-    ("onnx::Resize", 19),  # sizes are rounded otherwise
-    ("onnx::GroupNormalization", 21),  # scale and bias are those of channels
-}
-"""Versions that compute something else than the ones before, although their schemas only take more."""
 
 
 @cache
@@ -120,7 +87,7 @@ def _takes(formal: Any, type: Type) -> bool:
 
 def _is_alike(kind: str, opset: int) -> bool:
     """Whether the version new in ``opset`` means the same as the one before; False if there was none before."""
-    return opset > versions(kind)[0] and (kind, opset) not in _CHANGED_MEANING and _only_takes_more(kind, opset)
+    return opset > versions(kind)[0] and opset not in record(kind).changes_meaning and _only_takes_more(kind, opset)
 
 
 def _only_takes_more(kind: str, opset: int) -> bool:

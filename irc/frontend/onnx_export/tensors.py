@@ -180,9 +180,8 @@ class InMessage(Weights):
         """As in `Weights`. Raises IRC352."""
         self._bytes += size(tensor)
         if self._bytes > MAX_BYTES:
-            raise Error(
-                "IRC352", f"the weights take more than the {MAX_BYTES} bytes of a message: save the model by path"
-            )
+            message = f"the weights take more than the {MAX_BYTES} bytes of a message: save the model by path"
+            raise Error("IRC352", message)
         fill(tensor, proto, name)
 
 
@@ -253,11 +252,9 @@ class InFile(Weights):
             threshold = MAX_BYTES if used + _total(self._given) <= MAX_BYTES else AUTOMATIC
         inside = [given for given in self._given if not _may_leave(given, threshold)]
         if used + _total(inside) > MAX_BYTES:
-            raise Error(
-                "IRC352",
-                f"the model takes {used + _total(inside):,} bytes without the weights of {threshold:,} bytes or more, "
-                f"which lie beside it, but a message holds {MAX_BYTES:,}: give a lower threshold for external data",
-            )
+            left = f"the model takes {used + _total(inside):,} bytes without the weights of {threshold:,} bytes or more"
+            hint = "give a lower threshold for external data"
+            raise Error("IRC352", f"{left}, which lie beside it, but a message holds {MAX_BYTES:,}: {hint}")
         for given in inside:
             put(given.tensor, given.proto)
         for given in self._given:

@@ -45,7 +45,7 @@ def bind_attributes(module: Module, read: Read) -> None:
         raise Error("IRC141", f"{message}; add them to weights=", module.main.name)
     tensors = named_tensors(reader.arrays, module.weights)
     for object in reader.objects.values():
-        object.attributes = {name: _with_tensors(v, tensors) for name, v in object.attributes.items()}
+        object.attributes = map_leaves(object.attributes, lambda v: tensors[v.name] if isinstance(v, _Slot) else v)
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,11 @@ def _array(value: Any, path: str) -> Array:
         raise Error("IRC143", f"NumPy cannot read it: {error}", f"attribute {path!r}") from None
 
 
-def _with_tensors(value: Any, tensors: Mapping[str, Any]) -> Any:
-    if isinstance(value, _Slot):
-        return tensors[value.name]
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change`` applied to everything in it but lists, tuples and dicts."""
     if isinstance(value, list | tuple):
-        items = [_with_tensors(v, tensors) for v in cast("list[Any]", value)]
+        items = [map_leaves(v, change) for v in cast("list[Any]", value)]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {k: _with_tensors(v, tensors) for k, v in cast("dict[Any, Any]", value).items()}
-    return value
+        return {k: map_leaves(v, change) for k, v in cast("dict[Any, Any]", value).items()}
+    return change(value)

@@ -8,7 +8,7 @@ graph's nodes, which are in the same order.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.frontend.torchscript import copy_into_outs
-from irc.frontend.torchscript.attributes import Read, is_plain
+from irc.frontend.torchscript.attributes import Read, is_plain, map_leaves
 from irc.ir import Graph, Module, Node, Value, types
 from irc.ir.kinds import CONSTANT
 from irc.ir.objects import with_members
@@ -67,15 +67,9 @@ def _number(constant: Value, tensor: Tensor) -> Value:
 _MAX_CALL_DEPTH = 64
 """How deeply calls are inlined."""
 
-# Element types that torch cannot hand to NumPy, and integers of their size.
-_AS_INTEGERS = {
-    DType.BFLOAT16: "int16",
-    DType.FLOAT8E4M3FN: "int8",
-    DType.FLOAT8E4M3FNUZ: "int8",
-    DType.FLOAT8E5M2: "int8",
-    DType.FLOAT8E5M2FNUZ: "int8",
-    DType.FLOAT8E8M0: "int8",
-}
+_AS_INTEGERS = {d: f"int{d.bits}" for d in DType if d.is_float and 8 <= d.bits <= 16 and d is not DType.FLOAT16}
+"""Element types that torch cannot hand to NumPy, and integers of their size."""
+
 _BY_NAME = {dtype.numpy_name: dtype for dtype in _AS_INTEGERS}
 
 
@@ -262,7 +256,7 @@ def reader_of(script: Any) -> Read:
         owner = script
         for name in path:
             owner = _attribute(owner, name)
-        return _map_leaves(owner, partial(_plain, path=".".join(path), arrays=arrays))
+        return map_leaves(owner, partial(_plain, path=".".join(path), arrays=arrays))
 
     return read
 
@@ -275,16 +269,6 @@ def _plain(value: Any, path: str, arrays: dict[int, tuple[Any, Array]]) -> Any:
             arrays[id(value)] = value, array_of(value, f"attribute {path!r}")
         return arrays[id(value)][1]
     return str(value) if isinstance(value, torch.device) else value
-
-
-def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with ``change`` applied to everything in it but lists, tuples and dicts."""
-    if isinstance(value, list | tuple):
-        items = [_map_leaves(v, change) for v in value]  # pyright: ignore[reportUnknownVariableType]
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict):
-        return {k: _map_leaves(v, change) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    return change(value)
 
 
 def array_of(tensor: Any, where: str) -> Array:
@@ -344,7 +328,7 @@ def _complete_constant(node: Node, live: Any) -> None:
         node.attributes["value"] = [_constant(node, tensor) for tensor in live.ts("value")]
     elif kind == "ival":
         try:
-            value = _map_leaves(with_members(live.output().toIValue(), node.output.type), partial(_with_tensors, node))
+            value = map_leaves(with_members(live.output().toIValue(), node.output.type), partial(_with_tensors, node))
         except UnicodeDecodeError:  # a string that is no UTF-8, which Python cannot hold: as the text has it
             return
         if value is not None:

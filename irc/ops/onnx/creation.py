@@ -24,6 +24,7 @@ FAMILY.each("Range", value_operands=(0, 1, 2), kernel="generate")
 FAMILY.each("EyeLike", contents_from="shapes", kernel="generate")
 FAMILY.each(
     "OneHot",
+    changes_meaning=(11,),  # negative indices count from the end
     value_operands=(1,),
     requires=(
         checks.elements("depth", 1, 1),

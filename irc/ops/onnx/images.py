@@ -14,6 +14,7 @@ from irc.ops.record import Family
 FAMILY = Family("onnx")
 FAMILY.each(
     "Resize",
+    changes_meaning=(19,),  # sizes are rounded otherwise
     value_operands=(1, 2, 3),
     attributes={
         "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
@@ -38,6 +39,7 @@ FAMILY.each(
 FAMILY.each("MaxRoiPool", kernel="detection")
 FAMILY.each(
     "RoiAlign",
+    changes_meaning=(16,),  # coordinates are shifted by half a pixel, unless an attribute says no
     attributes={"coordinate_transformation_mode": ("half_pixel", "output_half_pixel"), "mode": ("avg", "max")},
     kernel="detection",
 )

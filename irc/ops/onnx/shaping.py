@@ -43,6 +43,7 @@ FAMILY.each(
 )
 FAMILY.each("Expand", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
 FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="shape")
+FAMILY.each("Split", changes_meaning=(18,))  # without sizes, an attribute must say how many parts there are
 FAMILY.each("Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
 FAMILY.each("Concat", movement=Movement.GATHERED, kernel="shape")
 FAMILY.each(

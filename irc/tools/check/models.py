@@ -1,11 +1,12 @@
-"""Whether a compiled model is right: it is run on made-up inputs, and compared with an oracle."""
+"""Whether a compiled model is right: it is run on made-up inputs, compared with an oracle, and a pass is blamed."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -23,9 +24,9 @@ from irc.passes.instruments import PassEnds
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.tools.check import peers
-from irc.tools.check.oracles import Feeds, Oracle, Tolerance, Unable, difference, oracles, unoptimised, values_of
+from irc.tools.check.oracles import Feeds, Oracle, Oracles, Tolerance, difference, unoptimised, values_of
 from irc.tools.check.votes import PEERS, Vote, votes
-from irc.tools.random_inputs import Style, given_sizes
+from irc.tools.random_inputs.draw import Style, given_sizes
 from irc.tools.random_inputs.fitting import MOST_WORK, Fitting, Made, make_or_explain
 
 if TYPE_CHECKING:
@@ -68,23 +69,31 @@ class Run:
         return ", ".join(filter(None, (sizes_text(self.sizes), edges))) or f"seed {self.seed}"
 
 
-def runs(
-    model: CompiledModel, source: Graph, seeds: Sequence[int], sizes: Mapping[str, int], given: Mapping[str, Any]
-) -> Iterator[Run]:
+class Options(TypedDict, total=False):
+    """What a check may be told, see `check_model`."""
+
+    seeds: Sequence[int]
+    sizes: Mapping[str, int]
+    given: Mapping[str, Array]
+
+
+def runs(model: CompiledModel, source: Any, **options: Unpack[Options]) -> Iterator[Run]:
     """Run ``model`` for each seed, with other sizes and values each time, and once with all free sizes 1.
 
     Args:
         model: the compiled model.
-        source: the graph that it was compiled from, which says what inputs may be: a wrong pass must not say that.
-        seeds: one run each, or one alone if nothing is to be made up.
-        sizes: sizes of named dimensions that are not chosen.
-        given: values of inputs by name; the others are made up.
+        source: what it was compiled from, which says what inputs may be: a wrong pass must not say that.
+        options: the seeds (one run alone if nothing is to be made up), sizes that are not chosen, values that are not
+            made up.
 
     Raises:
         Error: IRC102 an input cannot be made up; IRC4xx the model runs on none of the inputs that were tried.
     """
+    module, _ = load_module(source)
+    PassManager("inline").run(module)  # bodies of functions, in the places of calls
+    seeds, given = options.get("seeds", (0, 1)), dict(options.get("given", {}))
     taken = given_sizes(model.inputs, given)
-    fitting = Fitting(model, given, {**model.sizes, **taken, **sizes}, graph=source)
+    fitting = Fitting(model, given, {**model.sizes, **taken, **options.get("sizes", {})}, graph=module.main)
     if not fitting.made_up:
         seeds = seeds[:1]
     wanted = _affordable(fitting, FIRST_SIZES)
@@ -192,29 +201,30 @@ class CheckResult:
         return f"agrees with {self.oracle} in {told}: max error {self.error:.1e} relative to max|ref|{others}{notes}"
 
 
-@dataclass(frozen=True)
-class Mismatch:
+class Wanted(NamedTuple):
+    """What a right model computes.
+
+    Attributes:
+        feeds: the inputs by name.
+        outputs: the outputs by name.
+        tolerance: how far they may be off.
+    """
+
+    feeds: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    tolerance: Tolerance
+
+
+class Mismatch(NamedTuple):
     """The first run in which a compiled model does not compute what its oracle does.
 
     Attributes:
-        run: its inputs and sizes, and what the compiled model returned.
-        output: the first output that differs.
-        oracle: the name of the oracle.
-        expected: what the oracle computes, by names of outputs.
-        tolerance: how far outputs may be off.
-        message: what differs, by how much, and where that begins.
+        error: IRC330: what differs, by how much, and where that begins.
+        wanted: the inputs, and what the oracle computes.
     """
 
-    run: Run
-    output: str
-    oracle: str
-    expected: Mapping[str, Any]
-    tolerance: Tolerance
-    message: str
-
-    def error(self) -> Error:
-        """IRC330, with all this in words."""
-        return Error("IRC330", self.message, f"output {self.output!r}")
+    error: Error
+    wanted: Wanted
 
 
 _AMPLIFIED = "the model makes differences in last digits large: each operator agrees on equal operands"
@@ -257,29 +267,22 @@ def check_model(
         Error: IRC330 if an output differs; names the first value that does. IRC332 if the model is random. IRC102 if
             an input cannot be made up, IRC4xx if the model does not run on these inputs, or ``source`` is another one.
     """
-    found = compare(model, source, seeds=seeds, sizes=sizes, given=given)
+    found = compare(model, source, seeds=seeds, sizes=sizes or {}, given=given or {})
     if isinstance(found, Mismatch):
-        raise found.error()
+        raise found.error
     return found
 
 
-def compare(
-    model: CompiledModel,
-    source: Any,
-    *,
-    seeds: Sequence[int] = (0, 1),
-    sizes: Mapping[str, int] | None = None,
-    given: Mapping[str, Array] | None = None,
-) -> CheckResult | Mismatch:
+def compare(model: CompiledModel, source: Any, **options: Unpack[Options]) -> CheckResult | Mismatch:
     """As `check_model`, but returns what differs."""
     _refuse_random(model.module)
     tolerance = Tolerance.of(source)
     wanted = [output.name for output in model.outputs]
-    asked = _Asked(source)
+    asked = Oracles(source)
     done: list[Run] = []
     notes: dict[str, None] = {}
     worst, is_empty = 0.0, True
-    for run in runs(model, _inlined(source), seeds, sizes or {}, dict(given or {})):
+    for run in runs(model, source, **options):
         oracle, expected = asked.ask(run.feeds, wanted)
         error, wrong = _compared(run.results, expected, dict.fromkeys(wanted, tolerance))
         if wrong:
@@ -296,53 +299,6 @@ def compare(
     return CheckResult(
         first.name, None if is_empty else worst, tuple(map(str, done)), dict(done[0].sizes), asked.unable, tuple(notes)
     )
-
-
-def plain_runs(
-    source: Any,
-    *,
-    seeds: Sequence[int] = (0, 1),
-    sizes: Mapping[str, int] | None = None,
-    given: Mapping[str, Array] | None = None,
-) -> Iterator[Run]:
-    """The runs that `compare` would make, of the model without any pass."""
-    model = CompiledModel(load_module(source)[0])
-    return runs(model, _inlined(source), seeds, sizes or {}, dict(given or {}))
-
-
-def _inlined(source: Any) -> Graph:
-    """The graph of a model as `irc.compile` takes it, with the bodies of functions in the places of calls."""
-    module, _ = load_module(source)
-    PassManager("inline").run(module)
-    return module.main
-
-
-class _Asked:
-    """The oracles of a model, each made when it is first needed."""
-
-    def __init__(self, source: Any) -> None:
-        self._more = oracles(source)
-        self._made: list[Oracle] = []
-        self.unable: dict[str, str] = {}
-        self.used: list[Oracle] = []
-
-    def _all(self) -> Iterator[Oracle]:
-        yield from list(self._made)
-        for oracle in self._more:
-            self._made.append(oracle)
-            yield oracle
-
-    def ask(self, feeds: Feeds, names: Sequence[str]) -> tuple[Oracle, dict[str, Any]]:
-        """The best oracle that can run the model on ``feeds``, and the values called ``names`` there."""
-        for oracle in self._all():
-            try:
-                found = oracle.run(feeds, names, {})
-            except Unable as refusal:
-                self.unable.setdefault(oracle.name, str(refusal))
-                continue
-            self.used.append(oracle)
-            return oracle, found
-        raise AssertionError("irc without passes is an oracle for every model")
 
 
 class _Verdict:
@@ -376,11 +332,12 @@ class _Verdict:
         return error
 
     def mismatch(self, output: str) -> Mismatch:
-        """What differs, after `explanation` has found none."""
+        """That ``output`` differs, after `explanation` has found none."""
         how = _how(self.run.results[output], self.expected[output], self.tolerance)
         of = f"for seed {self.run.seed}" + (f" ({self.run})" if self.run.sizes else "")
         message = f"the compiled model is wrong: {of} this output {how}, compared with {self.oracle.name}; {self.where}"
-        return Mismatch(self.run, output, self.oracle.name, self.expected, self.tolerance, message)
+        error = Error("IRC330", message, f"output {output!r}")
+        return Mismatch(error, Wanted(self.run.feeds, self.expected, self.tolerance))
 
     def _of_passes(self) -> tuple[float, str]:
         """The largest difference to irc without passes, and which value is wrong; "" if none is."""
@@ -470,21 +427,7 @@ AT_ONCE = 32
 """How many intermediate values are compared at once: all of them may not fit in memory."""
 
 
-class Wanted(NamedTuple):
-    """What a right model computes.
-
-    Attributes:
-        feeds: the inputs by name.
-        outputs: the outputs by name.
-        tolerance: how far they may be off.
-    """
-
-    feeds: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-    tolerance: Tolerance
-
-
-def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **options: Any) -> CheckResult:
+def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **options: Unpack[Options]) -> CheckResult:
     """As `irc.check.check_model` with these ``options``; an error also names the pass that made the model wrong.
 
     Args:
@@ -502,15 +445,14 @@ def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **op
         raise Error(error.code, f"{error.message}; {blame(wanted, source, manager)}", error.where) from error
     if isinstance(found, CheckResult):
         return found
-    error = found.error()
-    wanted = Wanted(found.run.feeds, found.expected, found.tolerance)
-    raise Error(error.code, f"{error.message}; {blame(wanted, source, manager)}", error.where)
+    error = found.error
+    raise Error(error.code, f"{error.message}; {blame(found.wanted, source, manager)}", error.where)
 
 
-def _failing(model: CompiledModel, source: Any, options: Mapping[str, Any]) -> Wanted | None:
+def _failing(model: CompiledModel, source: Any, options: Options) -> Wanted | None:
     """Inputs on which ``model`` fails, but not irc without passes, and what that computes; None if both fail."""
     with suppress(Error):
-        for run in plain_runs(source, **options):
+        for run in runs(CompiledModel(load_module(source)[0]), source, **options):
             try:
                 model.run(run.feeds)
             except Error:
@@ -570,14 +512,7 @@ def _is_lowered(module: Module) -> bool:
 
 def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
     """A number up to ``count`` that is wrong while the one before is not. (``count`` is wrong, and 0 is not.)"""
-    right, wrong = 0, count
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if is_wrong(middle):
-            wrong = middle
-        else:
-            right = middle
-    return wrong
+    return 1 + bisect_left(range(1, count), True, key=is_wrong)
 
 
 def _agrees(module: Module, wanted: Wanted) -> bool:

@@ -1,4 +1,7 @@
-"""Oracles, which tell what a model computes: ONNX Runtime, onnx.reference where it is right, irc without any pass."""
+"""Oracles, which tell what a model computes: ONNX Runtime, onnx.reference where it is right, irc without any pass.
+
+Also, how far two results may be apart.
+"""
 
 from __future__ import annotations
 
@@ -56,29 +59,37 @@ def oracles(source: Any) -> Iterator[Oracle]:
     yield unoptimised(source)
 
 
-class Answer(NamedTuple):
-    """What an oracle computes.
+class Oracles:
+    """The oracles of a model, each made when it is first needed.
 
     Attributes:
-        oracle: the first one that can run the model.
-        expected: for each set of inputs, the values asked for by name.
-        unable: the oracles before it, and why they could not run it.
+        unable: those that cannot run it, and why.
+        used: those that have been asked.
     """
 
-    oracle: Oracle
-    expected: list[dict[str, Any]]
-    unable: dict[str, str]
+    def __init__(self, source: Any) -> None:
+        self._more = oracles(source)
+        self._made: list[Oracle] = []
+        self.unable: dict[str, str] = {}
+        self.used: list[Oracle] = []
 
+    def _all(self) -> Iterator[Oracle]:
+        yield from list(self._made)
+        for oracle in self._more:
+            self._made.append(oracle)
+            yield oracle
 
-def ask(source: Any, feeds: Sequence[Feeds], names: Sequence[str]) -> Answer:
-    """What the values called ``names`` of the model ``source`` should be for each of ``feeds``."""
-    unable: dict[str, str] = {}
-    for oracle in oracles(source):
-        try:
-            return Answer(oracle, [oracle.run(feed, names, {}) for feed in feeds], unable)
-        except Unable as refusal:
-            unable[oracle.name] = str(refusal)
-    raise AssertionError("irc without passes is an oracle for every model")
+    def ask(self, feeds: Feeds, names: Sequence[str]) -> tuple[Oracle, dict[str, Any]]:
+        """The best oracle that can run the model on ``feeds``, and the values called ``names`` there."""
+        for oracle in self._all():
+            try:
+                found = oracle.run(feeds, names, {})
+            except Unable as refusal:
+                self.unable.setdefault(oracle.name, str(refusal))
+                continue
+            self.used.append(oracle)
+            return oracle, found
+        raise AssertionError("irc without passes is an oracle for every model")
 
 
 def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds | None = None) -> dict[str, Any]:

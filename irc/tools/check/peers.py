@@ -1,10 +1,10 @@
-"""Other ways to run an ONNX model: ONNX Runtime and onnx.reference, where they are right."""
+"""Other ways to run an ONNX model: ONNX Runtime and onnx.reference, and where these are known to be wrong."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +13,11 @@ import numpy as np
 
 from irc.frontend.onnx.importer import FRACTIONAL_SINCE, PRODUCER
 from irc.frontend.onnx.tensors import decode, pack
+from irc.frontend.onnx_export.model import nodes_in
 from irc.ir.tensor import Array
 from irc.ir.types import DType
-from irc.ops import record
+from irc.ops import record, records
+from irc.ops.onnx_signatures import find
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -204,17 +206,10 @@ def _is_old(op_type: str, version: int) -> bool:
 
     Of pointwise ones only element types have changed since they broadcast as NumPy does.
     """
-    from onnx import defs
-
     if record(f"onnx::{op_type}").pointwise and version >= 7:
         return False
-
-    try:
-        then: Any = defs.get_schema(op_type, version, "")
-        later: Any = defs.get_schema(op_type, FIRST_RIGHT_OPSET, "")
-    except defs.SchemaError:
-        return True
-    return then.since_version != later.since_version
+    then, later = (find(f"onnx::{op_type}", opset) for opset in (version, FIRST_RIGHT_OPSET))
+    return then is None or later is None or then.since_version != later.since_version
 
 
 def _check_no_fault(proto: ModelProto, faults: Mapping[str, Fault]) -> None:
@@ -289,10 +284,6 @@ FIRST_RIGHT_OPSET = 14
 _FEW_BITS = frozenset(dtype.onnx for dtype in DType if dtype.is_integer and dtype.bits < 8)
 
 
-def _always(use: Use) -> str:
-    return ""
-
-
 def _is_padded_alike(use: Use) -> bool:
     return use.attributes.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
 
@@ -334,14 +325,6 @@ def _unlimited(use: Use) -> str | None:
     return None if use.attributes.get("saturate", 1) else " that does not saturate"
 
 
-def _causal(use: Use) -> str | None:
-    return " with is_causal and a past" if use.attributes.get("is_causal") and use.has(4) else None
-
-
-def _masked(use: Use) -> str | None:
-    return " with a mask" if use.opset == 23 and use.has(3) else None
-
-
 def _transformed(use: Use) -> str | None:
     """PROBIT's quantiles are approximations, regressors of one target do not transform scores."""
     get = use.attributes.get
@@ -381,11 +364,10 @@ def _of_trees(use: Use) -> str | None:
 
 
 IN_ONNXRUNTIME: dict[str, Fault] = {
-    "Attention": _causal,
+    "Attention": lambda use: " with is_causal and a past" if use.attributes.get("is_causal") and use.has(4) else None,
     "Cast": _cast,
     **dict.fromkeys(["CastLike", "QuantizeLinear"], _unlimited),
-    **dict.fromkeys(["Conv", "ConvInteger", "ConvTranspose", "QLinearConv"], _padded),
-    **dict.fromkeys(["AveragePool", "LpPool", "MaxPool"], _pooled),
+    **{each.name: _padded if each.contracts else _pooled for each in records("onnx") if "auto_pad" in each.attributes},
     "MaxUnpool": lambda use: " with an output_shape" if use.has(2) else None,
     "Resize": _resized,
     **dict.fromkeys(["LinearClassifier", "SVMClassifier"], _transformed_by_probit),
@@ -397,9 +379,9 @@ IN_ONNXRUNTIME: dict[str, Fault] = {
 """What ONNX Runtime computes otherwise."""
 
 IN_REFERENCE: dict[str, Fault] = {
-    "Attention": _masked,
+    "Attention": lambda use: " with a mask" if use.opset == 23 and use.has(3) else None,
     "ConvTranspose": _padded,
-    **dict.fromkeys(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"], _always),
+    **dict.fromkeys(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"], lambda use: ""),
     "TreeEnsembleRegressor": _of_no_votes,
 }
 """What onnx.reference may compute wrong: LRN sums over the batch, classifiers choose a class before they transform the
@@ -450,15 +432,6 @@ def opset_of(proto: ModelProto) -> int:
 def nodes_of(proto: ModelProto) -> Iterator[NodeProto]:
     """All nodes, those of functions, branches and loops too."""
     return nodes_in(chain(proto.graph.node, *(function.node for function in proto.functions)))
-
-
-def nodes_in(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """``nodes``, and those of their branches and loops."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                yield from nodes_in(graph.node)
 
 
 # Products of unsigned bytes with signed ones, as ONNX Runtime is asked for them: with both unsigned.

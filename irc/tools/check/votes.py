@@ -26,6 +26,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.ops.onnx_signatures import find
 from irc.runtime.values import is_array, is_sequence
 from irc.tools.check import peers
 from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
@@ -509,12 +510,9 @@ def _label(node: NodeProto) -> str:
 
 def _widened(proto: ModelProto, node: NodeProto, values: Values) -> dict[str, Any] | None:
     """The operands of ``node`` in double precision, where the operator takes that; None if it changes nothing."""
-    from onnx import defs
-
-    try:
-        version = next(o.version for o in proto.opset_import if o.domain == node.domain)
-        schema: Any = defs.get_schema(node.op_type, version, node.domain)
-    except (StopIteration, defs.SchemaError):
+    versions = [opset.version for opset in proto.opset_import if opset.domain == node.domain]
+    schema = find(f"{node.domain or 'onnx'}::{node.op_type}", *versions[:1]) if versions else None
+    if schema is None:
         return None
     takes = {c.type_param_str for c in schema.type_constraints if "tensor(double)" in c.allowed_type_strs}
     wide: dict[str, Any] = {}

@@ -265,9 +265,6 @@ def _distinct(rng: np.random.Generator, shape: list[int], axis: int, low: int, h
     return np.broadcast_to(low + (start + along) % count, shape).copy()
 
 
-# Sizes of the named dimensions of made-up inputs.
-
-
 # The sizes of named dimensions whose names are formulas: exporters name one ``past + new``, or ``2*n``.
 
 

@@ -192,42 +192,42 @@ class Fitting:
 
     def _unchosen(self, seed: int, style: Style) -> Made:
         """Inputs of the only sizes that there are; whoever runs the model on them is told what is wrong."""
-        attempt, _ = self._inferred(self._all({}))
+        attempt = self._inferred({})
         feeds = seeded_inputs(self.made_up, seed, attempt.sizes, attempt.domains, style)
         return Made(feeds, attempt.sizes, None)
 
     def work(self, sizes: Sizes) -> int:
         """How many products and elements the model computes at these sizes of free names, about."""
-        return self._inferred(self._all(sizes))[1]
+        return self._inferred(sizes).work
 
     def accepts(self, chosen: Sizes, most: float) -> bool:
         """Whether types do not contradict each other at these sizes of free names, and at most ``most`` is computed."""
         if self._too_large(chosen):
             return False
-        attempt, work = self._inferred(self._all(chosen))
-        return attempt.progress[0] > 0 and work <= most
+        attempt = self._inferred(chosen)
+        return attempt.progress[0] > 0 and attempt.work <= most
 
     def _all(self, chosen: Sizes) -> dict[str, int]:
         return assumed_sizes(self.made_up, {**self.stated, **chosen})
 
-    def _inferred(self, sizes: dict[str, int]) -> tuple[Attempt, int]:
-        attempt = Attempt(sizes)
+    def _inferred(self, chosen: Sizes) -> Attempt:
+        """An attempt that is not run."""
+        attempt = Attempt(sizes := self._all(chosen))
         for argument in self.made_up:
             if _elements(argument.type, sizes) > MAX_ELEMENTS:
                 message = f"a tensor of type {argument.type} is too large to be made up"
                 attempt.error = Error("IRC102", message, argument.where)
-                return attempt, 0
-        return attempt, self._graph.infer(attempt, {**self.stated, **sizes})
+                return attempt
+        self._graph.infer(attempt, {**self.stated, **sizes})
+        return attempt
 
     def attempt(self, chosen: Sizes, seed: int, style: Style, limit: float = math.inf) -> Attempt:
         """Try one choice of sizes; it is not run if that takes more work than ``limit``."""
-        attempt, work = self._inferred(self._all(chosen))
-        attempt.work = work
+        attempt = self._inferred(chosen)
         if attempt.error is not None and attempt.error.code == "IRC102":
             seeded_inputs(self.made_up, seed, attempt.sizes)  # says it better, if it cannot be made up at all
-        if attempt.progress[0] == 0 or work > limit:
-            return attempt
-        self._run(attempt, seed, style)
+        if attempt.progress[0] > 0 and attempt.work <= limit:
+            self._run(attempt, seed, style)
         return attempt
 
     def _run(self, attempt: Attempt, seed: int, style: Style) -> None:
@@ -319,18 +319,14 @@ class _Retyped:
     def __init__(self, graph: Graph, inputs: Iterable[Argument]) -> None:
         self.graph = graph.copy()
         types = {argument.name: argument.type for argument in inputs}
-        self._before: list[tuple[Value, Type]] = []
         for value in self.graph.inputs:
             value.type = types.get(value.name, value.type)
-        self._before = [(value, value.type) for value in self.graph.values()]
+        self._before: list[tuple[Value, Type]] = [(value, value.type) for value in self.graph.values()]
         self.size = sum(1 for _ in self.graph.walk())
         self.numbers = _sizes_of_weights(self.graph)
 
-    def infer(self, attempt: Attempt, sizes: Sizes) -> int:
-        """Infer types with ``sizes``; notes in ``attempt`` how far that came, and what inputs may be.
-
-        Returns how many products and elements the graph computes, about.
-        """
+    def infer(self, attempt: Attempt, sizes: Sizes) -> None:
+        """Infer types with ``sizes``; notes in ``attempt`` how far that came, what inputs may be, how much is work."""
         for value, type in self._before:
             value.type = _with_sizes(type, sizes)
         inference = Inference(self.graph)
@@ -341,10 +337,9 @@ class _Retyped:
                 reached += 1
         except Error as error:
             attempt.error, attempt.progress = error, (0, reached)
-            return 0
-        attempt.progress = (1, 0)
-        attempt.domains = domains(self.graph)
-        return sum(map(_work, self.graph.walk()))
+            return
+        attempt.progress, attempt.domains = (1, 0), domains(self.graph)
+        attempt.work = sum(map(_work, self.graph.walk()))
 
 
 def _with_sizes(type: Type, sizes: Sizes) -> Type:
@@ -368,7 +363,7 @@ def _work(node: Node) -> int:
         return made
     operand = node.inputs[1].type.shape or ()
     known = [d for d in operand if isinstance(d, int)]
-    if "Conv" in node.kind:
+    if "auto_pad" in record(node.kind).attributes:  # windows
         return made * math.prod(known[1:])
     return made * (known[-2] if len(known) > 1 else 1)
 

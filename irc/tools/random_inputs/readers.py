@@ -17,6 +17,7 @@ from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
 from irc.ir.region_flow import callee, inner_graph, slots
 from irc.ir.types import DType, Shape, TensorType
 from irc.ops import records
+from irc.ops.record import MOVING
 from irc.tools.random_inputs.draw import Domain
 
 if TYPE_CHECKING:
@@ -25,22 +26,21 @@ if TYPE_CHECKING:
 SMALL_SHAPE = 64
 """Elements of tensors that are taken for shapes, axes and the like, at most."""
 
-_MOVERS = frozenset(
-    f"onnx::{name}"
-    for name in (
-        "Cast CastLike Dropout Expand Flatten Gather GatherElements GatherND Identity Pad Reshape Slice Split Squeeze "
-        "Tile Transpose Unsqueeze"
-    ).split()
-) | {
-    f"aten::{name}"
-    for name in (
-        "clone contiguous detach expand flatten movedim permute repeat reshape select slice squeeze t to transpose "
-        "unsqueeze view"
-    ).split()
-}
+_MOVERS = (
+    {each.kind for each in records("onnx") if each.movement in MOVING}
+    | {f"onnx::{name}" for name in "Cast CastLike Dropout Gather GatherElements GatherND Pad".split()}
+    | {
+        f"aten::{name}"
+        for name in (
+            "clone contiguous detach expand flatten movedim permute repeat reshape select slice squeeze t to transpose "
+            "unsqueeze view"
+        ).split()
+    }
+)
 """Operators whose results are elements of the first operand."""
 
 _REDUCTIONS = frozenset(f"onnx::Reduce{name}" for name in "L1 L2 Max Mean Min Prod Sum SumSquare".split())
+_LOGARITHMIC = frozenset({"onnx::ReduceLogSum", "onnx::ReduceLogSumExp"})
 
 
 _COMPUTING = {each.kind for each in records() if each.pointwise or each.result_type is not None} | _REDUCTIONS
@@ -74,6 +74,10 @@ class Flow(NamedTuple):
         value = self.node.attributes.get(name, default)
         return value if isinstance(value, int) else default
 
+    def axis(self, axis: int | str, default: int) -> int:
+        """An axis, or the value of the attribute of that name."""
+        return axis if isinstance(axis, int) else self.attribute(axis, default)
+
     def few(self) -> int | None:
         """How many elements the operand has, if it is small."""
         shape = self.shape(self.operand)
@@ -81,6 +85,13 @@ class Flow(NamedTuple):
             return None
         count = math.prod(d for d in shape if isinstance(d, int))
         return count if count <= SMALL_SHAPE else None
+
+
+Reader = Callable[[Flow, Domain], None]
+"""Narrows what elements may be by what an operator requires of them at an operand."""
+
+Elements = Callable[[Flow, int], "list[float] | None"]
+"""The elements of a small tensor, from their number."""
 
 
 def domains(graph: Graph) -> dict[str, Domain]:
@@ -176,14 +187,9 @@ def _called(node: Node) -> Graph | None:
 # -- what operands must be -----------------------------------------------------
 
 
-def _index(data: int, axis: int | str, default: int = 0) -> Callable[[Flow, Domain], None]:
+def _index(data: int, axis: int | str, default: int = 0) -> Reader:
     """A reader of indices into operand ``data`` along an axis, which an attribute may name."""
-
-    def narrow(flow: Flow, domain: Domain) -> None:
-        at = axis if isinstance(axis, int) else flow.attribute(axis, default)
-        _within(flow.size(data, at), flow, domain)
-
-    return narrow
+    return lambda flow, domain: _within(flow.size(data, flow.axis(axis, default)), flow, domain)
 
 
 def _within(size: int | None, flow: Flow, domain: Domain) -> None:
@@ -191,7 +197,7 @@ def _within(size: int | None, flow: Flow, domain: Domain) -> None:
     domain.between(-flow.offset, (1 if size is None else max(size, 1)) - 1 - flow.offset)
 
 
-def _torch_index(data: int, axis: int) -> Callable[[Flow, Domain], None]:
+def _torch_index(data: int, axis: int) -> Reader:
     """A reader of indices along the axis that operand ``axis`` says."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
@@ -210,11 +216,11 @@ def _scattered(flow: Flow, domain: Domain) -> None:
     domain.distinct = axis
 
 
-def _coordinates(first: int | str) -> Callable[[Flow, Domain], None]:
+def _coordinates(first: int | str) -> Reader:
     """A reader of coordinates: the last axis has an index for each of the first axes of the data, from ``first`` on."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
-        start = first if isinstance(first, int) else flow.attribute(first, 0)
+        start = flow.axis(first, 0)
         many = flow.size(flow.operand, -1)
         shape = flow.shape(0) or ()
         sizes = [flow.size(0, i) for i in range(start, min(len(shape), start + (many or 1)))]
@@ -226,25 +232,16 @@ def _coordinates(first: int | str) -> Callable[[Flow, Domain], None]:
     return narrow
 
 
-def _up_to(data: int, axis: int | str, low: int = 1, default: int = -1) -> Callable[[Flow, Domain], None]:
+def _up_to(data: int, axis: int | str, low: int = 1, default: int = -1) -> Reader:
     """A reader of lengths: from ``low`` to the size of operand ``data`` along an axis."""
-
-    def narrow(flow: Flow, domain: Domain) -> None:
-        at = axis if isinstance(axis, int) else flow.attribute(axis, default)
-        size = flow.size(data, at)
-        domain.between(low, max(low, low if size is None else size))
-
-    return narrow
+    return lambda flow, domain: domain.between(low, max(low, flow.size(data, flow.axis(axis, default)) or low))
 
 
-def _between(low: int, high: int) -> Callable[[Flow, Domain], None]:
-    def narrow(flow: Flow, domain: Domain) -> None:
-        domain.between(low, high)
-
-    return narrow
+def _between(low: int, high: int) -> Reader:
+    return lambda flow, domain: domain.between(low, high)
 
 
-def _whole(elements: Callable[[Flow, int], list[float] | None]) -> Callable[[Flow, Domain], None]:
+def _whole(elements: Elements) -> Reader:
     """A reader of a small tensor as a whole, from the number of its elements."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
@@ -258,30 +255,26 @@ def _whole(elements: Callable[[Flow, int], list[float] | None]) -> Callable[[Flo
     return narrow
 
 
-def _known(shape: Shape | None) -> list[int] | None:
-    if shape is None:
-        return None
-    return [size if isinstance(size, int) else 1 for size in shape]
+def _known(shape: Shape | None) -> list[int]:
+    return [size if isinstance(size, int) else 1 for size in shape or ()]
 
 
 def _target(flow: Flow, count: int) -> list[float] | None:
     """A shape with as many elements as the data: its own, or all along the first axis."""
     sizes = _known(flow.shape(0))
-    if sizes is not None and len(sizes) == count:
-        return [float(size) for size in sizes]
-    return [-1.0] + [1.0] * (count - 1)
+    return list(map(float, sizes)) if len(sizes) == count else [-1.0] + [1.0] * (count - 1)
 
 
 def _broadcast(flow: Flow, count: int) -> list[float] | None:
     """A shape that the data broadcasts to."""
-    sizes = _known(flow.shape(0)) or []
+    sizes = _known(flow.shape(0))
     wide = [2] * max(0, count - len(sizes)) + sizes[max(0, len(sizes) - count) :]
     return [float(size) for size in wide]
 
 
 def _reshaped_image(flow: Flow, count: int) -> list[float] | None:
     """Sizes twice as large as the data, but for the first two axes."""
-    sizes = _known(flow.shape(0)) or []
+    sizes = _known(flow.shape(0))
     skipped = max(0, count - max(0, len(sizes) - 2))
     return [float(s) if i < skipped else 2.0 * s for i, s in enumerate(sizes[len(sizes) - count :])] or None
 
@@ -324,11 +317,11 @@ def _image(flow: Flow, count: int) -> list[float] | None:
     return [1.0] * (count - 1) + [float(flow.size(0, -1) or 1)]
 
 
-def _same(*numbers: float) -> Callable[[Flow, int], list[float] | None]:
+def _same(*numbers: float) -> Elements:
     return lambda flow, count: [float(numbers[i % len(numbers)]) for i in range(count)]
 
 
-def _one(low: float) -> Callable[[Flow, Domain], None]:
+def _one(low: float) -> Reader:
     """A reader of one number."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
@@ -381,106 +374,72 @@ def _note_arithmetic(flow: Flow, domain: Domain) -> None:
         reader(flow, domain)
 
 
-ARITHMETIC: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
-    ("onnx::Cast", 0): _cast,
-    ("onnx::Div", 1): _positive,
-    ("onnx::Log", 0): _positive,
-    ("onnx::Mod", 1): _positive,
-    ("onnx::Reciprocal", 0): _positive,
-    ("onnx::Sqrt", 0): _positive,
-    ("onnx::Sub", 1): _subtracted,
-    ("onnx::Where", 0): _masking,
-    ("aten::where", 0): _masking,
-    **{(f"onnx::{op}", i): _compared for op in ("Equal", "Greater", "GreaterOrEqual", "Less") for i in (0, 1)},
-    ("onnx::BitShift", 1): _between(0, 3),
-    ("onnx::Pow", 1): _between(0, 3),
-    **{(f"aten::{op}", 0): _positive for op in ("log", "sqrt", "rsqrt", "reciprocal", "log2", "log10")},
-    ("aten::div", 1): _positive,
-}
+def _table(*rows: tuple[Reader, str]) -> dict[tuple[str, int], Reader]:
+    """(operator, operand) -> reader, from readers and the operands that they are for: ``Pad.1`` is of ``onnx::Pad``."""
+    found: dict[tuple[str, int], Reader] = {}
+    for reader, operands in rows:
+        for name, _, number in (each.rpartition(".") for each in operands.split()):
+            found[name if "::" in name else f"onnx::{name}", int(number)] = reader
+    return found
+
+
+ARITHMETIC = _table(
+    (_cast, "Cast.0"),
+    (_positive, "Div.1 Log.0 Mod.1 Reciprocal.0 Sqrt.0 aten::div.1"),
+    (_positive, "aten::log.0 aten::sqrt.0 aten::rsqrt.0 aten::reciprocal.0 aten::log2.0 aten::log10.0"),
+    (_subtracted, "Sub.1"),
+    (_masking, "Where.0 aten::where.0"),
+    (_compared, "Equal.0 Equal.1 Greater.0 Greater.1 GreaterOrEqual.0 GreaterOrEqual.1 Less.0 Less.1"),
+    (_between(0, 3), "BitShift.1 Pow.1"),
+)
 """What pointwise operators make of an operand: they take any, but not all results tell anything."""
 
-READERS: dict[tuple[str, int], Callable[[Flow, Domain], None]] = {
-    ("onnx::Gather", 1): _index(0, "axis"),
-    ("onnx::GatherElements", 1): _index(0, "axis"),
-    ("onnx::GatherND", 1): _coordinates("batch_dims"),
-    ("onnx::Scatter", 1): _scattered,
-    ("onnx::ScatterElements", 1): _scattered,
-    ("onnx::ScatterND", 1): _coordinates(0),
-    ("onnx::TensorScatter", 2): _between(0, 0),
-    ("ai.onnx.ml::ArrayFeatureExtractor", 1): _index(0, -1),
-    ("onnx::NegativeLogLikelihoodLoss", 1): _index(0, 1),
-    ("onnx::SoftmaxCrossEntropyLoss", 1): _index(0, 1),
-    ("onnx::RoiAlign", 2): _index(0, 0),
-    ("onnx::RotaryEmbedding", 3): _index(1, 0),
-    ("onnx::SequenceAt", 1): _between(0, 0),
-    ("onnx::SequenceInsert", 2): _between(0, 0),
-    ("onnx::SequenceErase", 1): _between(0, 0),
-    ("onnx::OneHot", 0): _between(0, 1),
-    ("onnx::OneHot", 1): _one(4.0),
-    ("onnx::TopK", 1): _up_to(0, "axis"),
-    ("onnx::Trilu", 1): _between(-1, 1),
-    ("onnx::CumSum", 1): _one(0.0),
-    ("onnx::CumProd", 1): _one(0.0),
-    ("onnx::RNN", 4): _up_to(0, 0),
-    ("onnx::GRU", 4): _up_to(0, 0),
-    ("onnx::LSTM", 4): _up_to(0, 0),
-    ("onnx::ReverseSequence", 1): lambda flow, domain: _up_to(0, flow.attribute("time_axis", 0))(flow, domain),
-    ("onnx::Attention", 6): _up_to(1, -2),
-    ("onnx::Reshape", 1): _whole(_target),
-    ("onnx::Expand", 1): _whole(_broadcast),
-    ("onnx::Tile", 1): _whole(_same(1, 2)),
-    ("onnx::ConstantOfShape", 0): _whole(_same(2, 3, 1)),
-    ("onnx::Resize", 2): _whole(_scales),
-    ("onnx::Resize", 3): _whole(_reshaped_image),
-    ("onnx::Upsample", 1): _whole(_scales),
-    ("onnx::CenterCropPad", 1): _whole(_reshaped_image),
-    ("onnx::Pad", 1): _whole(_same(0, 1)),
-    ("onnx::Pad", 3): _whole(_leading),
-    ("onnx::AffineGrid", 1): _whole(_grid),
-    ("onnx::Col2Im", 1): _whole(_image),
-    ("onnx::Col2Im", 2): _whole(_same(1)),
-    ("onnx::DFT", 1): _one(4.0),
-    ("onnx::DFT", 2): _one(1.0),
-    ("onnx::STFT", 1): _one(2.0),
-    ("onnx::STFT", 3): _one(4.0),
-    ("onnx::Split", 1): _whole(_parts),
-    ("onnx::SplitToSequence", 1): _whole(_parts),
-    ("onnx::Squeeze", 1): _whole(_single_axes),
-    ("onnx::Unsqueeze", 1): _whole(_leading),
-    ("onnx::Slice", 1): _whole(_same(0)),
-    ("onnx::Slice", 2): _whole(_same(2, 1)),
-    ("onnx::Slice", 3): _whole(_axes),
-    ("onnx::Slice", 4): _whole(_same(1)),
-    ("onnx::Range", 0): _one(0.0),
-    ("onnx::Range", 1): _one(5.0),
-    ("onnx::Range", 2): _one(1.0),
-    ("onnx::NonMaxSuppression", 2): _one(3.0),
-    ("onnx::NonMaxSuppression", 3): _one(0.5),
-    ("onnx::NonMaxSuppression", 4): _one(0.1),
-    ("onnx::DequantizeLinear", 1): _positive,
-    ("onnx::QuantizeLinear", 1): _positive,
-    ("onnx::DequantizeLinear", 2): _zero_point,
-    ("onnx::QuantizeLinear", 2): _zero_point,
-    ("onnx::MelWeightMatrix", 0): _one(4.0),
-    ("onnx::MelWeightMatrix", 1): _one(16.0),
-    ("onnx::MelWeightMatrix", 2): _one(16000.0),
-    ("onnx::MelWeightMatrix", 3): _one(0.0),
-    ("onnx::MelWeightMatrix", 4): _one(8000.0),
-    ("onnx::BatchNormalization", 4): _positive,
-    ("onnx::Dropout", 1): _one(0.5),
-    ("onnx::Dropout", 2): _one(0.0),
-    (ONNX_LOOP, 0): _one(3.0),
-    (ONNX_LOOP, 1): _one(1.0),
-    **{(kind, 1): _whole(_axes) for kind in (*_REDUCTIONS, "onnx::ReduceLogSum", "onnx::ReduceLogSumExp")},
-    ("aten::embedding", 1): _index(0, 0),
-    ("aten::embedding_bag", 1): _index(0, 0),
-    ("aten::index_select", 2): _torch_index(0, 1),
-    ("aten::gather", 2): _torch_index(0, 1),
-    ("aten::take", 1): _between(0, 0),
-    ("aten::scatter", 2): _torch_index(0, 1),
-    ("aten::scatter_add", 2): _torch_index(0, 1),
-    ("aten::one_hot", 0): _between(0, 3),
-    ("aten::nll_loss", 1): _index(0, 1),
-    ("aten::cross_entropy_loss", 1): _index(0, 1),
-}
+READERS = _table(
+    (_index(0, "axis"), "Gather.1 GatherElements.1"),
+    (_index(0, -1), "ai.onnx.ml::ArrayFeatureExtractor.1"),
+    (_index(0, 0), "RoiAlign.2 aten::embedding.1 aten::embedding_bag.1"),
+    (_index(0, 1), "NegativeLogLikelihoodLoss.1 SoftmaxCrossEntropyLoss.1 aten::nll_loss.1 aten::cross_entropy_loss.1"),
+    (_index(1, 0), "RotaryEmbedding.3"),
+    (_torch_index(0, 1), "aten::index_select.2 aten::gather.2 aten::scatter.2 aten::scatter_add.2"),
+    (_scattered, "Scatter.1 ScatterElements.1"),
+    (_coordinates("batch_dims"), "GatherND.1"),
+    (_coordinates(0), "ScatterND.1"),
+    (_up_to(0, "axis"), "TopK.1"),
+    (_up_to(0, "time_axis", default=0), "ReverseSequence.1"),
+    (_up_to(0, 0), "RNN.4 GRU.4 LSTM.4"),
+    (_up_to(1, -2), "Attention.6"),
+    (_between(0, 0), "TensorScatter.2 SequenceAt.1 SequenceInsert.2 SequenceErase.1 aten::take.1"),
+    (_between(0, 1), "OneHot.0"),
+    (_between(0, 3), "aten::one_hot.0"),
+    (_between(-1, 1), "Trilu.1"),
+    (_one(0.0), "CumSum.1 CumProd.1 Range.0 MelWeightMatrix.3 Dropout.2"),
+    (_one(0.1), "NonMaxSuppression.4"),
+    (_one(0.5), "NonMaxSuppression.3 Dropout.1"),
+    (_one(1.0), f"DFT.2 Range.2 {ONNX_LOOP}.1"),
+    (_one(2.0), "STFT.1"),
+    (_one(3.0), f"NonMaxSuppression.2 {ONNX_LOOP}.0"),
+    (_one(4.0), "OneHot.1 DFT.1 STFT.3 MelWeightMatrix.0"),
+    (_one(5.0), "Range.1"),
+    (_one(16.0), "MelWeightMatrix.1"),
+    (_one(8000.0), "MelWeightMatrix.4"),
+    (_one(16000.0), "MelWeightMatrix.2"),
+    (_positive, "DequantizeLinear.1 QuantizeLinear.1 BatchNormalization.4"),
+    (_zero_point, "DequantizeLinear.2 QuantizeLinear.2"),
+    (_whole(_target), "Reshape.1"),
+    (_whole(_broadcast), "Expand.1"),
+    (_whole(_scales), "Resize.2 Upsample.1"),
+    (_whole(_reshaped_image), "Resize.3 CenterCropPad.1"),
+    (_whole(_grid), "AffineGrid.1"),
+    (_whole(_image), "Col2Im.1"),
+    (_whole(_parts), "Split.1 SplitToSequence.1"),
+    (_whole(_single_axes), "Squeeze.1"),
+    (_whole(_leading), "Pad.3 Unsqueeze.1"),
+    (_whole(_axes), f"Slice.3 {' '.join(f'{kind}.1' for kind in sorted(_REDUCTIONS | _LOGARITHMIC))}"),
+    (_whole(_same(0)), "Slice.1"),
+    (_whole(_same(0, 1)), "Pad.1"),
+    (_whole(_same(1)), "Col2Im.2 Slice.4"),
+    (_whole(_same(1, 2)), "Tile.1"),
+    (_whole(_same(2, 1)), "Slice.2"),
+    (_whole(_same(2, 3, 1)), "ConstantOfShape.0"),
+)
 """What operators require of an operand. (Graph's own operators, such as `ONNX_LOOP`, too.)"""

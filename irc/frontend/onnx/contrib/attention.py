@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,41 +83,21 @@ def heads(b: Body, x: str, count: int) -> str:
     return b("Transpose", b("Reshape", x, [0, 0, count, -1]), perm=[0, 2, 1, 3])
 
 
-def attend(
-    b: Body,
-    q: str,
-    k: str,
-    v: str,
-    count: int,
-    shared: int,
-    *,
-    like: str,
-    scale: float,
-    cap: float = 0,
-    causal: str = "",
-    visible: str = "",
-    bias: str = "",
-    sink: str = "",
-) -> str:
+def attend(b: Body, q: str, k: str, v: str, *, bias: str = "", visible: str = "", sink: str = "", **words: Any) -> str:
     """The result of the heads, (batch, sequence, heads * size).
 
     Args:
         b: the body.
-        q: queries, (batch, count, sequence, size).
-        k: keys, (batch, shared, length, size).
+        q: queries, (batch, heads, sequence, size).
+        k: keys, (batch, heads or a part of them, length, size).
         v: values, likewise.
-        count: heads of queries.
-        shared: heads of keys and values.
-        like: an input of their element type.
-        scale: of the scores; 0: by the size of the heads.
-        cap: the scores stay below it; 0: no cap.
-        causal: "last" if the last query sees all keys, and each one before it a key less; "": all see all.
-        visible: which keys each query sees, (batch, count, sequence, length) or broadcast to it; "": all.
-        bias: likewise, what is added to scores.
+        bias: what is added to scores, (batch, heads, sequence, length) or broadcast to it; "": nothing.
+        visible: likewise, which keys each query sees; "": all.
         sink: for each head, the score of a key that is not there.
+        words: other attributes of `irc::attention`, if they say anything.
     """
-    words = {"scale": scale, "softcap": cap, "causal": causal, "grouped": int(count != shared)}
-    made = b.attention([q, k, v, bias, visible, sink], **{name: value for name, value in words.items() if value})
+    words = {name: value for name, value in {"scale": b.attributes["scale"], **words}.items() if value}
+    made = b.attention([q, k, v, bias, visible, sink], **words)
     return b("Reshape", b("Transpose", made, perm=[0, 2, 1, 3]), [0, 0, -1])
 
 
@@ -142,19 +122,8 @@ def _multi_head(b: Body) -> tuple[str, ...]:
     if b.has("past_key"):
         before = b("Shape", "past_key", start=2, end=3)
         k, v = b("Concat", "past_key", k, axis=2), b("Concat", "past_value", v, axis=2)
-    made = attend(
-        b,
-        q,
-        k,
-        v,
-        count,
-        count,
-        like="query",
-        scale=b.attributes["scale"],
-        visible=_causal(b, q, k, before) if b.attributes["unidirectional"] else "",
-        bias=_added(b, "key_padding_mask", k, "query"),
-    )
-    return made, k, v
+    visible = _causal(b, q, k, before) if b.attributes["unidirectional"] else ""
+    return attend(b, q, k, v, visible=visible, bias=_added(b, "key_padding_mask", k, "query")), k, v
 
 
 def _operands(b: Body, count: int) -> list[str]:
@@ -268,10 +237,8 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
     sizes = b.attributes.get("qkv_hidden_sizes")
     if sizes and (len(sizes) != 3 or min(sizes) < 1 or sizes[0] != sizes[1]):
         b.wrong(f"qkv_hidden_sizes is {list(sizes)}")
-    if sizes:
-        parts = b.several(3, "Split", projected, list(sizes), axis=2)
-    else:
-        parts = b.several(3, "Split", projected, axis=2, num_outputs=3)
+    how: dict[str, Any] = {} if sizes else {"num_outputs": 3}
+    parts = b.several(3, "Split", projected, *([list(sizes)] if sizes else []), axis=2, **how)
     q, k, v = (heads(b, x, count) for x in parts)
     present = ""
     if b.has("past") or "present" in b.outputs:
@@ -279,19 +246,8 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
     if b.has("past"):
         present = b("Concat", "past", present, axis=3)
         k, v = (b("Squeeze", b("Slice", present, [i], [i + 1], [0]), [0]) for i in range(2))
-    made = attend(
-        b,
-        q,
-        k,
-        v,
-        count,
-        count,
-        like=like,
-        scale=b.attributes["scale"],
-        causal="last" if b.attributes["unidirectional"] else "",
-        bias=_added(b, "mask_index", k, like),
-    )
-    return made, present
+    causal = "last" if b.attributes["unidirectional"] else ""
+    return attend(b, q, k, v, causal=causal, bias=_added(b, "mask_index", k, like)), present
 
 
 # GroupQueryAttention, whose caches grow or have a fixed size.
@@ -368,20 +324,9 @@ def _grouped(b: Body) -> tuple[str, ...]:
     sink = b.optional("head_sink")
     if not sink and of_node["smooth_softmax"] == 1:
         sink = b("Reshape", b.number(0, "query"), [1])
-    made = attend(
-        b,
-        q,
-        keys[1],
-        values[1],
-        count,
-        shared,
-        like="query",
-        scale=of_node["scale"],
-        cap=of_node["softcap"],
-        visible=visible,
-        bias=b.optional("attention_bias"),
-        sink=sink,
-    )
+    words = {"softcap": of_node["softcap"], "grouped": int(count != shared)}
+    bias = b.optional("attention_bias")
+    made = attend(b, q, keys[1], values[1], visible=visible, bias=bias, sink=sink, **words)
     return made, keys[0], values[0]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import ATTENTION
 from irc.ir.types import NONE, DType, Type
-from irc.ops.onnx_signatures import find
+from irc.ops import record
+from irc.ops.onnx_signatures import find, versions
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -58,13 +59,15 @@ class Body:
         return self.several(1, op_type, *operands, **attributes)[0]
 
     def several(self, count: int, op_type: str, *operands: Operand, **attributes: Any) -> list[str]:
-        """Append a node with ``count`` outputs, written as in the newest opset; their names.
+        """Append a node with ``count`` outputs, written as in the newest opset; their names. Last operands may be "".
 
         In an older one it has the form that this has.
 
         Raises:
             TooOldError: the opset has no operator for it.
         """
+        while operands and operands[-1] == "":
+            operands = operands[:-1]
         older = _OLDER.get(op_type)
         if older is not None and self.opset < older.since:
             return older.write(self, count, operands, attributes)
@@ -79,7 +82,7 @@ class Body:
         """
         from onnx import helper
 
-        schema = find(f"onnx::{op_type}", max(self.opset, SPELT_OUT.get(op_type, 0)))
+        schema = find(f"onnx::{op_type}", opset_with(op_type, self.opset))
         if schema is None or schema.deprecated or attributes.keys() - schema.attributes:
             raise TooOldError
         is_negative = min(attributes.get("axis", 0), *attributes.get("axes", ()), 0) < 0 and self.opset < _NEGATIVE
@@ -188,8 +191,11 @@ class TooOldError(Exception):
     """The opset of a body has no operator for what is to be written."""
 
 
-SPELT_OUT = {"Gelu": 20, "LayerNormalization": 17, "RMSNormalization": 23}
-"""Operators that passes and kernels should see as one, and their first opset: exports to older ones spell them out."""
+def opset_with(op_type: str, opset: int) -> int:
+    """The opset whose version of an operator a body of ``opset`` has: a later one if exports to it spell that out."""
+    kind = f"onnx::{op_type}"
+    return max(opset, versions(kind)[0]) if record(kind).spelt_out else opset
+
 
 _NEGATIVE = 11
 """The first opset in which all axes may be negative."""
@@ -259,15 +265,8 @@ MICROSOFT = "com.microsoft"
 Default = float | int | str | tuple[float, ...] | tuple[str, ...] | None
 """The value of an attribute that a node does not give; (): it has none; None: a node must give it."""
 
-_TYPES: dict[str, tuple[int, Callable[[str], Default]]] = {
-    "float": (1, float),
-    "int": (2, int),
-    "string": (3, str),
-    "floats": (6, tuple),
-    "ints": (7, tuple),
-    "strings": (8, tuple),
-}
-"""Type of attributes -> its number in ``AttributeProto``, and what a default means."""
+_NUMBERS = {"float": 1, "int": 2, "string": 3, "floats": 6, "ints": 7}
+"""Type of attributes -> its number in ``AttributeProto``."""
 
 
 Writer = Callable[[Body], "tuple[str, ...] | str"]
@@ -289,6 +288,7 @@ class Row:
         body: appends the operator's nodes to a body, and returns its outputs; no wanted one may be missing.
         since: the first opset of the standard operators that has all that bodies use.
         lowest: the first opset in which a body might be written otherwise.
+        is_lenient: whether nodes may have other attributes, which mean nothing.
     """
 
     name: str
@@ -300,6 +300,7 @@ class Row:
     body: Writer
     since: int
     lowest: int = 11
+    is_lenient: bool = False
 
     def opsets(self, opset: int) -> Iterator[int]:
         """The opsets that a body may be of in a model of ``opset``, nearest first; bodies are sure to be possible in
@@ -333,7 +334,12 @@ ROWS: dict[tuple[str, str], Row] = {}
 
 
 def operator(
-    signature: str, attributes: str = "", since: int = 18, domain: str = MICROSOFT, lowest: int = 11
+    signature: str,
+    attributes: str = "",
+    since: int = 18,
+    domain: str = MICROSOFT,
+    lowest: int = 11,
+    lenient: bool = False,
 ) -> Callable[[Writer], Writer]:
     """Enter a row; what is decorated writes bodies.
 
@@ -343,6 +349,7 @@ def operator(
         since: the opset of bodies.
         domain: that of the operator.
         lowest: the first opset that bodies might be written for.
+        lenient: whether nodes may have other attributes.
     """
     left, _, outputs = signature.partition("->")
     name, _, inputs = left.strip().removesuffix(")").partition("(")
@@ -350,7 +357,7 @@ def operator(
     formals = _formals(inputs.removesuffix(_VARIADIC)), _formals(outputs), inputs.endswith(_VARIADIC)
 
     def enter(body: Writer) -> Writer:
-        ROWS[domain, name] = Row(name, domain, read, *formals, body, since, lowest)
+        ROWS[domain, name] = Row(name, domain, read, *formals, body, since, lowest, lenient)
         return body
 
     return enter
@@ -359,9 +366,10 @@ def operator(
 def _attribute(text: str) -> tuple[str, tuple[int, Default]]:
     declared, has_default, default = text.partition("=")
     type, name = declared.split()
-    number, read = _TYPES[type]
     value = default.strip()
-    return name, (number, None if not has_default else read(value) if value or type == "string" else ())
+    if not has_default or not value:
+        return name, (_NUMBERS[type], None if not has_default else "" if type == "string" else ())
+    return name, (_NUMBERS[type], {"float": float, "int": int}.get(type, str)(value))
 
 
 def _formals(text: str) -> dict[str, bool]:

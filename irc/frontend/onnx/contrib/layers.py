@@ -1,4 +1,4 @@
-"""Activations, normalizations and products that ONNX Runtime's optimisers make of several operators."""
+"""Activations, normalizations and products, also quantized ones, that ONNX Runtime's optimisers make of operators."""
 
 from __future__ import annotations
 
@@ -32,14 +32,9 @@ _ACTIVATIONS: dict[str, tuple[str, ...]] = {
 """What may be fused with a product, and its parameters."""
 
 
-@operator("BiasGelu(A, B) -> C", since=20, lowest=7)
-def _bias_gelu(b: Body) -> str:
-    return b("Gelu", b("Add", "A", "B"))
-
-
-@operator("Gelu(X) -> Y", since=20, lowest=7)
-def _gelu(b: Body) -> str:
-    return b("Gelu", "X")
+operator("BiasAdd(X, bias, skip) -> Y", lowest=7)(lambda b: b("Add", b("Add", "X", "bias"), "skip"))
+operator("BiasGelu(A, B) -> C", since=20, lowest=7)(lambda b: b("Gelu", b("Add", "A", "B")))
+operator("Gelu(X) -> Y", since=20, lowest=7)(lambda b: b("Gelu", "X"))
 
 
 @operator("FastGelu(X, bias?) -> Y", since=20, lowest=7)
@@ -86,7 +81,7 @@ def _transposed(b: Body, name: str) -> str:
 )
 def _gemm(b: Body) -> str:
     kept = {key: b.attributes[key] for key in ("alpha", "beta", "transA", "transB")}
-    product = b("Gemm", "A", "B", *(["C"] if b.has("C") else []), **kept)
+    product = b("Gemm", "A", "B", b.optional("C"), **kept)
     given = [b.attributes[f"activation_{key}"] for key in _PARAMETERS]
     return _activated(b, product, {key: value for key, value in zip(_PARAMETERS, given) if value != ()})
 
@@ -100,8 +95,7 @@ def _gemm(b: Body) -> str:
 def _conv(b: Body) -> str:
     words = ("kernel_shape", "pads", "strides", "dilations")
     kept = {key: list(value) for key in words if (value := b.attributes[key])}
-    operands = ["X", "W", *(["B"] if b.has("B") else [])]
-    made = b("Conv", *operands, group=b.attributes["group"], auto_pad=b.attributes["auto_pad"], **kept)
+    made = b("Conv", "X", "W", b.optional("B"), group=b.attributes["group"], auto_pad=b.attributes["auto_pad"], **kept)
     parameters = b.attributes["activation_params"]
     return _activated(b, b("Add", made, "Z") if b.has("Z") else made, dict(zip(_PARAMETERS, parameters)))
 
@@ -123,17 +117,13 @@ def _activated(b: Body, x: str, given: dict[str, float]) -> str:
     return b(name, x, **{key: given[key] for key in wanted})
 
 
-@operator("BiasAdd(X, bias, skip) -> Y", lowest=7)
-def _bias_add(b: Body) -> str:
-    return b("Add", b("Add", "X", "bias"), "skip")
-
-
 @operator(
     "SimplifiedLayerNormalization(X, scale) -> Y, inv_std_var?",
     "int axis = -1, float epsilon = 1e-5, int stash_type = 1",
     since=23,
     lowest=7,
     domain="",
+    lenient=True,
 )
 def _rms(b: Body) -> tuple[str, ...]:
     kept = {key: b.attributes[key] for key in ("axis", "epsilon", "stash_type")}
@@ -157,10 +147,7 @@ def _skip(b: Body) -> str:
 )
 def _skip_layer(b: Body) -> tuple[str, ...]:
     total = _skip(b)
-    made = b(
-        "LayerNormalization", total, "gamma", *(["beta"] if b.has("beta") else []), epsilon=b.attributes["epsilon"]
-    )
-    return (made, "", "", total)
+    return (b("LayerNormalization", total, "gamma", b.optional("beta"), epsilon=b.attributes["epsilon"]), "", "", total)
 
 
 @operator(
@@ -259,7 +246,7 @@ def _by_numbers(compute: Compute, operands: str = "X", result: str = "Y") -> Cal
 
 
 def _real(b: Body, x: str, scale: str, zero: str) -> str:
-    return b("DequantizeLinear", x, scale, *([zero] if b.has(zero) else []))
+    return b("DequantizeLinear", x, scale, b.optional(zero))
 
 
 def _quantized(b: Body, made: str, result: str) -> str:
@@ -462,8 +449,8 @@ def _unpacked(b: Body, x: str, bits: int) -> str:
 def _dynamic(b: Body) -> str:
     """A product with weights in 8 bits, for which the other operand is quantized as a whole."""
     a, scale, zero = b.several(3, "DynamicQuantizeLinear", "A")
-    operands = [a, "B", zero, *(["b_zero_point"] if b.has("b_zero_point") else [])]
-    return _of_scale(b, b("MatMulInteger", *operands), b("Mul", scale, "b_scale"), "b_scale")
+    product = b("MatMulInteger", a, "B", zero, b.optional("b_zero_point"))
+    return _of_scale(b, product, b("Mul", scale, "b_scale"), "b_scale")
 
 
 @operator("MatMulIntegerToFloat(A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?) -> Y")
@@ -483,10 +470,7 @@ def _attention(b: Body) -> tuple[str, ...]:
 
 def _of_integers(b: Body, left: str, right: str, *names: str) -> str:
     """A product of integers, from which the zero points named after ``names`` are subtracted first."""
-    operands = [left, right, *(b.optional(f"{name}_zero_point") for name in names)]
-    while not operands[-1]:
-        operands.pop()
-    return b("MatMulInteger", *operands)
+    return b("MatMulInteger", left, right, *(b.optional(f"{name}_zero_point") for name in names))
 
 
 def _of_scale(b: Body, product: str, scale: str, like: str) -> str:
