@@ -54,6 +54,9 @@ ASKING = frozenset(
         "onnx::GRU",
         "onnx::LSTM",
         "com.microsoft::DynamicQuantizeLSTM",
+        "ai.onnx.ml::TreeEnsemble",
+        "ai.onnx.ml::TreeEnsembleClassifier",
+        "ai.onnx.ml::TreeEnsembleRegressor",
     ]
     + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )

@@ -218,6 +218,29 @@ class NativeLoops(InnerLoops):
         cell.run(share, *weights, lengths, state[0], state[-1], out)
         return True
 
+    def vote(
+        self,
+        x: Array,
+        roots: Array,
+        nodes: Array,
+        targets: Array,
+        weights: Array,
+        found: Array,
+        modes: tuple[int, ...],
+    ) -> bool:
+        x = _dense_rows(x)
+        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, len(roots), modes
+        loop = self._loops.get(kind)
+        if loop is None:
+
+            def make() -> _Loop:
+                from irc.native.trees import call_for_trees
+
+                return _Loop(call_for_trees(x, found, len(roots), modes))
+
+            loop = self._keep(kind, make)
+        return loop.run(x, roots, nodes, targets, weights, found)
+
     def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
         """Make and keep what is called for ``arrays`` of this kind."""
 

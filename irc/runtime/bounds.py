@@ -96,6 +96,19 @@ class InnerLoops:
         """
         return False
 
+    def vote(
+        self,
+        x: Array,
+        roots: Array,
+        nodes: Array,
+        targets: Array,
+        weights: Array,
+        found: Array,
+        modes: tuple[int, ...],
+    ) -> bool:
+        """Add to ``found`` (N, targets) the votes for the rows of ``x``: see `irc.runtime.kernels.ml_trees.Forest`."""
+        return False
+
 
 NONE = InnerLoops()
 """No loops but NumPy's."""

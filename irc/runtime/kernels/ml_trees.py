@@ -8,12 +8,13 @@ second class, a probability if no weight is negative, else a distance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.bounds import pace
+from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.ml import TRANSFORMS, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size
@@ -33,6 +34,13 @@ COMPARE: tuple[Callable[..., Array], ...] = (
 """By the number of a mode, as TreeEnsemble's ``nodes_modes`` has them; `MEMBER` and `LEAF` follow."""
 
 MEMBER, LEAF = 6, 7
+
+MODE_BITS = 3
+"""That modes take."""
+
+RECORD = np.dtype([("split", "f8"), ("feature", "i4"), ("yes", "i4"), ("no", "i4"), ("flags", "i4")])
+"""A node as machine code reads it: flags are the mode, and above that, whether NaN goes the way of ``yes``. Of a leaf,
+``yes`` is the number of its first vote, and ``no`` how many it has."""
 
 AGGREGATE = ("AVERAGE", "SUM", "MIN", "MAX")
 
@@ -111,6 +119,19 @@ class Forest:
             front = np.unique(np.concatenate([self.yes[front], self.no[front]]))
         raise Error("IRC320", "the branches of a tree come back to a node that they left")
 
+    @cached_property
+    def records(self) -> tuple[Array, ...] | None:
+        """Roots, nodes as `RECORD`, targets and weights of votes, for machine code; None if a node has `MEMBER`."""
+        if self.members or max(len(self.modes), len(self.votes.target)) > np.iinfo(np.int32).max:
+            return None
+        is_leaf = self.modes == LEAF
+        made = np.zeros(len(self.modes), RECORD)
+        made["split"], made["feature"] = self.splits, self.features
+        made["yes"] = np.where(is_leaf, self.votes.first, self.yes)
+        made["no"] = np.where(is_leaf, self.votes.many, self.no)
+        made["flags"] = self.modes | self.nan_is_yes.astype(np.int64) << MODE_BITS
+        return self.roots, made, self.votes.target.astype(np.int64), self.votes.weight
+
     def totals(self, x: Array, targets: int, aggregate: str) -> Array:
         """Of ``x``, [rows, features], the sums (averages, least, most) of votes, [rows, targets]; 0 without votes.
 
@@ -121,12 +142,21 @@ class Forest:
             raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, at least {self.columns}]")
         wide = np.float64 in (x.dtype, self.votes.weight.dtype)
         found = np.zeros((len(x), targets), np.float64 if wide else np.float32)
+        if aggregate in ("SUM", "AVERAGE") and self._added_natively(x, found):
+            return found / found.dtype.type(len(self.roots)) if aggregate == "AVERAGE" else found
         step = max(1, STEP // max(1, len(self.roots)))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             self._vote(self._leaves(x[part]), found[part], aggregate)
             pace()
         return found / found.dtype.type(len(self.roots)) if aggregate == "AVERAGE" else found
+
+    def _added_natively(self, x: Array, found: Array) -> bool:
+        if self.records is None or self.records[-1].dtype.kind != "f":
+            return False
+        roots, nodes, targets, weights = self.records
+        votes = targets, weights.astype(found.dtype, copy=False)
+        return CURRENT.scope.loops.vote(x, roots, nodes, *votes, found, tuple(self.present))
 
     def _leaves(self, x: Array) -> Array:
         """The leaf that each row comes to in each tree, [rows, trees]."""

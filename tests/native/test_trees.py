@@ -1,0 +1,101 @@
+"""Ensembles of trees by native loops, against the interpreter's, to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("llvmlite")
+
+from irc.native.inner_loops import LOOPS
+from irc.runtime.bounds import CURRENT, NONE
+from irc.runtime.kernels.ml_trees import LEAF, Forest, Votes
+from irc.runtime.threads import share
+
+Array = np.ndarray[Any, Any]
+
+
+def forest(seed: int, trees: int, depth: int, columns: int, targets: int, modes: list[int], dtype: str) -> Forest:
+    """Random trees: a leaf has any number of votes, also none."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[int, int, float, int, int, bool]] = []  # mode, feature, split, yes, no, whether NaN is yes
+
+    def grow(left: int) -> int:
+        number = len(rows)
+        rows.append((LEAF, 0, 0.0, 0, 0, False))
+        if left and rng.random() < 0.8:
+            yes, no = grow(left - 1), grow(left - 1)
+            split = float(np.float32(rng.integers(-3, 4) / 2))
+            rows[number] = int(rng.choice(modes)), int(rng.integers(columns)), split, yes, no, bool(rng.integers(2))
+        return number
+
+    roots = [grow(depth) for _ in range(trees)]
+    mode, feature, split, yes, no, nan = (np.array(each) for each in zip(*rows))
+    leaves = np.flatnonzero(mode == LEAF)
+    voting = rng.choice(leaves, 2 * len(leaves))
+    weights = rng.standard_normal(len(voting)).astype(dtype)
+    votes = Votes.of(voting, rng.integers(0, targets, len(voting)), weights, len(mode))
+    return Forest(mode, feature, split.astype("f4"), yes, no, nan.astype(bool), np.array(roots), votes)
+
+
+def inputs(seed: int, rows: int, columns: int, dtype: str) -> Array:
+    rng = np.random.default_rng(seed)
+    x = (rng.integers(-4, 5, (rows, columns)) / 2).astype(dtype)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    return x
+
+
+def totals(made: Forest, x: Array, targets: int, aggregate: str, loops: Any = LOOPS) -> Array:
+    scope = CURRENT.scope
+    before, scope.loops = scope.loops, loops
+    try:
+        return made.totals(x, targets, aggregate)
+    finally:
+        scope.loops = before
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 99),
+    st.integers(1, 6),
+    st.integers(0, 6),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    st.sampled_from(["f4", "f8"]),
+    st.sampled_from(["f4", "f8", "i8"]),
+    st.integers(0, 9),
+    st.sampled_from(["SUM", "AVERAGE", "MIN"]),
+)
+def test_random_forests(seed, trees, depth, columns, targets, modes, votes, dtype, rows, aggregate):
+    made = forest(seed, trees, depth, columns, targets, modes, votes)
+    x = inputs(seed, rows, columns + 1, "f8" if dtype == "f8" else "f4")
+    x = np.nan_to_num(x).astype(dtype) if dtype == "i8" else x
+    for given_ in (x, x[::-1], x[:, ::-1], np.asfortranarray(x)):
+        found, expected = (totals(made, given_, targets, aggregate, loops) for loops in (LOOPS, NONE))
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_there_is_code_for_floats():
+    made, x = forest(1, 5, 4, 3, 2, [0], "f4"), inputs(1, 7, 3, "f4")
+    assert made.records is not None
+    found = np.zeros((7, 2), np.float32)
+    assert LOOPS.vote(x, *made.records, found, tuple(made.present))
+    np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
+    assert not LOOPS.vote(x.astype(np.int64), *made.records, found, tuple(made.present))
+
+
+def test_results_do_not_depend_on_threads():
+    made, x = forest(2, 60, 8, 9, 3, [0], "f4"), inputs(2, 500, 9, "f4")
+    one = totals(made, x, 3, "SUM")
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        two = totals(made, x, 3, "SUM")
+    finally:
+        CURRENT.scope.share = before
+    assert one.tobytes() == two.tobytes()
