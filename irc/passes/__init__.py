@@ -18,7 +18,6 @@ from irc.passes.manager import PassManager, PassReport
 from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
 from irc.passes.registry import create, names, register
 from irc.passes.remove_mutation import RemoveMutation
-from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
 from irc.support.remarks import PassRun, Refusal
@@ -45,7 +44,6 @@ __all__ = [
     "Pipeline",
     "Refusal",
     "RemoveMutation",
-    "Reorder",
     "Repeat",
     "Rewriter",
     "ShapeInference",

@@ -112,10 +112,6 @@ class PassContext:
             self.stats["alias.built"] += 1
         return self.analyses.of(graph)
 
-    def donated_db(self, graph: Graph) -> AliasDb:
-        """The alias analysis of ``graph`` if all its inputs were donated: built when asked for, and not kept."""
-        return self.analyses.another(graph, owned=True)
-
     def built_alias_db(self, graph: Graph) -> AliasDb | None:
         """The alias analysis of ``graph`` if it has been built already."""
         return self.analyses.built(graph)
