@@ -25,7 +25,7 @@ from irc.ir import Graph, Module, parse_module
 from irc.ir.clone import clone_node
 from irc.passes import Instrument, PassContext, PassManager
 from irc.passes.base import Pass
-from irc.passes.pipeline import parse_pipeline
+from irc.passes.registry import parse_pipeline
 
 SCRIPTED = Path(__file__).with_name("scripted.ir")
 """``torch.jit.script`` (2.13) of ``tests/data/yolov3.py``, where boxes are decoded in place. Methods are functions that

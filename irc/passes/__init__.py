@@ -4,9 +4,7 @@ from irc.ops.shape_rules import shape_rule
 from irc.passes.base import Pass, PassContext, set_default_evaluate
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.constant_fold import ConstantFold
-from irc.passes.constant_pool import ConstantPool
 from irc.passes.conv_bn_fold import ConvBnFold
-from irc.passes.cse import Cse
 from irc.passes.dce import Dce
 from irc.passes.fix_sizes import FixSizes
 from irc.passes.freeze import Freeze
@@ -15,8 +13,8 @@ from irc.passes.inline import Inline
 from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.kv_cache import Growable
 from irc.passes.manager import PassManager, PassReport
-from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
-from irc.passes.registry import create, names, register
+from irc.passes.merging import ConstantPool, Cse
+from irc.passes.registry import Pipeline, Repeat, create, names, parse_pipeline, print_pass, print_pipeline, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference

@@ -137,13 +137,13 @@ class PassContext:
 
         Then nothing in ``graph``, or in what it calls, changes shapes or element types in place, as ``aten::t_`` does.
         """
-        from irc.passes.shapes.stability import types_hold  # which needs what passes are
+        from irc.passes.shapes.infer import types_hold  # which needs what passes are
 
         return types_hold(graph, self.memory)
 
     def module_types_hold(self, graph: Graph) -> bool:
         """As `types_hold`, for all functions of the module of ``graph``: callers of ``graph`` are among them."""
-        from irc.passes.shapes.stability import module_types_hold
+        from irc.passes.shapes.infer import module_types_hold
 
         return module_types_hold(graph, self.memory)
 

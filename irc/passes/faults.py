@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error, described, last_line, package_of
 from irc.ir.node import Node
 from irc.passes.base import describe
-from irc.passes.pipeline import print_pass
+from irc.passes.registry import print_pass
 
 if TYPE_CHECKING:
     from irc.ir import Graph

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from irc.errors import Error
 from irc.passes.faults import run_pass
-from irc.passes.pipeline import print_pass, print_pipeline
-from irc.passes.registry import suggest
+from irc.passes.registry import print_pass, print_pipeline, suggest
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module
     from irc.passes.base import Pass, PassContext
     from irc.passes.manager import PassReport
-    from irc.passes.pipeline import Pipeline
+    from irc.passes.registry import Pipeline
 
 
 class Instrument:

@@ -19,8 +19,7 @@ from irc.ir.verify.type_relation import accepts
 from irc.passes.base import Evaluate, Pass, PassContext
 from irc.passes.faults import is_ours, of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
-from irc.passes.pipeline import Pipeline, Repeat, parse_pipeline, print_pass, print_pipeline
-from irc.passes.registry import fault
+from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pass, print_pipeline
 from irc.support.remarks import PassRun, Refusal
 
 

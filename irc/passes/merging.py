@@ -1,16 +1,25 @@
-"""Merging equal nodes: each merge is decided on its own, all are carried out at once."""
+"""Merging what is equal: nodes that compute the same, and constants. All merges of a graph are carried out at once."""
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from irc.ir import Node, Opaque, Tensor, Value
+import numpy as np
+
+from irc.ir import Block, Graph, Node, Opaque, Tensor, Value
+from irc.ir.kinds import CONSTANT
 from irc.ir.metadata import quantization
 from irc.ir.objects import EnumMember
-from irc.passes.quantised import annotation_names
+from irc.ir.types import DType, TensorType
+from irc.ops import record
+from irc.passes.quantised import QUANTISING, annotation_names
+from irc.passes.registry import register
 
 if TYPE_CHECKING:
+    from irc.passes.base import PassContext
     from irc.passes.rewriter import Rewriter
 
 
@@ -110,3 +119,190 @@ class Merges:
     def apply(self) -> int:
         """Carry out the planned merges. Returns how many."""
         return self._rewriter.replace_nodes([(node, earlier.outputs) for earlier, node in self._pairs])
+
+
+# -- common subexpression elimination ------------------------------------------
+
+
+@register
+@dataclass(frozen=True)
+class Cse:
+    """Let nodes that compute the same from the same values share one result.
+
+    A node uses the result of an equal one that dominates it: an earlier one of
+    its block or of a block around it. Nodes are equal if their kind, version, attributes,
+    inputs and output types agree; what is known of tensors in the types may differ. Not merged: nodes with blocks,
+    (de)quantisation, side effects or random results; reads if what they read is written in between;
+    results that something writes into, unless both are the same memory already.
+    """
+
+    name: ClassVar[str] = "cse"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at."""
+        rewriter = ctx.rewriter(graph)
+        merges = Merges(rewriter)
+        scopes = _Scopes(graph.block)
+        for node in scopes:
+            merges.let_use(node)
+            if node.blocks or not node.outputs or node.kind in QUANTISING or rewriter.db.writes_anything(node):
+                continue
+            key = _key(node)
+            earlier = scopes.find(key)
+            if earlier is not None and _may_merge(rewriter, merges, earlier, node) and ctx.allow(node):
+                merges.add(earlier, node)
+            else:
+                scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
+        for block in graph.blocks():
+            if block is not graph.block:
+                merges.let_use(block.return_node)
+        changed = merges.apply()
+        if changed:
+            ctx.count("merged", changed)
+        return changed > 0
+
+
+class _Scopes:
+    """A walk over all nodes in pre-order, with a table of what dominates the present one."""
+
+    def __init__(self, block: Block) -> None:
+        self._table: dict[Any, Node] = {}
+        # For each open block: its iterator, and what to restore in the table when it closes.
+        self._open: list[tuple[Iterator[Node], list[tuple[Any, Node | None]]]] = [(iter(block.nodes), [])]
+
+    def __iter__(self) -> Iterator[Node]:
+        while self._open:
+            nodes, undo = self._open[-1]
+            node = next(nodes, None)
+            if node is None:
+                self._close(undo)
+                continue
+            yield node
+            self._open.extend((iter(block.nodes), []) for block in reversed(node.blocks))
+
+    def find(self, key: Any) -> Node | None:
+        return self._table.get(key)
+
+    def enter(self, key: Any, node: Node) -> None:
+        self._open[-1][1].append((key, self._table.get(key)))
+        self._table[key] = node
+
+    def _close(self, undo: list[tuple[Any, Node | None]]) -> None:
+        for key, before in reversed(undo):
+            if before is None:
+                del self._table[key]
+            else:
+                self._table[key] = before
+        self._open.pop()
+
+
+def _key(node: Node) -> tuple[Any, ...]:
+    inputs = sorted(node.inputs, key=id) if record(node.kind).commutative else node.inputs
+    # Casts of a union differ in nothing but the type; of tensors, shapes and element types are what inference found.
+    types = tuple([TensorType if v.type.__class__ is TensorType else v.type for v in node.outputs])
+    return node.kind, node.version, attributes_key(node), tuple(inputs), types
+
+
+def _may_merge(rewriter: Rewriter, merges: Merges, earlier: Node, node: Node) -> bool:
+    return not rewriter.db.writes_between(node.inputs, earlier, node) and merges.may_share(earlier, node)
+
+
+# -- constant pooling ----------------------------------------------------------
+
+
+@register
+@dataclass(frozen=True)
+class ConstantPool:
+    """Merge equal constants, nested ones too, and move them to the top of the graph, keeping their order.
+
+    Weights are equal if their contents are, whatever their names. A constant
+    that something writes into (a list that is appended to) is left alone.
+    """
+
+    name: ClassVar[str] = "constant-pool"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Merge and hoist all constants."""
+        rewriter = ctx.rewriter(graph)
+        top = _Top(graph)
+        pool = _Pool()
+        merges = Merges(rewriter)
+        changed = False
+        for node in graph.walk():
+            if node.kind != CONSTANT:
+                continue
+            earlier = None if rewriter.db.has_writers(node.output) else pool.equal(node)
+            if earlier is not None and merges.may_share(earlier, node) and ctx.allow(node):
+                merges.add(earlier, node)
+            else:
+                changed |= top.hoist(node, ctx)
+        merged = merges.apply()
+        if merged:
+            ctx.count("merged", merged)
+        return changed or merged > 0
+
+
+class _Pool:
+    """The constants seen so far, by contents."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, Node] = {}
+        self._by_contents: dict[Any, Node] = {}
+
+    def equal(self, node: Node) -> Node | None:
+        """The first constant equal to ``node``; None if that is ``node``, which is then remembered."""
+        tensor = _weight(node)
+        if tensor is None:
+            return self._find(self._first, (node.output.type, attributes_key(node)), node)
+        key = tensor.type, tensor.sample()
+        first = self._find(self._first, key, node)
+        if first is None:
+            return None
+        # Only of those that look alike are whole contents read.
+        self._find(self._by_contents, (key, _digest(first)), first)
+        return self._find(self._by_contents, (key, _digest(node)), node)
+
+    def _find(self, table: dict[Any, Node], key: Any, node: Node) -> Node | None:
+        found = table.setdefault(key, node)
+        return None if found is node else found
+
+
+class _Top:
+    """The constants at the top of the graph, and where the next one goes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.last: Node | None = None
+
+    def hoist(self, node: Node, ctx: PassContext) -> bool:
+        """Move ``node`` behind the constants hoisted before; return whether it was elsewhere."""
+        first = next(iter(self.graph.nodes)) if self.last is None else self.last.next
+        moved = node is not first
+        if moved:
+            if not ctx.allow(node):
+                return False
+            if self.last is None:
+                assert first is not None
+                node.move_before(first)
+            else:
+                node.move_after(self.last)
+            ctx.count("hoisted")
+        self.last = node
+        return moved
+
+
+def _weight(node: Node) -> Tensor | None:
+    """The weight that ``node`` holds, if its contents are known and are not all equal."""
+    content = node.attributes.get("value")
+    known = isinstance(content, Tensor) and content.name and not content.is_splat and not content.is_absent
+    return content if known else None
+
+
+def _digest(node: Node) -> Any:
+    """A cryptographic hash of a weight's contents: different weights with the same hash cannot be constructed."""
+    from hashlib import blake2b  # slow to import, seldom needed
+
+    tensor: Tensor = node.attributes["value"]
+    if tensor.dtype is DType.STRING:
+        return tuple(tensor.peek().reshape(-1).tolist())
+    return blake2b(np.ascontiguousarray(tensor.peek()).reshape(-1).view(np.uint8).data, digest_size=32).digest()

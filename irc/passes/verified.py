@@ -15,7 +15,7 @@ from irc.errors import Error
 from irc.passes.faults import is_ours, with_note
 from irc.passes.instruments import Instrument, OptimisationLimit, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
-from irc.passes.pipeline import Pipeline, Repeat, print_pass
+from irc.passes.registry import Pipeline, Repeat, print_pass
 from irc.passes.shapes.agreement import contradiction
 
 if TYPE_CHECKING:

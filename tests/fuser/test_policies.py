@@ -26,7 +26,7 @@ from irc.ir import Graph, Node, parse_graph
 from irc.ops import Operator, register
 from irc.ops.pointwise import is_elementwise
 from irc.passes import PassManager, create_instruments, registry
-from irc.passes.owns_storage import StorageOwners
+from irc.passes.in_place import StorageOwners
 from irc.runtime import kernel
 from tests.fuser.helpers import CHECKS, kinds, the_group
 from tests.programs.generator import Program, programs

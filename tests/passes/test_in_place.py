@@ -13,7 +13,7 @@ from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.ops import records, schemas
 from irc.ops.pointwise import may_take, result_like, twin_of
 from irc.passes import InPlace, PassContext, PassManager
-from irc.passes.last_uses import LastUses
+from irc.passes.in_place import LastUses
 from irc.passes.remove_mutation.views import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses

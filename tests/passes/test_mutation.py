@@ -15,7 +15,7 @@ import irc
 from irc.ir import Graph, Module, parse_module
 from irc.passes import PassContext, registry
 from irc.passes.constant_fold import ConstantFold
-from irc.passes.cse import Cse
+from irc.passes.merging import Cse
 from irc.runtime.plan import lower
 from tests.passes.helpers import kinds, run_passes
 

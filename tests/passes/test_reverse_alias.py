@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from irc.alias.location_sets import LocationSet, SetTable, intersects, members
-from irc.passes import reverse_alias
-from irc.passes.reverse_alias import ReverseAlias
+from irc.passes import in_place
+from irc.passes.in_place import ReverseAlias
 
 PLACES = range(5)
 VALUES = "abc"
@@ -48,7 +48,7 @@ class Db:
 def test_nobody_is_overlooked(taken: list[tuple[Any, ...]], asked: set[int], wide: int) -> None:
     db = Db()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reverse_alias, "_WIDE", wide)
+        patch.setattr(in_place, "_WIDE", wide)
         found: Any = ReverseAlias(cast("Any", db))  # values are letters here
         for kind, *given in taken:
             if kind == "enter":

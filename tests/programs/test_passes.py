@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from irc.passes import PassManager, registry, reverse_alias
+from irc.passes import PassManager, in_place, registry
 from tests.passes.helpers import run_passes
 from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.running import examples, expected, run
@@ -83,10 +83,10 @@ def test_passes_do_not_undo_each_other(program: Program) -> None:
 @given(programs(), st.sampled_from([0, 1, 3]))
 def test_whatever_counts_as_many_places_passes_do_the_same(program: Program, wide: int) -> None:
     found: list[str] = []
-    for many in (reverse_alias._WIDE, wide):
+    for many in (in_place._WIDE, wide):
         module = program.module.copy()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reverse_alias, "_WIDE", many)
+            patch.setattr(in_place, "_WIDE", many)
             PassManager("remove-mutation,in-place,remove-mutation").run(module)
         found.append(str(module))
     assert found[0] == found[1]

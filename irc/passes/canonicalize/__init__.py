@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from irc.passes.base import Worklist
-from irc.passes.canonicalize import activations, attention, grouped_query, identities, norms, products, scatter, shapes
+from irc.passes.canonicalize import attention, composites, identities, products, scatter, shapes
 from irc.passes.canonicalize.match import Match, rules_of
 from irc.passes.registry import check_not_negative, register
 from irc.passes.shapes import Inference
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "Canonicalize"]
 
-FAMILIES = (activations, attention, grouped_query, identities, attention, norms, products, attention, scatter, shapes)
+FAMILIES = (attention, composites, identities, products, scatter, shapes)
 """Modules whose import has filled the table of rules."""
 
 

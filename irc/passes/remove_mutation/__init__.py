@@ -20,13 +20,13 @@ from irc.alias import Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
 from irc.passes.base import Refused
+from irc.passes.in_place import ReverseAlias
 from irc.passes.kv_cache import concatenate_instead
 from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, check_form, only_may_share
 from irc.passes.remove_mutation.rewrite import Returned, rewrite, undo, use_elements
 from irc.passes.remove_mutation.views import Origins
-from irc.passes.reverse_alias import ReverseAlias
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb

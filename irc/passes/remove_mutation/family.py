@@ -10,7 +10,7 @@ from irc.ir import Block, Node, TensorType, Value
 from irc.ir.kinds import IF, ONNX_LOOP
 from irc.ir.region_flow import carried
 from irc.passes.base import Refused
-from irc.passes.last_uses import way_up
+from irc.passes.in_place import way_up
 from irc.passes.remove_mutation.views import (
     CARRIERS,
     ELEMENT,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from irc.alias import AliasDb
+    from irc.passes.in_place import ReverseAlias
     from irc.passes.layouts import Contiguity, Layouts
     from irc.passes.remove_mutation.views import Origin, Origins
-    from irc.passes.reverse_alias import ReverseAlias
 
 
 # Versions of one piece of memory: what a read sees depends on which writes came before it.

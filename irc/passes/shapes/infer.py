@@ -10,21 +10,37 @@ from typing import TYPE_CHECKING, Any
 from irc.alias import analyze
 from irc.errors import Error
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
-from irc.ir.types import Dim, DType, TensorType, Type, join, rebuilt, refined, with_plain_sizes, without_names
+from irc.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NONE,
+    STR,
+    Dim,
+    DType,
+    ListType,
+    TensorType,
+    Type,
+    join,
+    rebuilt,
+    refined,
+    with_plain_sizes,
+    without_names,
+)
 from irc.ir.verify.type_relation import accepts
-from irc.ops import record
+from irc.ops import record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
+from irc.ops.record import Change
 from irc.ops.shape_rules import apply, types_told
 from irc.passes.base import Worklist
-from irc.passes.shapes.stability import types_hold
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Block, Node, Value
+    from irc.ir import Block, Graph, Node, Value
     from irc.passes.base import PassContext
 
 
@@ -352,3 +368,67 @@ def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
         return TensorType(row.dtype)
     at = axis + len(row.shape) + 1 if axis < 0 else axis
     return TensorType(row.dtype, (*row.shape[:at], length, *row.shape[at:]))
+
+
+# -- whether types hold: a tensor may be given another shape later, by ``aten::t_``, say
+
+
+def types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
+    """Whether tensors keep their shapes and element types, in functions that ``graph`` may call too.
+
+    If not, the type of a value is what it was when the value was made, and no rule may rely on it later.
+
+    Args:
+        graph: the graph.
+        memory: where passes store results for as long as they run.
+    """
+    changing = _changing(graph)
+    if changing != {CALL} or graph.module is None:
+        return not changing
+    return module_types_hold(graph, memory)
+
+
+def module_types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
+    """As `types_hold`, for all functions of the module of ``graph``, which are all that may call it."""
+    module = graph.module
+    if module is None:
+        return _changing(graph) <= {CALL}
+    key = (types_hold, module)
+    if key not in memory:
+        memory[key] = all(_changing(function) <= {CALL} for function in module.graphs.values())
+    return memory[key]
+
+
+def _changing(graph: Graph) -> set[str]:
+    """The kinds of nodes of ``graph`` that may change shapes and element types."""
+    return {node.kind for node in with_subgraphs(graph) if not keeps_metadata(node)}
+
+
+def keeps_metadata(node: Node) -> bool:
+    """Whether ``node`` surely leaves shapes and element types of existing tensors as they are.
+
+    Operators that other packages have registered may write elements, but change nothing else of a tensor.
+    """
+    kind = node.kind
+    known = record(kind)
+    if known.changes is not Change.ELEMENTS or kind in ("prim::CallFunction", "prim::CallMethod"):
+        return False
+    if is_opaque(kind) or (not kind.startswith("aten::") and (known.rows or kind.startswith(_KEEPING))):
+        return True
+    if not known.rows:
+        return not any(_may_hold_tensors(v.type) for v in node.inputs)
+    fitting = resolve(node)
+    arguments = [a for row in (schemas(kind) if fitting is None else (fitting,)) for a in row.arguments]
+    return not any(_lists_tensors(a.type) and any(i.write for i in a.alias.walk()) for a in arguments if a.alias)
+
+
+_KEEPING = ("onnx::", "prim::", "irc::")
+
+
+def _may_hold_tensors(type: Type) -> bool:
+    return type not in (BOOL, INT, FLOAT, STR, NONE)
+
+
+def _lists_tensors(type: Type) -> bool:
+    """Whether ``type`` is that of a list of tensors: after a write, other tensors may be in their places."""
+    return isinstance(type, ListType) and (isinstance(type.elem, TensorType) or _lists_tensors(type.elem))
