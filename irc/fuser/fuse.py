@@ -79,7 +79,7 @@ class Fuser:
         self.policy = policy
         self.db: AliasDb = ctx.alias_db(graph)
         self.dbs = {graph: self.db}
-        self.groups: dict[Node, bool] = {}
+        self.known: dict[Node, bool] = {}
         self.refused: dict[Block, list[tuple[Node, Node, str]]] = {}
 
     def run(self) -> bool:
@@ -106,10 +106,13 @@ class Fuser:
 
     def fuses(self, node: Node) -> bool:
         """Whether ``node`` is a group that can be part of another, or an operator that can, and may by the policy."""
-        if is_group(node):
-            if node not in self.groups:
-                self.groups[node] = self.may_be_dissolved(node)
-            return self.groups[node]
+        known = self.known.get(node)
+        if known is None:
+            known = self.known[node] = self.may_be_dissolved(node) if is_group(node) else self.is_wanted(node)
+        return known
+
+    def is_wanted(self, node: Node) -> bool:
+        """Whether the operator ``node`` can be part of a group, and may by the policy."""
         answer = self.policy.fuses(node)
         if not isinstance(answer, bool):  # type: ignore[reportUnnecessaryIsInstance]  # policies may not be typed
             raise self.nonsense("fuses", node, f"True or False, not {answer!r}")
@@ -206,7 +209,7 @@ class Fuser:
         nodes: list[Node] = []
         for node in reversed(cluster.members):
             nodes += dissolve(node, self.db) if is_group(node) else (node,)
-        self.groups[make_group(nodes, self.db)] = True
+        self.known[make_group(nodes, self.db)] = True
 
     def report(self) -> None:
         """Note what the last scan of each block refused, and why."""

@@ -108,9 +108,11 @@ class PassContext:
 
     def alias_db(self, graph: Graph) -> AliasDb:
         """The alias analysis of ``graph``: built when first asked for, then kept while passes keep it right."""
-        if self.analyses.built(graph) is None:
+        found = self.analyses.built(graph)
+        if found is None:
             self.stats["alias.built"] += 1
-        return self.analyses.of(graph)
+            found = self.analyses.of(graph)
+        return found
 
     def built_alias_db(self, graph: Graph) -> AliasDb | None:
         """The alias analysis of ``graph`` if it has been built already."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -191,11 +190,6 @@ def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any]
 
 def _element(node: Node, evaluate: Evaluate) -> Any:
     """The element that all results consist of, as a 0-d array; None if there is no such element."""
-    if node.kind == "onnx::ConstantOfShape":
-        value = node.attributes.get("value")
-        if not isinstance(value, Tensor):
-            return np.zeros((), np.float32)
-        return value.scalar if value.numel == 1 else None
     if is_pointwise(node):
         arguments = [_one_element(v) for v in node.inputs]
         if any(a is None and constant_value(v) is not None for a, v in zip(arguments, node.inputs)):
@@ -241,8 +235,8 @@ _GROWTH_SHARE = 8
 class ConstantFold:
     """Replace nodes whose inputs are all constant by constants.
 
-    Also folded: ``Shape`` and ``Size`` of values whose shape is known, and
-    ``prim::If`` on a constant, which becomes the branch taken. Never folded:
+    Also folded: ``prim::If`` on a constant, which becomes the branch taken. (What follows from known shapes alone is
+    folded by `canonicalize`.) Never folded:
 
     - side effects and random results;
     - loops;
@@ -347,10 +341,6 @@ class _Folder:
         self._looked_at = False
         """Whether something looks at how a result lies, which may be folded itself."""
 
-    @cached_property
-    def _types_hold(self) -> bool:
-        return self.ctx.types_hold(self.rewriter.graph)
-
     def walk(self, graph: Graph) -> None:
         """Visit all nodes in pre-order, those of branches taken where they go."""
         self.refused.clear()
@@ -375,9 +365,7 @@ class _Folder:
     def _fold(self, node: Node) -> None:
         if not any(v.has_uses for v in node.outputs):
             return  # dead, or there for its effects
-        if node.kind in _ABOUT_SHAPE:
-            self._shape(node)
-        elif node.kind == IDENTITY:
+        if node.kind == IDENTITY:
             self._skip_identity(node)
         elif node.kind != CONSTANT and all(map(is_constant, node.inputs)) and not graphs_of(node):
             if self.rewriter.db.writes_anything(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
@@ -412,7 +400,7 @@ class _Folder:
         # Constants that only this node shared are another's alone now, and perhaps only it looked at how others lie.
         self.look_again |= self.out_of_room or self._looked_at
 
-    # -- control flow and shapes -----------------------------------------
+    # -- control flow ----------------------------------------------------
 
     def _take_branch(self, node: Node) -> list[Node]:
         condition = constant_value(node.inputs[0])
@@ -431,16 +419,6 @@ class _Folder:
         self.ctx.count("branches")
         self.changed = True
         return taken
-
-    def _shape(self, node: Node) -> None:
-        sizes = node.inputs[0].type.static_shape if self._types_hold else None
-        if sizes is None or not self.rewriter.can_be_constant(node.outputs):
-            return
-        try:
-            found = np.array(_ABOUT_SHAPE[node.kind](node, sizes), np.int64)
-        except OverflowError:  # no tensor is so large: the run will say what is
-            return
-        self._replace(node, _Result([Tensor.of(found)]))
 
     # -- evaluation ------------------------------------------------------
 
@@ -528,15 +506,3 @@ def _is_plain(type: Type) -> bool:
 
 def _is_plain_value(result: Any) -> bool:
     return isinstance(result, bool | int | float | str)
-
-
-def _shape_of(node: Node, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return sizes[node.attributes.get("start", 0) : node.attributes.get("end")]
-
-
-def _size_of(node: Node, sizes: tuple[int, ...]) -> int:
-    return math.prod(sizes)
-
-
-_ABOUT_SHAPE: dict[str, Callable[[Node, tuple[int, ...]], Any]] = {"onnx::Shape": _shape_of, "onnx::Size": _size_of}
-"""Operators whose result depends on the shape of their input alone."""

@@ -83,34 +83,25 @@ def _normalisation(norm: Node, _: Node) -> Affine:
     return Affine(s, offset - mean * s, norm.inputs[2])
 
 
-def _product(node: Node, linear: Node) -> Affine:
+def _pointwise(node: Node, linear: Node) -> Affine:
     number, name = _by_channel(node, linear)
-    return Affine(number, None, name)
-
-
-def _quotient(node: Node, linear: Node) -> Affine:
-    if node.inputs[0] is not linear.output:
-        raise Refused("it divides by the result")
-    number, name = _by_channel(node, linear)
-    return Affine(1 / number, None, name)
-
-
-def _sum(node: Node, linear: Node) -> Affine:
-    number, name = _by_channel(node, linear)
-    return Affine(None, number, name)
-
-
-def _difference(node: Node, linear: Node) -> Affine:
-    number, name = _by_channel(node, linear)
-    return Affine(None, -number, name) if node.inputs[0] is linear.output else Affine(np.array(-1.0), number, name)
+    is_first = node.inputs[0] is linear.output
+    match node.kind:
+        case "onnx::Mul":
+            return Affine(number, None, name)
+        case "onnx::Div" if is_first:
+            return Affine(1 / number, None, name)
+        case "onnx::Div":
+            raise Refused("it divides by the result")
+        case "onnx::Add":
+            return Affine(None, number, name)
+        case _:
+            return Affine(None, -number, name) if is_first else Affine(np.array(-1.0), number, name)
 
 
 _AFFINE = {
     BATCH_NORM: _normalisation,
-    "onnx::Mul": _product,
-    "onnx::Div": _quotient,
-    "onnx::Add": _sum,
-    "onnx::Sub": _difference,
+    **dict.fromkeys(("onnx::Mul", "onnx::Div", "onnx::Add", "onnx::Sub"), _pointwise),
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from inspect import CO_VARARGS
 from traceback import walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -97,24 +96,8 @@ def _ends_the_program(error: BaseException) -> bool:
 
 def _handles_a_signal(frame: FrameType) -> bool:
     """Whether ``frame`` has its caller's frame as an argument, as signal handlers have."""
-    code = frame.f_code
-    many = code.co_argcount + bool(code.co_flags & CO_VARARGS)
-    if not many or frame.f_back is None:
-        return False
-    given = [frame.f_locals.get(name) for name in (*code.co_varnames[: code.co_argcount], *_varargs(frame))]
-    return (
-        any(each is frame.f_back for each in given)
-        or any(
-            isinstance(each, tuple) and any(item is frame.f_back for item in each)  # type: ignore[reportUnknownVariableType]
-            for each in given[code.co_argcount :]
-        )
-    )
-
-
-def _varargs(frame: FrameType) -> tuple[str, ...]:
-    code = frame.f_code
-    first = code.co_argcount + code.co_kwonlyargcount
-    return code.co_varnames[first : first + 1] if code.co_flags & CO_VARARGS else ()
+    given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    return frame.f_back is not None and any(frame.f_locals.get(name) is frame.f_back for name in given)
 
 
 def _node_at(error: BaseException, counts: Callable[[FrameType], bool]) -> Node | None:

@@ -46,6 +46,9 @@ class Instrument:
     def finish(self, report: PassReport, ctx: PassContext) -> None:
         """Called after the last pass."""
 
+    def called(self, instrument: Instrument, moment: str) -> None:
+        """Called after each call of an instrument, of whichever, at a ``moment`` in words."""
+
     def write(self, text: str) -> None:
         """Write a paragraph."""
         print(text, file=self.stream or sys.stderr)

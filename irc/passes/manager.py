@@ -125,14 +125,17 @@ class _Run:
 
     def tell(self, moment: str, p: Pass | None, call: Callable[[Instrument], None]) -> None:
         """Call each instrument; an error says which one failed, and at what ``moment``, of the pass ``p`` if given."""
+        words = f"{moment} {print_pass(p)}" if p else moment
         for instrument in self.manager.instruments:
             try:
                 call(instrument)
             except (Exception, SystemExit) as error:
-                located = of_instrument(error, instrument, f"{moment} {print_pass(p)}" if p else moment)
+                located = of_instrument(error, instrument, words)
                 if located is None:
                     raise
                 raise located from error
+            for each in self.manager.instruments:
+                each.called(instrument, words)
 
     def graphs(self) -> list[Graph]:
         if isinstance(self.target, Graph):

@@ -141,11 +141,12 @@ class Cse:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Merge equal nodes. One walk: inputs are merged before the nodes that use them are looked at."""
         rewriter = ctx.rewriter(graph)
+        db = rewriter.db
         merges = Merges(rewriter)
         scopes = _Scopes(graph.block)
         for node in scopes:
             merges.let_use(node)
-            if node.blocks or not node.outputs or node.kind in QUANTISING or rewriter.db.writes_anything(node):
+            if node.blocks or not node.outputs or node.kind in QUANTISING or db.writes_anything(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)

@@ -15,7 +15,7 @@ from irc.errors import Error
 from irc.passes.faults import is_ours, with_note
 from irc.passes.instruments import Instrument, OptimisationLimit, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
-from irc.passes.registry import Pipeline, Repeat, print_pass
+from irc.passes.registry import Pipeline, Repeat
 from irc.passes.shapes.agreement import contradiction
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Er
     irc's own instruments, which change nothing, take no part in the second run, and print nothing.
     """
     verifier = _VerifyAll()
-    instruments = [each for given in manager.instruments for each in _repeated(given, verifier)]
+    instruments = [each for given in manager.instruments for each in _repeated(given)]
     try:
         module = again()
     except Error as unread:
@@ -91,11 +91,11 @@ def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Er
     return None, f"no pass did when it was compiled again{named}"
 
 
-def _repeated(instrument: Instrument, verifier: VerifyEach) -> list[Instrument]:
+def _repeated(instrument: Instrument) -> list[Instrument]:
     """What does the same to graphs as ``instrument`` when a pipeline runs again."""
     if isinstance(instrument, OptimisationLimit):
         return [OptimisationLimit(instrument.limit, StringIO())]
-    return [] if is_ours(instrument) else [_Watched(instrument, verifier)]
+    return [] if is_ours(instrument) else [instrument]
 
 
 def _unlocated(error: Error, why: str) -> Error:
@@ -139,11 +139,24 @@ class _VerifyOthers(VerifyEach):
 
 
 class _VerifyAll(VerifyEach):
-    """Verifies after each pass, and after each that is not irc's own whether types contradict each other now."""
+    """Verifies after each pass, and after each that is not irc's own whether types contradict each other now.
+
+    Instruments that are not irc's own may change graphs: it also verifies after each call of these.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._agreed = False
+        self._has_failed = False
+
+    def called(self, instrument: Instrument, moment: str) -> None:
+        """Look at what another package's instrument has left."""
+        if self._module is not None and not self._has_failed and not is_ours(instrument):
+            self.verify(self._module, f"after instrument {type(instrument).__name__} was called {moment}")
+
+    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
+        """Verify no more: the graph is half changed."""
+        self._has_failed = True
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         """Look at types before a pass that may spoil them."""
@@ -159,42 +172,3 @@ class _VerifyAll(VerifyEach):
             if fault is not None:
                 self.found = Error(fault.code, f"after pass {self.words(last)}: {fault.message}", fault.where)
                 raise self.found
-
-
-class _Watched(Instrument):
-    """An instrument of somebody else, which may change graphs: they are verified after each of its calls."""
-
-    def __init__(self, instrument: Instrument, verifier: VerifyEach) -> None:
-        super().__init__()
-        self.instrument = instrument
-        self.verifier = verifier
-        self.name = type(instrument).__name__
-
-    def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
-        """Call the instrument, and verify."""
-        self.instrument.start(pipeline, graphs, ctx)
-        self._verify(None, ctx, "at the start")
-
-    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
-        """Call the instrument, and verify."""
-        self.instrument.before(p, graph, ctx)
-        self._verify(graph, ctx, f"before pass {print_pass(p)}")
-
-    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
-        """Call the instrument, and verify."""
-        self.instrument.after(p, graph, ctx, changed)
-        self._verify(graph, ctx, f"after pass {print_pass(p)}")
-
-    def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
-        """Call the instrument."""
-        self.instrument.failed(p, graph, ctx, error)
-
-    def finish(self, report: PassReport, ctx: PassContext) -> None:
-        """Call the instrument, and verify."""
-        self.instrument.finish(report, ctx)
-        self._verify(None, ctx, "at the end")
-
-    def _verify(self, graph: Graph | None, ctx: PassContext, moment: str) -> None:
-        target = graph or ctx.module
-        if target is not None:
-            self.verifier.verify(target, f"after instrument {self.name} was called {moment}")

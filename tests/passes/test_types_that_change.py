@@ -64,12 +64,12 @@ def test_a_function_may_change_them():
           return (%z)
         """
     x = np.ones((2, 3), np.float32)
-    for pipeline in ("constant-fold", "default"):
+    for pipeline in ("canonicalize", "default"):
         assert_same_results(parse_module(text), transform_module(text, pipeline), x)
 
 
 def test_what_does_not_change_is_still_folded():
-    assert "onnx::Shape" not in kinds(transform(PROGRAMS["Shape"].replace("aten::t_", "aten::t"), "constant-fold"))
+    assert "onnx::Shape" not in kinds(transform(PROGRAMS["Shape"].replace("aten::t_", "aten::t"), "canonicalize"))
 
 
 def test_notes_say_why_nothing_is_in_place():

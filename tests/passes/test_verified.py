@@ -154,7 +154,7 @@ class Meddling(Instrument):
 
 
 @pytest.mark.parametrize(
-    ("moment", "words"), [("before", "before pass dce"), ("after", "after pass dce"), ("finish", "at the end")]
+    ("moment", "words"), [("before", "before pass dce"), ("after", "after pass dce"), ("finish", "after the last pass")]
 )
 def test_an_instrument_that_breaks_the_graph_is_named(moment: str, words: str) -> None:
     error = failure("dce", instruments=[Meddling(moment)])

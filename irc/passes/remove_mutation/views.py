@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -173,33 +174,24 @@ class _Numbers:
     def size(self, x: Value, dim: Number) -> Number:
         return self._emit("aten::size", x, dim, type=INT)
 
-    def add(self, a: Number, b: Number) -> Number:
-        if a == 0 or b == 0:
-            return b if a == 0 else a
-        return self._compute("aten::add", a, b, lambda a, b: a + b)
-
-    def sub(self, a: Number, b: Number) -> Number:
-        return self._compute("aten::sub", a, b, lambda a, b: a - b)
-
-    def mul(self, a: Number, b: Number) -> Number:
-        return self._compute("aten::mul", a, b, lambda a, b: a * b)
-
-    def floordiv(self, a: Number, b: Number) -> Number:
-        return self._compute("aten::floordiv", a, b, lambda a, b: a // b)
-
-    def remainder(self, a: Number, b: Number) -> Number:
-        return self._compute("aten::remainder", a, b, lambda a, b: a % b)
-
-    def min(self, a: Number, b: Number) -> Number:
-        return self._compute("prim::min", a, b, min)
-
-    def max(self, a: Number, b: Number) -> Number:
-        return self._compute("prim::max", a, b, max)
-
-    def _compute(self, kind: str, a: Number, b: Number, known: Callable[[int, int], int]) -> Number:
+    def __call__(self, name: str, a: Number, b: Number) -> Number:
+        kind, compute = _ARITHMETIC[name]
         if isinstance(a, int) and isinstance(b, int):
-            return known(a, b)
+            return compute(a, b)
+        if name == "add" and (a == 0 or b == 0):
+            return b if a == 0 else a
         return self._emit(kind, a, b, type=INT)
+
+
+_ARITHMETIC: dict[str, tuple[str, Callable[[int, int], int]]] = {
+    "add": ("aten::add", operator.add),
+    "sub": ("aten::sub", operator.sub),
+    "mul": ("aten::mul", operator.mul),
+    "floordiv": ("aten::floordiv", int.__floordiv__),
+    "remainder": ("aten::remainder", operator.mod),
+    "min": ("prim::min", min),
+    "max": ("prim::max", max),
+}
 
 
 def _number(value: Value) -> Number:
@@ -267,8 +259,8 @@ def _narrow(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
     if isinstance(start.type, TensorType):
         first = emit("aten::Int", start, type=INT)
     if not isinstance(first, int) or first < 0:  # counted from the end
-        first = numbers.remainder(first, numbers.max(numbers.size(whole, dim), 1))
-    return emit("aten::slice_scatter", whole, part, dim, first, numbers.add(first, _number(length)))
+        first = numbers("remainder", first, numbers("max", numbers.size(whole, dim), 1))
+    return emit("aten::slice_scatter", whole, part, dim, first, numbers("add", first, _number(length)))
 
 
 def _diagonal_of_last(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
@@ -295,8 +287,8 @@ def _unfold(emit: Emit, node: Node, whole: Value, part: Value) -> Value:
     new = emit("aten::atleast_1d", whole)  # a tensor without dimensions has one window
     for position in range(size):
         elements = emit("aten::atleast_1d", emit("aten::select", part, -1, position))
-        last = numbers.mul(numbers.sub(numbers.size(elements, dim), 1), step)
-        end = numbers.add(numbers.add(last, position), 1)
+        last = numbers("mul", numbers("sub", numbers.size(elements, dim), 1), step)
+        end = numbers("add", numbers("add", last, position), 1)
         new = emit("aten::slice_scatter", new, elements, dim, position, end, step)
     return emit("aten::reshape_as", new, whole)
 
@@ -323,8 +315,8 @@ def _put_slice(emit: Emit, whole: Value, part: Value, dim: Number, start: Number
 def _from_start(numbers: _Numbers, index: Number, count: Number) -> Number:
     """The number of a piece, of ``count``, counted from the first."""
     if not isinstance(index, int):
-        return numbers.remainder(index, numbers.max(count, 1))
-    return index if index >= 0 else numbers.add(count, index)
+        return numbers("remainder", index, numbers("max", count, 1))
+    return index if index >= 0 else numbers("add", count, index)
 
 
 def _one_of_unbind(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
@@ -336,10 +328,10 @@ def _one_of_equal(emit: Emit, whole: Value, part: Value, dim: Number, length: Nu
     numbers = _Numbers(emit)
     at = index
     if not isinstance(index, int) or index < 0:
-        rounded = numbers.add(numbers.size(whole, dim), numbers.sub(length, 1))
-        at = _from_start(numbers, index, numbers.floordiv(rounded, numbers.max(length, 1)))
-    start = numbers.mul(at, length)
-    return _put_slice(emit, whole, part, dim, start, numbers.add(start, length))
+        rounded = numbers("add", numbers.size(whole, dim), numbers("sub", length, 1))
+        at = _from_start(numbers, index, numbers("floordiv", rounded, numbers("max", length, 1)))
+    start = numbers("mul", at, length)
+    return _put_slice(emit, whole, part, dim, start, numbers("add", start, length))
 
 
 def _one_of_split(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
@@ -355,14 +347,14 @@ def _one_by_sizes(emit: Emit, whole: Value, part: Value, dim: Number, sizes: Val
     start: Number = 0
     at = index % len(lengths)
     for length in lengths[:at]:
-        start = numbers.add(start, length)
-    return _put_slice(emit, whole, part, dim, start, numbers.add(start, lengths[at]))
+        start = numbers("add", start, length)
+    return _put_slice(emit, whole, part, dim, start, numbers("add", start, lengths[at]))
 
 
 def _one_of_chunk(emit: Emit, node: Node, whole: Value, part: Value, index: Number) -> Value:
     numbers = _Numbers(emit)
     chunks, dim = _number(node.inputs[1]), _operand(node, 2, 0)
-    length = numbers.floordiv(numbers.add(numbers.size(whole, dim), numbers.sub(chunks, 1)), chunks)
+    length = numbers("floordiv", numbers("add", numbers.size(whole, dim), numbers("sub", chunks, 1)), chunks)
     return _one_of_equal(emit, whole, part, dim, length, index)
 
 
@@ -384,10 +376,10 @@ def _one_by_places(emit: Emit, whole: Value, part: Value, dim: Number, where: Va
         return _put_slice(emit, whole, part, dim, ([0, *starts])[at], starts[at] if at < len(starts) else None)
     count, total = _number(where), numbers.size(whole, dim)
     at = _from_start(numbers, index, count)
-    length, longer = numbers.floordiv(total, count), numbers.remainder(total, count)
-    start = numbers.add(numbers.mul(length, at), numbers.min(at, longer))
-    after = numbers.add(at, 1)
-    end = numbers.add(numbers.mul(length, after), numbers.min(after, longer))
+    length, longer = numbers("floordiv", total, count), numbers("remainder", total, count)
+    start = numbers("add", numbers("mul", length, at), numbers("min", at, longer))
+    after = numbers("add", at, 1)
+    end = numbers("add", numbers("mul", length, after), numbers("min", after, longer))
     return _put_slice(emit, whole, part, dim, start, end)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
+from irc.ir.schema import Schema
 from irc.ir.types import (
     BOOL,
     FLOAT,
@@ -35,6 +36,7 @@ from irc.ops import record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Change
+from irc.ops.registry import on_change
 from irc.ops.shape_rules import apply, types_told
 from irc.passes.base import Worklist
 
@@ -417,9 +419,23 @@ def keeps_metadata(node: Node) -> bool:
         return True
     if not known.rows:
         return not any(_may_hold_tensors(v.type) for v in node.inputs)
+    if not _may_write_lists(kind):
+        return True
     fitting = resolve(node)
-    arguments = [a for row in (schemas(kind) if fitting is None else (fitting,)) for a in row.arguments]
-    return not any(_lists_tensors(a.type) and any(i.write for i in a.alias.walk()) for a in arguments if a.alias)
+    return not any(map(_writes_lists, schemas(kind) if fitting is None else (fitting,)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _may_write_lists(kind: str) -> bool:
+    """Whether some overload of ``kind`` writes lists of tensors."""
+    return any(map(_writes_lists, schemas(kind)))
+
+
+on_change.append(lambda kind: _may_write_lists.cache_clear())
+
+
+def _writes_lists(row: Schema) -> bool:
+    return any(_lists_tensors(a.type) and any(i.write for i in a.alias.walk()) for a in row.arguments if a.alias)
 
 
 _KEEPING = ("onnx::", "prim::", "irc::")
