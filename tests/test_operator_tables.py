@@ -21,7 +21,6 @@ from irc.ir.kinds import DOMAINS, SUBGRAPHS
 from irc.ops import Family
 from irc.ops.record import MOVING, Movement
 from irc.passes.canonicalize import match
-from irc.passes.remove_mutation.views import VIEWS
 from irc.runtime.kernels.aten import element_types
 from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
@@ -102,7 +101,6 @@ TABLES = {
     "subgraphs": SUBGRAPHS,
     "alias rules": rules._BY_KIND,
     "rewrites": {kind for kinds, *_ in match.RULES for kind in kinds},
-    "views": VIEWS,
     "kernels": {kind for kind in registered() if kind.split("::")[0] in ("aten", "irc", "prim", *DOMAINS)},
     "handing on": must._SAME,
 }

@@ -7,19 +7,18 @@ and loops that carry a value unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
 from irc.alias.memory_types import has_memory
 from irc.ir.block import Block
-from irc.ir.constants import constant_value, is_constant
+from irc.ir.constants import constant_value
 from irc.ir.kinds import IF, PRIM_LOOP
 from irc.ir.node import Node
 from irc.ir.region_flow import carried
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
-from irc.ops import resolve, schemas
+from irc.ops import record, resolve, schemas
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})
 
@@ -142,7 +141,7 @@ def _by_row(value: Value, node: Node) -> Link | None:
     ]
     if len(sources) != 1:
         return None
-    keeps = _KEEPS_ELEMENTS.get(node.kind)
+    keeps = record(node.kind).keeps_elements
     return Link(sources[0], _COVERS[info.must], keeps is None or keeps(node))
 
 
@@ -192,67 +191,3 @@ def _leaving(value: Value, block: Block, depth: int) -> Link | None:
             return None
         end = step.after(end)
     return end
-
-
-# -- empty results -------------------------------------------------------------
-
-_UNKNOWN = object()
-
-
-def _given(node: Node, position: int, default: object) -> object:
-    """The constant that an argument is, or its default; `_UNKNOWN` if it is no constant."""
-    if position >= len(node.inputs):
-        return default
-    value = node.inputs[position]
-    return constant_value(value) if is_constant(value) else _UNKNOWN
-
-
-def _at_least_one(position: int) -> Callable[[Node], bool]:
-    def keeps(node: Node) -> bool:
-        found = _given(node, position, _UNKNOWN)
-        return isinstance(found, int) and found > 0
-
-    return keeps
-
-
-def _on_the_diagonal(node: Node) -> bool:
-    return _given(node, 1, 0) == 0
-
-
-def _to_sizes(node: Node) -> bool:
-    """Whether no size that is expanded to is 0."""
-    sizes = _given(node, 1, _UNKNOWN)
-    listed = node.inputs[1].made_by("prim::ListConstruct") if len(node.inputs) > 1 else None
-    if listed is not None:
-        sizes = [_given(listed, i, _UNKNOWN) for i in range(len(listed.inputs))]
-    return isinstance(sizes, list) and all(isinstance(n, int) and n != 0 for n in sizes)  # type: ignore[reportUnknownVariableType]
-
-
-def _of_an_end(node: Node) -> bool:
-    """Whether a slice begins at the first position, and ends behind it, or contains the last one."""
-    start, end = _given(node, 2, None), _given(node, 3, None)
-    from_first = start is None or start == 0
-    to_last = end is None or (isinstance(end, int) and end >= _FAR)
-    reaches = isinstance(end, int) and end > 0
-    return (from_first and (to_last or reaches)) or (to_last and isinstance(start, int) and start < 0)
-
-
-_FAR = (1 << 63) - 1
-"""The end of slices to the end."""
-
-
-def _never(node: Node) -> bool:
-    return False
-
-
-_KEEPS_ELEMENTS: dict[str, Callable[[Node], bool]] = {
-    "aten::slice": _of_an_end,
-    "aten::narrow": _at_least_one(3),
-    "aten::unfold": _at_least_one(2),
-    "aten::diagonal": _on_the_diagonal,
-    "aten::linalg_diagonal": _on_the_diagonal,
-    "aten::expand": _to_sizes,
-    "aten::broadcast_to": _to_sizes,
-    "aten::expand_as": _never,
-}
-"""Operators whose results may have no elements though the operand has some -> whether those of a node do not."""

@@ -7,6 +7,7 @@ from irc.ir.types import ListType, TensorType, Type
 from irc.ops import sizes
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Effects, Family, Operator
+from irc.ops.views import View, same
 
 ROWS = """
     prim::{min max}(Scalar a, Scalar b) -> Scalar
@@ -51,6 +52,7 @@ FAMILY.each("rangelist", size=sizes.number_range)
 FAMILY.each("tolist", size=sizes.nested_list)
 FAMILY.each("Print RaiseException TimePoint", effects=Effects.SIDE_EFFECT)
 FAMILY.each("unchecked_cast", whole=True)
+FAMILY.each("data", view=View(same, turns=True))
 
 
 @FAMILY.shape("ListUnpack")

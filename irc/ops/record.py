@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from irc.ir.node import Node
     from irc.ir.types import Type
     from irc.ops.inference import Contents, NodeTypes, OperandTypes
+    from irc.ops.views import View
 
 ShapeRule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 """Gives the types of a node's outputs; missing trailing ones are left as they are."""
@@ -151,6 +152,10 @@ class Operator:
         movement: how it moves elements, if it does nothing else.
         whole: whether the first result is all of the first operand's memory, in its order; so it is, too, where
             `movement` is `IN_ORDER`.
+        view: of a view that can be taken anew of other memory, how new contents of what it shows reach the whole. None:
+            there is no telling.
+        keeps_elements: of a view that may show no elements though the operand has some, whether that of a node shows
+            some. None: all do.
         scatters: whether the result is the first operand but for some elements.
         shaped_like_first: whether the result has the shape of the first operand, although others may have more axes.
         commutative: whether two operands may change places, to the bit.
@@ -201,6 +206,8 @@ class Operator:
     requires: tuple[Check, ...] = ()
     movement: Movement | None = None
     whole: bool = False
+    view: View | None = None
+    keeps_elements: Callable[[Node], bool] | None = None
     scatters: bool = False
     shaped_like_first: bool = False
     commutative: bool = False

@@ -6,11 +6,12 @@ from __future__ import annotations
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import product
 from irc.ir.types import Dim, ListType, TensorType, Type
-from irc.ops import sizes
+from irc.ops import sizes, views
 from irc.ops.aten.call import Call, TorchFamily
 from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
 from irc.ops.record import Change
 from irc.ops.shape_rules import sliced
+from irc.ops.views import View
 
 ROWS = """
     aten::view(Tensor(a) self, int[] size) -> Tensor(a=) | out=none layout=seen+in-order copied
@@ -94,6 +95,37 @@ FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze
 FAMILY.each("squeeze_ t_ transpose_ unsqueeze_", changes=Change.SHAPE)
 FAMILY.each("as_strided_ set_", changes=Change.MEMORY)
 FAMILY.each("split", size=sizes.split)
+
+FAMILY.each("select", view=View(views.scatter("aten::select_scatter"), copies=True))
+FAMILY.each("slice", view=View(views.scatter("aten::slice_scatter"), copies=True), keeps_elements=views.of_an_end)
+FAMILY.each("narrow", view=View(views.narrow, copies=True), keeps_elements=views.at_least_one(3))
+FAMILY.each("diagonal linalg_diagonal", keeps_elements=views.on_the_diagonal)
+FAMILY.each("diagonal", view=View(views.scatter("aten::diagonal_scatter"), copies=True))
+FAMILY.each("linalg_diagonal", view=View(views.diagonal_of_last, copies=True))
+FAMILY.each("unfold", view=View(views.unfold, can_put=views.has_separate_windows, copies=True))
+FAMILY.each("unfold", keeps_elements=views.at_least_one(2))
+FAMILY.each("as_strided", view=View(views.scatter("aten::as_strided_scatter"), copies=True, of_storage=True))
+FAMILY.each("t transpose numpy_T mT mH matrix_H conj _conj", view=View(views.swap, turns=True))
+FAMILY.each("permute", view=View(views.permute, can_put=views.can_permute, turns=True))
+FAMILY.each("movedim", view=View(views.move_back, turns=True))
+FAMILY.each("unsqueeze", view=View(views.unsqueeze, turns=True))
+FAMILY.each("squeeze view unflatten atleast_1d atleast_2d atleast_3d", view=View(views.reshape))
+FAMILY.each("view_as", view=View(views.reshape, like_other=True))
+FAMILY.each("flatten ravel reshape", view=View(views.reshape, when_contiguous=True))
+FAMILY.each("reshape_as", view=View(views.reshape, when_contiguous=True, like_other=True))
+FAMILY.each("contiguous", view=View(views.same, turns=True, when_contiguous=True))
+FAMILY.each("detach alias data positive", view=View(views.same, turns=True))
+FAMILY.each("view_as_real", view=View(views.inverse("aten::view_as_complex")))
+FAMILY.each("view_as_complex", view=View(views.inverse("aten::view_as_real")))
+FAMILY.each("expand broadcast_to", view=View(), keeps_elements=views.to_sizes)
+FAMILY.each("expand_as", view=View(like_other=True), keeps_elements=views.never)
+FAMILY.each("split split_with_sizes unsafe_split", view=views.pieces(views.one_of_split))
+FAMILY.each("chunk unsafe_chunk", view=views.pieces(views.one_of_chunk))
+FAMILY.each("tensor_split", view=views.pieces(views.one_of_tensor_split))
+FAMILY.each("hsplit", view=views.pieces(views.one_along(1), views.is_matrix))
+FAMILY.each("vsplit", view=views.pieces(views.one_along(0)))
+FAMILY.each("dsplit", view=views.pieces(views.one_along(2)))
+FAMILY.each("unbind", view=View(put_piece=views.one_of_unbind, can_put_any=views.always, copies=True))
 FAMILY.shape(
     *"_conj alias channel_shuffle conj contiguous cpu cuda data detach lift_fresh positive resolve_conj resolve_neg".split()
 )(like_first)

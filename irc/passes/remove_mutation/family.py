@@ -14,8 +14,7 @@ from irc.passes.in_place import way_up
 from irc.passes.remove_mutation.views import (
     CARRIERS,
     ELEMENT,
-    Number,
-    View,
+    LITERAL,
     begins_anywhere,
     element_index,
     functional_kind,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from irc.alias import AliasDb
+    from irc.ops.views import Number, View
     from irc.passes.in_place import ReverseAlias
     from irc.passes.layouts import Contiguity, Layouts
     from irc.passes.remove_mutation.views import Origin, Origins
@@ -294,7 +294,7 @@ class Family:
             return not db.has_writers(whole, contained=False)
         if not isinstance(node.output.type, TensorType) and db.has_writers(node.output, contained=False):
             return False
-        if how.is_literal:
+        if how is LITERAL:
             self.beside += [v for v in node.inputs if self.member(v) is None]
             return all(isinstance(v.type, TensorType) for v in node.inputs if self.member(v) is not None)
         if how.when_contiguous and not self.contiguity.is_certain(node.inputs[0]):

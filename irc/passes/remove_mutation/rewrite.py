@@ -16,7 +16,7 @@ from irc.passes.base import PassContext
 from irc.passes.in_place import InPlace
 from irc.passes.layouts import Layouts
 from irc.passes.remove_mutation.family import Family, Step, Version
-from irc.passes.remove_mutation.views import functional_kind, is_like_first
+from irc.passes.remove_mutation.views import LITERAL, functional_kind, is_like_first
 
 Returned: TypeAlias = dict[Node, list[Value]]
 """The end of a block -> what it is to return besides."""
@@ -51,7 +51,7 @@ class _Rewrite:
         self._literals: dict[Node, list[Value | None]] = {
             step.view: [family.member(value) for value in step.view.inputs]
             for step in family.views().values()
-            if step.view is not None and step.how is not None and step.how.is_literal
+            if step.view is not None and step.how is LITERAL
         }
         """List or tuple -> the members that it holds, as its inputs are bound to versions later; None for others."""
         self._users = sorted(self._used, key=Node.place)
@@ -181,7 +181,7 @@ class _Rewrite:
         view, how = step.view, step.how
         assert view is not None and how is not None
         instead = {view.inputs[0]: whole}
-        if how.is_literal:
+        if how is LITERAL:
             held = zip(view.inputs, self._literals[view])
             instead = {v: self._part(part, version, before) for v, part in held if part is not None}
         if view.kind == "prim::ListUnpack" and len(view.outputs) > _MOST_PIECES:
