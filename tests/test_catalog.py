@@ -10,7 +10,6 @@ import pytest
 
 from irc import ops
 from irc.alias import analyze, rules
-from irc.alias.rules.describe import on_memory
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
 from irc.ir.schema import Schema
@@ -19,6 +18,7 @@ from irc.ops.signatures import kinds as kinds_with_rows
 from irc.runtime.kernels.registry import registered
 from irc.tools import catalog
 from irc.tools.catalog import Operator
+from irc.tools.operator_memory import on_memory
 
 ROOT = Path(__file__).parent.parent
 OWN = ("ai.onnx", "aten::", "com.microsoft::", "irc::", "onnx::", "prim::")

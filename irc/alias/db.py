@@ -6,10 +6,10 @@ from collections.abc import Callable, Container, Generator, Iterable, Iterator, 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from irc.alias import draw
+from irc.alias import explain
 from irc.alias import facts as f
 from irc.alias.check import compare
-from irc.alias.explain import Fact, why
+from irc.alias.explain import Fact
 from irc.alias.facts import Facts, Kind, Location
 from irc.alias.incremental import IncrementalSolution
 from irc.alias.location_sets import EMPTY, LocationSet, askable, contains, intersects, members
@@ -611,21 +611,21 @@ class AliasDb:
         Takes one value on each side.
         """
         self.check_single(a, b)
-        return why(self, a, b)
+        return explain.why(self, a, b)
 
     def __repr__(self) -> str:
         return f"<alias analysis of {self.graph!r}>"
 
     def __str__(self) -> str:
-        return draw.to_text(self)
+        return explain.to_text(self)
 
     def to_dot(self) -> str:
         """Values, locations, what they hold and which nodes write them, in Graphviz's language."""
-        return draw.to_dot(self)
+        return explain.to_dot(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """The same as a networkx graph; nodes have ``label`` and ``sort``, edges ``kind``."""
-        return draw.to_networkx(self)
+        return explain.to_networkx(self)
 
     # -- values and nodes of the graph -------------------------------------
 

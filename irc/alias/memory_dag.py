@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 from irc.alias.facts import Element, Facts
 from irc.alias.location_sets import EMPTY, Askable, LocationSet, SetTable, common
-from irc.alias.scc import components
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 
@@ -230,3 +230,48 @@ class Descent:
                 yield at
                 if self._content_of is not None:
                     pending.append(self._content_of(at))
+
+
+# -- strongly connected components ---------------------------------------------
+
+
+_T = TypeVar("_T")
+
+
+def components(roots: Iterable[_T], below: Callable[[_T], Iterable[_T]]) -> Iterator[list[_T]]:
+    """The strongly connected components of what ``roots`` lead to; a component comes after those that it leads to.
+
+    Tarjan, "Depth-first search and linear graph algorithms", 1972; iterative.
+    """
+    order: dict[_T, int] = {}
+    low: dict[_T, int] = {}
+    open_: list[_T] = []
+    closed: set[_T] = set()
+    stack: list[tuple[_T, Iterator[_T]]] = []
+    for root in roots:
+        following: _T | None = None if root in order else root
+        while following is not None or stack:
+            if following is not None:
+                order[following] = low[following] = len(order)
+                open_.append(following)
+                stack.append((following, iter(below(following))))
+            top, rest = stack[-1]
+            following = None
+            for other in rest:
+                if other not in order:
+                    following = other
+                    break
+                if other not in closed:
+                    low[top] = min(low[top], order[other])
+            if following is not None:
+                continue
+            stack.pop()
+            if stack:
+                caller = stack[-1][0]
+                low[caller] = min(low[caller], low[top])
+            if low[top] == order[top]:
+                found: list[_T] = []
+                while not found or found[-1] != top:
+                    found.append(open_.pop())
+                closed.update(found)
+                yield found

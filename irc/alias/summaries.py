@@ -19,9 +19,9 @@ from itertools import chain
 
 from irc.alias import facts as f
 from irc.alias.facts import ESCAPED, NOTHING, OUTSIDE, Constraint, Element, Facts, Inside, Kind, Load, Site, Store
+from irc.alias.memory_dag import components
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder
-from irc.alias.scc import components
 from irc.alias.write_index import WriteLog
 from irc.ir.graph import Graph, Module
 from irc.ir.node import Node

@@ -561,7 +561,7 @@ def say_passing(module: Module) -> None:
 
 def check_operators(module: Module, strict: bool, path: str) -> None:
     """Print which operators are unknown to irc; with ``strict``, refuse them (IRC342)."""
-    from irc.alias.rules.describe import unknown_operators
+    from irc.alias.rules import unknown_operators
     from irc.ir.kinds import CALL
     from irc.ops.opaque import opaque_operators
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from irc.alias.scc import components
+from irc.alias.memory_dag import components
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import clone_node

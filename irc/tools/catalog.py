@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from irc import ops
 from irc.alias import rules
-from irc.alias.rules.describe import OnMemory, on_memory
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.special import SPECIAL as IMPORTED
@@ -36,6 +35,7 @@ from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered
 from irc.runtime.plan import SPECIAL
+from irc.tools.operator_memory import OnMemory, on_memory
 
 _ROWS = {row.kind: row for row in ROWS.values()}
 """Operators of other domains that import as bodies of standard operators."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.alias import analyze
-from irc.alias.rules import is_functional
-from irc.alias.rules.describe import unknown_operators
+from irc.alias.rules import is_functional, unknown_operators
 from irc.ir import Builder, Graph, parse_graph, parse_module, types
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
 from irc.ops import register

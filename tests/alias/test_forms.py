@@ -9,12 +9,12 @@ import pytest
 
 from irc.alias import analyze, register_rule
 from irc.alias.recorder import Recorder
-from irc.alias.rules import by_kind, control_flow
+from irc.alias.rules import by_kind
 from irc.errors import Error
 from irc.ir import Graph, Node, parse_graph
 from irc.ops.signatures import kinds
 
-KINDS = sorted({**control_flow.RULES, **by_kind.RULES})
+KINDS = sorted(by_kind.RULES)
 TYPES = ("Tensor", "int", "(Tensor, Tensor)", "Tensor[]", "Dict(str, Tensor)", "__torch__.M")
 
 

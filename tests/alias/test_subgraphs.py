@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.alias import analyze
-from irc.alias.rules.describe import unknown_operators
+from irc.alias.rules import unknown_operators
 from irc.ir import Builder, Graph, Value, parse_module, types
 from irc.ir.kinds import GROUP, SUBGRAPHS
 from tests.alias.helpers import Case

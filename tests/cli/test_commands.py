@@ -697,7 +697,7 @@ def test_all_about_some_operators(irc: Command) -> None:
     assert "\n  memory       writes self; the result is self\n  functional   aten::clamp\n" in clamp
     assert "\n  also called  aten::clip_\n" in clamp
     assert "that of the operators that it is expanded into" in attention and "none: expanded into other" in attention
-    assert re.search(r"memory .*either block returns for it\n +irc/alias/rules/control_flow\.py:\d+\n", branch)
+    assert re.search(r"memory .*either block returns for it\n +irc/alias/rules/by_kind\.py:\d+\n", branch)
     assert "\n  kernel       constants need none\n" in constant
 
 

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from irc import ops
 from irc.alias import facts as f
-from irc.alias.rules import by_kind, control_flow, schemas
-from irc.alias.rules.control_flow import opaque, passing_through
+from irc.alias.rules import by_kind, schemas
+from irc.alias.rules.by_kind import opaque, passing_through
 from irc.alias.rules.entry import Entry, Functional, OfKind, Rule, Steps, always
 from irc.alias.rules.schemas import Program, compile_schema, is_unsettled, rule_of_schemas
 from irc.errors import Error
 from irc.ir.block import Block
-from irc.ir.kinds import CONSTANT
+from irc.ir.graph import Graph, Module
+from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
-from irc.ir.region_flow import function_name, inner_graph
+from irc.ir.region_flow import callee, function_name, inner_graph, with_subgraphs
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
 from irc.ir.value import Value
@@ -34,7 +35,7 @@ from irc.ops.registry import on_change, record
 if TYPE_CHECKING:
     from irc.alias.recorder import Recorder
 
-_BY_KIND: dict[str, Entry] = {**control_flow.RULES, **by_kind.RULES}
+_BY_KIND = by_kind.RULES
 _BY_HAND: dict[str, Entry] = {}
 
 
@@ -283,3 +284,27 @@ def chooses_otherwise(node: Node, value: Value, before: Type) -> bool:
 def _chosen(node: Node) -> tuple[bool, Program | None]:
     row = ops.resolve(node)
     return is_unsettled(node), None if row is None else compile_schema(row)
+
+
+def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
+    """The opaque nodes of ``graph``, including those in blocks and fusion groups, by kind.
+
+    A node is opaque if its kind has neither a rule nor a schema row, if its arguments leave open which of several rows
+    that say different things is meant, or if it calls a function that the module does not have.
+    """
+    found: dict[str, list[Node]] = {}
+    for node in with_subgraphs(graph):
+        if not _is_known(node, graph.module):
+            found.setdefault(node.kind, []).append(node)
+    return found
+
+
+def _is_known(node: Node, module: Module | None) -> bool:
+    if node.kind == CALL:
+        return module is not None and callee(node) in module.graphs
+    if has_rule(node.kind):
+        return True
+    rows = ops.schemas(node.kind)
+    if not rows:
+        return ops.functional_by_default(node.kind) or is_opaque(node.kind)
+    return not is_unsettled(node)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.facts import NOTHING, Element, Field
 from irc.alias.memory_types import has_memory
-from irc.alias.rules.control_flow import opaque
+from irc.alias.rules.by_kind import opaque
 from irc.alias.rules.entry import Functional, OfKind, Rule, Steps
 from irc.ir import types
 from irc.ir.node import Node

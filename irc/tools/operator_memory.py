@@ -1,7 +1,4 @@
-"""What an operator does to memory, in words, from the alias rule or the schema programs that the analysis runs.
-
-And which operators of a graph are unknown: the analysis assumes that they do anything to what they can reach.
-"""
+"""What an operator does to memory, in words, from the alias rule or the schema programs that the analysis runs."""
 
 from __future__ import annotations
 
@@ -10,14 +7,10 @@ from typing import NamedTuple
 
 from irc import ops
 from irc.alias.memory_types import has_memory
-from irc.alias.rules import has_rule, own_rule
-from irc.alias.rules.control_flow import opaque, passing_through
+from irc.alias.rules import own_rule
+from irc.alias.rules.by_kind import opaque, passing_through
 from irc.alias.rules.entry import Rule
-from irc.alias.rules.schemas import Part, Program, Result, compile_schema, is_unsettled
-from irc.ir.graph import Graph, Module
-from irc.ir.kinds import CALL
-from irc.ir.node import Node
-from irc.ir.region_flow import callee, with_subgraphs
+from irc.alias.rules.schemas import Part, Program, Result, compile_schema
 from irc.ir.schema import Schema
 from irc.ops import Effects
 from irc.ops.opaque import is_opaque
@@ -125,27 +118,3 @@ def _held(result: Result) -> Iterator[Result]:
     for inner in result.held:
         yield inner
         yield from _held(inner)
-
-
-def unknown_operators(graph: Graph) -> dict[str, list[Node]]:
-    """The opaque nodes of ``graph``, including those in blocks and fusion groups, by kind.
-
-    A node is opaque if its kind has neither a rule nor a schema row, if its arguments leave open which of several rows
-    that say different things is meant, or if it calls a function that the module does not have.
-    """
-    found: dict[str, list[Node]] = {}
-    for node in with_subgraphs(graph):
-        if not _is_known(node, graph.module):
-            found.setdefault(node.kind, []).append(node)
-    return found
-
-
-def _is_known(node: Node, module: Module | None) -> bool:
-    if node.kind == CALL:
-        return module is not None and callee(node) in module.graphs
-    if has_rule(node.kind):
-        return True
-    rows = ops.schemas(node.kind)
-    if not rows:
-        return ops.functional_by_default(node.kind) or is_opaque(node.kind)
-    return not is_unsettled(node)
