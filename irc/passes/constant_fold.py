@@ -190,6 +190,11 @@ def splat_result(node: Node, types: list[Type], evaluate: Evaluate) -> list[Any]
 
 def _element(node: Node, evaluate: Evaluate) -> Any:
     """The element that all results consist of, as a 0-d array; None if there is no such element."""
+    if node.kind == "onnx::ConstantOfShape":
+        value = node.attributes.get("value")
+        if not isinstance(value, Tensor):
+            return np.zeros((), np.float32)
+        return value.scalar if value.numel == 1 else None
     if is_pointwise(node):
         arguments = [_one_element(v) for v in node.inputs]
         if any(a is None and constant_value(v) is not None for a, v in zip(arguments, node.inputs)):

@@ -91,7 +91,7 @@ class _Overwriter:
         self._holders = ReverseAlias(self._db, self._graph.inputs)
         around: list[Node] = []
         for node in self._graph.walk():
-            while around and not _is_inside(node, around[-1]):
+            while around and around[-1] not in node.around():
                 self._holders.enter(around.pop().outputs)
             if node.blocks:  # what it makes is not in sight of what is in it
                 around.append(node)
@@ -189,10 +189,6 @@ class _Overwriter:
         self._holders.enter(twin.outputs)
         self._whole.add(twin.output)
         self.done += 1
-
-
-def _is_inside(node: Node, outer: Node) -> bool:
-    return outer.block is not None and node.ancestor_in(outer.block) is outer
 
 
 # -- last uses -----------------------------------------------------------------

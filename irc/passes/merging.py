@@ -150,7 +150,8 @@ class Cse:
                 continue
             key = _key(node)
             earlier = scopes.find(key)
-            if earlier is not None and _may_merge(rewriter, merges, earlier, node) and ctx.allow(node):
+            is_same = earlier is not None and not db.writes_between(node.inputs, earlier, node)
+            if earlier is not None and is_same and merges.may_share(earlier, node) and ctx.allow(node):
                 merges.add(earlier, node)
             else:
                 scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
@@ -202,10 +203,6 @@ def _key(node: Node) -> tuple[Any, ...]:
     # Casts of a union differ in nothing but the type; of tensors, shapes and element types are what inference found.
     types = tuple([TensorType if v.type.__class__ is TensorType else v.type for v in node.outputs])
     return node.kind, node.version, attributes_key(node), tuple(inputs), types
-
-
-def _may_merge(rewriter: Rewriter, merges: Merges, earlier: Node, node: Node) -> bool:
-    return not rewriter.db.writes_between(node.inputs, earlier, node) and merges.may_share(earlier, node)
 
 
 # -- constant pooling ----------------------------------------------------------

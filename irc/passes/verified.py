@@ -53,7 +53,8 @@ def run_verified(manager: PassManager, module: Module, again: Callable[[], Modul
     if broken is not None or others.suspected:
         found, why = _first_broken(manager, again)
         if found is None and broken is not None:
-            found = _unlocated(broken, why)
+            message = with_note(broken.message, f"which pass broke the graph is not known: {why}")
+            found = Error(broken.code, message, broken.where)
         if found is not None:
             raise found from broken
     # An instrument of somebody else may have changed a graph since the last pass relied on its analysis.
@@ -96,10 +97,6 @@ def _repeated(instrument: Instrument) -> list[Instrument]:
     if isinstance(instrument, OptimisationLimit):
         return [OptimisationLimit(instrument.limit, StringIO())]
     return [] if is_ours(instrument) else [instrument]
-
-
-def _unlocated(error: Error, why: str) -> Error:
-    return Error(error.code, with_note(error.message, f"which pass broke the graph is not known: {why}"), error.where)
 
 
 def _passes(pipeline: Pipeline) -> list[Pass]:

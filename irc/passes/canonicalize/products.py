@@ -12,7 +12,7 @@ from irc.ops import record
 from irc.ops.axes import APPEND, CONCAT
 from irc.ops.record import MOVING, REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
-from irc.passes.quantised import is_dequantised
+from irc.passes.quantised import before_moves, is_dequantised
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
@@ -46,7 +46,7 @@ def scale_of_the_smaller_operand(m: Match) -> Value | None:
         # One of more than 1 might overflow where it is moved to.
         if found is None or not LEAST <= abs(found.factor) <= 1 or not _is_larger(found.source, small):
             continue
-        if _is_weight(small):
+        if is_constant(before_moves(small)):
             continue  # it would be scaled in each run, if nothing folds that
         if is_dequantised(found.source) or is_dequantised(small):
             continue  # a runtime may compute the product with integers
@@ -87,16 +87,6 @@ def scaled(m: Match, value: Value) -> Scaled | None:
         if type.dtype in _WIDE and len(tensor.shape) <= (type.rank or 0):
             return Scaled(source, float(tensor.scalar), type.dtype, node, moved)
     return None
-
-
-def _is_weight(value: Value) -> bool:
-    """Whether ``value`` is a constant, possibly with its elements moved."""
-    for _ in range(_LONGEST_CHAIN):
-        moving = value.node
-        if moving is None or record(moving.kind).movement not in REARRANGING:
-            break
-        value = moving.inputs[0]
-    return is_constant(value)
 
 
 def _is_larger(value: Value, other: Value) -> bool:
