@@ -124,7 +124,7 @@ class Liveness:
             node = self._owner[block]
 
     def _use_always(self, node: Node) -> None:
-        """What ``node`` uses even if its slots are dead: conditions, trip counts; everything if it has no slots."""
+        """What ``node`` uses even if its slots are dead: conditions, iteration counts; all if it has no slots."""
         found = self._slots.get(node) or []
         inputs = {s.input for s in found}
         returned = {s.returned for s in found}

@@ -37,7 +37,7 @@ _WHOSE = {
 @register
 @dataclass(frozen=True)
 class InPlace:
-    """Replace operators by their in-place twins: ``onnx::Relu(%x)`` by ``onnx::Relu_(%x)``.
+    """Replace operators by their in-place variants: ``onnx::Relu(%x)`` by ``onnx::Relu_(%x)``.
 
     Only where it makes no observable difference: the operand is whole memory of
     its own, made in the graph or donated; the result surely has its element
@@ -179,15 +179,15 @@ class _Overwriter:
         target, result = node.inputs[index], node.output
         operands = [target, *(v for i, v in enumerate(node.inputs) if i != index)]
         memory, freed = self._db.location_set(target), self._db.location_set(result)
-        twin = counterpart(node, kind, operands, [result.type])
+        variant = counterpart(node, kind, operands, [result.type])
         with self._db.rewrite():
-            self._rewriter.insert(twin, before=node)
-            self._rewriter.replace(result, twin.output, keep_name=True)
-            self._uses.replaced(node, twin)
+            self._rewriter.insert(variant, before=node)
+            self._rewriter.replace(result, variant.output, keep_name=True)
+            self._uses.replaced(node, variant)
             self._rewriter.erase(node)
         self._holders.moved(freed, memory)
-        self._holders.enter(twin.outputs)
-        self._whole.add(twin.output)
+        self._holders.enter(variant.outputs)
+        self._whole.add(variant.output)
         self.done += 1
 
 
@@ -249,13 +249,13 @@ class LastUses:
             found = self._last[value] = _last_uses(value)
         return found
 
-    def replaced(self, node: Node, twin: Node) -> None:
-        """``twin``, with the same inputs and outputs, has taken the place of ``node``: neither has blocks."""
-        for value in twin.inputs:
+    def replaced(self, node: Node, variant: Node) -> None:
+        """``variant``, with the same inputs and outputs, has taken the place of ``node``: neither has blocks."""
+        for value in variant.inputs:
             last = self._last.get(value, {})
-            if twin.block is not None and last.get(twin.block) is node:
-                last[twin.block] = twin
-        for old, new in zip(node.outputs, twin.outputs):
+            if variant.block is not None and last.get(variant.block) is node:
+                last[variant.block] = variant
+        for old, new in zip(node.outputs, variant.outputs):
             if old in self._last:
                 self._last[new] = self._last.pop(old)
 

@@ -62,8 +62,8 @@ class Growable:
         for node in nodes:
             first = _parts(node)[0]
             shared = first, node.output
-            if node.kind != CONCAT and not (_joins_alike(node) and types_hold()):
-                ctx.note(node, "copies: element types and ranks of what it joins are not known to be equal")
+            if node.kind != CONCAT and not (_concatenates_alike(node) and types_hold()):
+                ctx.note(node, "copies: element types and ranks of what it concatenates are not known to be equal")
             elif graph.is_function:
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")
             elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
@@ -92,14 +92,14 @@ def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
     return bool(appends)
 
 
-def _join(node: Node) -> Join:
+def _concatenation(node: Node) -> Join:
     join = joined(node)
     assert join is not None, "this was asked before"
     return join
 
 
 def _parts(node: Node) -> Sequence[Value]:
-    return _join(node).parts
+    return _concatenation(node).parts
 
 
 def _may_grow(node: Node) -> bool:
@@ -109,9 +109,9 @@ def _may_grow(node: Node) -> bool:
     return join.parts[0].type.dtype is not DType.STRING
 
 
-def _joins_alike(node: Node) -> bool:
-    """Whether torch's ``node`` joins tensors of one known element type and rank: it means Concat, if types hold."""
-    parts, axis = _join(node)
+def _concatenates_alike(node: Node) -> bool:
+    """Whether torch's ``node`` is Concat, if types hold: all tensors are of one known element type and rank."""
+    parts, axis = _concatenation(node)
     found = {(part.type.dtype, part.type.rank) for part in parts}
     dtype, rank = found.pop()
     return not found and dtype is not None and bool(rank) and -rank <= axis < rank
@@ -173,7 +173,7 @@ def _others(node: Node, rewriter: Rewriter) -> Value:
         *parts,
         before=node,
         type=TensorType(node.output.type.dtype),
-        attributes={"axis": _join(node).axis},
+        attributes={"axis": _concatenation(node).axis},
         version=node.version,
     )
 
@@ -186,7 +186,7 @@ def _replace(nodes: Sequence[Node], kind: str, rewriter: Rewriter, operands: Cal
     with rewriter.db.rewrite():
         for node in nodes:
             other = counterpart(node, kind, operands(node), [node.output.type])
-            other.attributes = {"axis": _join(node).axis}
+            other.attributes = {"axis": _concatenation(node).axis}
             rewriter.insert(other, before=node)
             instead.append((node.output, other.output))
         names = [node.output.name for node in nodes]

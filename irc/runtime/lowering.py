@@ -127,7 +127,7 @@ class Lowering:
 
     Slots belong to *regions*: a loop body is a region of its own, other blocks
     are part of the one around them. A step may empty only slots of its own
-    region: the next trip needs a loop's captures again.
+    region: the next iteration needs a loop's captures again.
 
     Args:
         plan: of the graph; its frame and slots are filled in.
@@ -345,7 +345,7 @@ class Lowering:
         return tuple([i for i, s in enumerate(storages[:count]) if times[s] == 1 and self._is_free(s)])
 
     def borrowed(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
-        """The positions of what a loop is given that something else needs too, so that no trip may write it.
+        """The positions of what a loop is given that something else needs too, so that no iteration may write it.
 
         Args:
             body: the loop's.

@@ -47,7 +47,7 @@ class _Column(NamedTuple):
 
     Attributes:
         takers: the parameter and the result, if there is one.
-        given: what the first trip is given, and later ones.
+        given: what the first iteration is given, and later ones.
     """
 
     takers: tuple[Value, ...]
@@ -171,7 +171,7 @@ class Storage:
         return self._loop_aliases.of(value)
 
     def captors(self, storage: int) -> set[Block]:
-        """The bodies of loops that need memory of class ``storage`` again in every trip."""
+        """The bodies of loops that need memory of class ``storage`` again in every iteration."""
         return self._captors.get(storage, set())
 
     def _add(self, db: AliasDb) -> None:

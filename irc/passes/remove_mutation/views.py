@@ -54,7 +54,7 @@ def functional_kind(node: Node) -> str | None:
     kind = node.kind
     if kind.startswith(("onnx::", "irc::")):
         functional = kind.removesuffix("_")
-        return functional if functional != kind and _is_twin(node, functional) else None
+        return functional if functional != kind and _is_variant(node, functional) else None
     row = resolve(node)
     return None if row is None or effects(kind) & Effects.RANDOM else _functional_row(row)
 
@@ -70,7 +70,7 @@ def functional_form(kind: str) -> str | None:
     return next(filter(None, map(_functional_row, rows)), None)
 
 
-def _is_twin(node: Node, functional: str) -> bool:
+def _is_variant(node: Node, functional: str) -> bool:
     plain = Node(node.graph, functional, version=node.version)
     return twin_of(plain) == node.kind
 
@@ -95,7 +95,7 @@ def _functional_row(row: Schema) -> str | None:
 def is_like_first(node: Node, functional: str) -> bool:
     """Whether ``functional`` on the inputs of ``node`` surely gives a tensor like the first: no conversion, no growth.
 
-    True for twins of ONNX operators, which fail at run time otherwise.
+    True for variants of ONNX operators, which fail at run time otherwise.
     """
     if not functional.startswith("aten::") or functional in _LIKE_FIRST:
         return True

@@ -233,12 +233,12 @@ class Inference:
                 has_axis = param.type.rank == 1
                 self.set_type(param, TensorType(dtype, (1,) if has_axis else ()))
         self._to_fixed_point(node)
-        surely = onnx and self._surely_has_a_trip(node)
+        surely = onnx and self._surely_iterates(node)
         at = carried(node)
         for out, row in zip(node.outputs[at.many :], body.returns[at.returned + at.many :], strict=False):
             self.set_type(out, stacked(row.type, None, surely=surely))
 
-    def _surely_has_a_trip(self, node: Node) -> bool:
+    def _surely_iterates(self, node: Node) -> bool:
         """Whether an ``onnx::Loop`` runs its body at least once, whatever its inputs."""
         types = NodeTypes(node, self.known)
         limit, condition = types.contents_of(0), types.contents_of(1)
@@ -274,8 +274,8 @@ class Inference:
     def _to_fixed_point(self, loop: Node) -> None:
         """Types of carried values: the initial types joined with those that the body returns, until stable.
 
-        With zero trips the results are the initial values, otherwise what the body returns: the parameters' types cover
-        both.
+        Without an iteration the results are the initial values, otherwise what the body returns: the parameters' types
+        cover both.
 
         If an outer loop repeats this one, inference continues from the earlier types, as types only get wider: starting
         anew each time would take time exponential in the depth of nesting.
