@@ -324,19 +324,6 @@ class Facts:
                 moved.append(source)
         index[old] = [source for source in sources if source == new]
 
-    def forward(self, value: Value, new: Element) -> None:
-        """Let whatever points to the memory of ``value`` point to ``new``, which does not lead there.
-
-        The element of ``value``, a location that points to nothing, becomes one
-        that stands for ``new``, and ``value`` gets a new element. So the elements
-        that point to the old one, possibly thousands, need not be changed.
-        """
-        old = self.elements[value]
-        self.targets[old] = new
-        if self.pointed_from is not None:
-            self.pointed_from.setdefault(new, []).append(old)
-        self.elements[value] = self.location(self.sites.pop(old))
-
     def targets_of(self, element: Element) -> list[Element]:
         """What ``element`` points to, not including ``element`` itself."""
         have = self.targets[element]

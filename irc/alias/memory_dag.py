@@ -106,18 +106,6 @@ class MemoryDAG:
                 known[e] = denoted
         return known[root]
 
-    def substitute(self, elements: Iterable[Element], old: Element, new: Element) -> None:
-        """Nothing leads to the location ``old`` any more: ``elements``, all that did, lead to ``new`` instead."""
-        sets, known = self.sets, self.known
-        instead = self.locations(new)
-        done: dict[LocationSet, LocationSet] = {}
-        for element in elements:
-            before = known[element]
-            after = done.get(before)
-            if after is None:
-                after = done[before] = sets.union(sets.difference(before, old), instead)
-            known[element] = after
-
     # -- containment -----------------------------------------------------
 
     def closure(self, element: Element) -> LocationSet:

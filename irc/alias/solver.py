@@ -28,11 +28,6 @@ MOST_WAYS = 16
 """Of elements that point to more, it is not asked whether they lead to another."""
 
 
-FEW_ABOVE = 64
-"""So many memos are brought up to date when a location is replaced. More are dropped: where n values lead to each other
-in a loop, n replacements would touch n memos each, and most are never asked for again."""
-
-
 class Solver(Recorder):
     """Takes over the facts of a builder, solves them, and keeps them solved.
 
@@ -216,24 +211,15 @@ class Solver(Recorder):
         watched = (e in self._watched for e in (old, *above))
         if not same and (leads_on or f.ESCAPED in above or self._holds_any(old) or any(watched)):
             return False
-        site = facts.sites.get(old)
-        plain = facts.targets[old] is None and new not in above and not self._holds_any(old)
-        if plain and isinstance(site, Value) and facts.elements.get(site) == old:
-            facts.forward(site, new)
-            dag.known[old] = dag.locations(new)  # what leads there has a memo, too
-        elif facts.targets[old] == new and facts.elements.get(value) == old:
+        if facts.targets[old] == new and facts.elements.get(value) == old:
             facts.elements[value] = facts.same(new)  # what leads to ``old``, and be it a list of thousands, goes on
         else:
             facts.redirect(old, new)
-        if not same:  # before the next query: what is not known yet is found from what is
-            if plain and len(above) <= FEW_ABOVE:
-                dag.substitute(above, old, new)
-            else:
-                for element in above:
-                    dag.known.pop(element, None)
-            dag.changed(*above)
+        if not same:  # what is not known yet is found, before the next query, from what is
             for element in above:
+                dag.known.pop(element, None)
                 self.index.changed(element)
+            dag.changed(*above)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))
         self.index.redirect(old, new)

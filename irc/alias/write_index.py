@@ -255,12 +255,9 @@ class WriteIndex(WriteLog):
         return any(block in self._order(s).blocks for s in self._sets.meeting(locations))
 
     def writes_any(self, node: Node, locations: LocationSet) -> bool:
-        """Whether ``node``, or one inside it, writes one of ``locations``; looks at its elements or at written sets."""
+        """Whether ``node``, or one inside it, writes one of ``locations``."""
         self._recount()
-        elements = self.elements(node)
-        if len(elements) > self._sets.ways(locations):
-            return any(self._order(s).has(node) for s in self._sets.meeting(locations))
-        return any(intersects(self._denoted[e], locations) for e in elements)
+        return any(intersects(self._denoted[e], locations) for e in self.elements(node))
 
     def writes_itself(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, not what is inside of it, writes one of ``locations``."""
@@ -321,10 +318,6 @@ class _WriterOrder:
         """Node -> for how many reasons it is there: what it writes itself, and nodes right inside it that are."""
         for writer in writers:
             self.add(writer)
-
-    def has(self, node: Node) -> bool:
-        """Whether ``node`` is a writer, or contains one."""
-        return node in self._counts
 
     def any_between(self, first: Node | None, last: Node) -> bool:
         """Whether such a node is between two nodes of one block; without ``first``, before ``last``."""
