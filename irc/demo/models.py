@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,6 @@ def randomize_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     Constants are float32 initializers and ConstantOfShape nodes whose shape is an initializer; those that no operator
     of the top-level graph uses stay as they are. The same seed gives the same weights.
     """
-    import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     source = model.graph
@@ -62,8 +62,7 @@ def randomize_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     used = {name for node in nodes for name in node.input}
     dropped = weights.keys() | {node.input[0] for node in replaced} - used
 
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     graph = result.graph
     del graph.node[:], graph.initializer[:], graph.input[:]
     graph.node.extend(nodes)

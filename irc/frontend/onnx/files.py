@@ -327,18 +327,17 @@ class Source:
 def read_file(path: str) -> Source:
     """Read the model file at ``path``. Raises IRC120 (file), IRC121 (contents)."""
     if os.path.isdir(path):
-        _unreadable("this is a folder, not a model file")
+        raise Error("IRC120", "this is a folder, not a model file")
     try:
         file = DataFile(path)
     except FileNotFoundError:
-        _unreadable("there is no such file")
+        raise Error("IRC120", "there is no such file") from None
     except (OSError, ValueError) as error:
         raise cannot("IRC120", "read the file", error) from None
     if file.size > MAX_BYTES:
-        _unreadable(
-            f"the file has {file.size} bytes, but protobuf reads at most {MAX_BYTES}: "
-            "save the model with external data (onnx.save_model(..., save_as_external_data=True))"
-        )
+        hint = "save the model with external data (onnx.save_model(..., save_as_external_data=True))"
+        message = f"the file has {file.size} bytes, but protobuf reads at most {MAX_BYTES}: {hint}"
+        raise Error("IRC120", message)
     data = file.view()
     if bytes(data[: len(_LFS_POINTER)]) == _LFS_POINTER:
         raise Error("IRC121", "this is a Git LFS pointer, not the model itself: fetch it with 'git lfs pull'")
@@ -369,7 +368,3 @@ def _what_it_is(data: bytes | memoryview) -> str:
     if beginning.startswith(b"PK\x03\x04"):
         return "but an archive: what torch.jit.save has written, irc.compile takes from torch.jit.load(path)"
     return "but IR text: such files are called .ir" if beginning.startswith((b"graph(", b"graph ")) else ""
-
-
-def _unreadable(message: str) -> NoReturn:
-    raise Error("IRC120", message)

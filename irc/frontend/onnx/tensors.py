@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -511,8 +512,7 @@ def renamed(proto: AttributeProto, name: str) -> AttributeProto:
     """``proto`` under another name: a copy, unless it has that name."""
     if proto.name == name:
         return proto
-    copy = type(proto)()
-    copy.CopyFrom(proto)
+    copy = deepcopy(proto)
     copy.name = name
     return copy
 

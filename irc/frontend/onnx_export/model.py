@@ -339,20 +339,15 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
     for found in bounds.values():
         if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
-            found[:] = [
-                (min(first, _first_alike(node)), max(last, _last_alike(node)), node) for first, last, node in found
-            ]
+            found[:] = [_widened(*bound) for bound in found]
     return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
 
 
-def _first_alike(node: Node) -> int:
-    """The first opset in which ``node`` could be written, perhaps as another version; no limit if it is unknown."""
-    return first_alike(node) if versions(node.kind) else FOREVER
-
-
-def _last_alike(node: Node) -> int:
-    """The last opset in which ``node`` could be written, perhaps as another version; 0 for unknown operators."""
-    return last_alike(node.kind, node.version) if versions(node.kind) else 0
+def _widened(first: int, last: int, node: Node) -> tuple[int, int, Node]:
+    """Opsets from the first to the last in which ``node`` could be written, perhaps as another version."""
+    if not versions(node.kind):
+        return first, last, node
+    return min(first, first_alike(node)), max(last, last_alike(node.kind, node.version)), node
 
 
 def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:

@@ -198,12 +198,6 @@ class _Given(NamedTuple):
     length: int
 
 
-class _Placed(NamedTuple):
-    tensor: Tensor
-    offset: int
-    length: int
-
-
 class InFile(Weights):
     """Weights of ``threshold`` bytes or more get a place in one file.
 
@@ -220,7 +214,7 @@ class InFile(Weights):
         self._location = location
         self._threshold = threshold
         self._given: list[_Given] = []
-        self._placed: list[_Placed] = []
+        self._placed: list[tuple[Tensor, int, int]] = []
         self._end = 0
 
     @property
@@ -264,7 +258,7 @@ class InFile(Weights):
     def _place(self, tensor: Tensor, proto: TensorProto, length: int) -> None:
         step = PAGE if length >= LARGE else ALIGNMENT
         offset = -(-self._end // step) * step
-        self._placed.append(_Placed(tensor, offset, length))
+        self._placed.append((tensor, offset, length))
         self._end = offset + length
         proto.data_location = proto.EXTERNAL
         for key, value in (("location", self._location), ("offset", str(offset)), ("length", str(length))):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -148,8 +149,7 @@ def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelPr
     """A copy of ``proto`` that also returns the intermediate values ``names`` and is given those of ``instead``."""
     import onnx
 
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
+    copy = deepcopy(proto)
     graph = copy.graph
     for node in graph.node if instead else ():
         node.output[:] = [_made(name) if name in instead else name for name in node.output]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -163,22 +164,21 @@ def reference(proto: ModelProto, folder: str) -> Runner:
 
 def reference_for_nodes(proto: ModelProto, folder: str) -> Runner:
     """onnx.reference, for operators of any operator set whose versions it is known to compute right."""
+    from onnx.reference import ReferenceEvaluator
+
     _check_reference_is_right(proto)
-
-    def evaluator() -> Any:
-        import onnx
-        from onnx.external_data_helper import load_external_data_for_model
-        from onnx.reference import ReferenceEvaluator
-
-        model = proto
-        if folder:
-            model = onnx.ModelProto()
-            model.CopyFrom(proto)
-            load_external_data_for_model(model, folder)
-        return ReferenceEvaluator(model)
-
-    ready = _foreign(evaluator)
+    ready = _foreign(lambda: ReferenceEvaluator(with_data(proto, folder)))
     return lambda feeds, names: _foreign(lambda: ready.run(names, feeds))
+
+
+def with_data(proto: ModelProto, folder: str) -> ModelProto:
+    """``proto``, or a copy with the data that lies in ``folder``, if that is not empty."""
+    from onnx.external_data_helper import load_external_data_for_model
+
+    if folder:
+        proto = deepcopy(proto)
+        load_external_data_for_model(proto, folder)
+    return proto
 
 
 def _check_reference_is_right(proto: ModelProto) -> None:

@@ -19,6 +19,7 @@ ONNX Runtime does not compute in the precision that the model states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,7 @@ from irc.ops.onnx_signatures import find
 from irc.runtime.values import is_array, is_sequence
 from irc.tools.check import peers
 from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
-from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of
+from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of, with_data
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -175,10 +176,7 @@ def _inner(
     is_whole: bool,
 ) -> Inner:
     """The graph in the attribute ``name``, given ``passed`` as its inputs and ``values`` from around it."""
-    import onnx
-
-    graph = onnx.GraphProto()
-    graph.CopyFrom(_attribute(node, name).g)
+    graph = deepcopy(_attribute(node, name).g)
     captured = list(_captured(graph))
     del graph.input[:]
     kept = {tensor.name: tensor for tensor in proto.graph.initializer}
@@ -204,11 +202,8 @@ def _infos(feeds: Mapping[str, Any]) -> Iterator[ValueInfoProto]:
 
 def _bound(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> Iterator[NodeProto]:
     """Copies of ``nodes`` of a function, with the attributes of a call."""
-    import onnx
-
     for node in nodes:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
+        copy = deepcopy(node)
         del copy.attribute[:]
         for attribute in node.attribute:
             if attribute.ref_attr_name:
@@ -366,7 +361,7 @@ class _Ballot:
 
     def votes(self, feeds: Values) -> list[Vote]:
         """A vote for each node whose results differ."""
-        ours = unoptimised(_with_data(self.proto, self.folder) if self.folder else self.proto)
+        ours = unoptimised(with_data(self.proto, self.folder))
         known = set(ours.values)
         nodes = [node for node in self.proto.graph.node if node.op_type != "Constant" and any(node.output)]
         found: list[Vote] = []
@@ -430,22 +425,16 @@ class _Ballot:
             vote = self.inside(inner, node, values, theirs, undecided)
             if vote is not undecided:
                 return vote
-        found = undecided
-        for by, third in self.third_parties(node, values):
-            vote = self.decided(undecided, values, theirs, third, by)
-            if vote is not undecided:
-                found = vote
-                break
+        asked = self.third_parties(node, values)
+        told = (self.decided(undecided, values, theirs, third, by) for by, third in asked)
+        found = next((vote for vote in told if vote is not undecided), undecided)
         if found is undecided and _is_sensitive(self.proto, node, values, error):
             return replace(undecided, irc_is_right=True)
+        if found is None or found.irc_is_right:
+            return found
         operands = [values.get(name) for name in node.input]
-        if (
-            found is not None
-            and not found.irc_is_right
-            and differs_by_choice(node, opset_of(self.proto), name, operands)
-        ):
-            return replace(undecided, by="what docs/conformance.md explains", irc_is_right=True)
-        return found
+        is_chosen = differs_by_choice(node, opset_of(self.proto), name, operands)
+        return replace(undecided, by="what docs/conformance.md explains", irc_is_right=True) if is_chosen else found
 
     def decided(self, undecided: Vote, values: Values, theirs: Values, third: Values, by: str) -> Vote | None:
         """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
@@ -488,16 +477,6 @@ class _Ballot:
             found = self.computed([node], wide, peers.exact_onnxruntime, constants=False)
             if found is not None:
                 yield "ONNX Runtime in float64", {name: _as(found[name], values.get(name)) for name in found}
-
-
-def _with_data(proto: ModelProto, folder: str) -> ModelProto:
-    import onnx
-    from onnx.external_data_helper import load_external_data_for_model
-
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    load_external_data_for_model(copy, folder)
-    return copy
 
 
 def _fed(model: ModelProto, values: Values) -> dict[str, Any]:

@@ -254,21 +254,13 @@ def of_one(b: Body, projected: str, like: str) -> tuple[str, ...]:
 
 
 _UNSUPPORTED = {
-    "kv_cache_bit_width": 0,
-    "sliding_window_cache": 0,
-    "qk_output": 0,
-    "k_quant_type": "NONE",
-    "v_quant_type": "NONE",
+    **dict.fromkeys(("kv_cache_bit_width", "sliding_window_cache", "qk_output"), 0),
+    **dict.fromkeys(("k_quant_type", "v_quant_type"), "NONE"),
 }
 """Attributes of GroupQueryAttention, and what they must be."""
 
 
-_TOGETHER = (
-    ("key", "value"),
-    ("past_key", "past_value"),
-    ("cos_cache", "sin_cache"),
-    ("q_norm_weight", "k_norm_weight"),
-)
+_TOGETHER = ("key value", "past_key past_value", "cos_cache sin_cache", "q_norm_weight k_norm_weight")
 """Inputs that a node has both, or neither of them."""
 
 
@@ -347,7 +339,7 @@ def _check(b: Body) -> None:
             b.refuse(f"input {name}")
     if "output_qk" in b.outputs:
         b.refuse("output output_qk")
-    for one, other in _TOGETHER:
+    for one, other in map(str.split, _TOGETHER):
         if b.has(one) != b.has(other):
             b.wrong(f"of inputs {one} and {other}, one is absent")
     if of_node["do_rotary"] and not b.has("cos_cache"):

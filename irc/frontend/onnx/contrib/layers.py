@@ -21,15 +21,8 @@ _PARAMETERS = ("alpha", "beta")
 _LIMITS_ARE_INPUTS = 11
 """The first opset in which the limits of Clip are inputs."""
 
-_ACTIVATIONS: dict[str, tuple[str, ...]] = {
-    "Clip": ("alpha", "beta"),
-    "HardSigmoid": ("alpha", "beta"),
-    "LeakyRelu": ("alpha",),
-    "Relu": (),
-    "Sigmoid": (),
-    "Tanh": (),
-}
-"""What may be fused with a product, and its parameters."""
+_ACTIVATIONS = {"Clip": 2, "HardSigmoid": 2, "LeakyRelu": 1, "Relu": 0, "Sigmoid": 0, "Tanh": 0}
+"""What may be fused with a product, and how many of `_PARAMETERS` it has."""
 
 
 operator("BiasAdd(X, bias, skip) -> Y", lowest=7)(lambda b: b("Add", b("Add", "X", "bias"), "skip"))
@@ -105,9 +98,9 @@ def _activated(b: Body, x: str, given: dict[str, float]) -> str:
     name = b.attributes["activation"]
     if not name:
         return x
-    wanted = _ACTIVATIONS.get(name)
-    if wanted is None:
+    if name not in _ACTIVATIONS:
         b.wrong(f"attribute 'activation' is one of {', '.join(_ACTIVATIONS)}, not {name!r}")
+    wanted = _PARAMETERS[: _ACTIVATIONS[name]]
     if not given.keys() >= set(wanted):
         b.wrong(f"the activation {name} needs {len(wanted)} parameters")
     if name == "Clip" and b.opset < _LIMITS_ARE_INPUTS:
