@@ -493,11 +493,9 @@ class ModelFile:
         try:
             if self.path == "-":
                 data = _bounded(sys.stdin.buffer)
-            elif os.path.getsize(self.path) > MAX_TEXT:
-                data = None
             else:
                 with open(self.path, "rb") as file:
-                    data = _bounded(file)
+                    data = _bounded(file) if os.path.getsize(self.path) <= MAX_TEXT else None
         except (OSError, ValueError) as error:  # the latter for names that no file can have
             raise cannot("IRC502", "read the file", error, self.path) from None
         if data is None:
@@ -565,10 +563,8 @@ def check_operators(module: Module, strict: bool, path: str) -> None:
     from irc.ir.kinds import CALL
     from irc.ops.opaque import opaque_operators
 
-    lines: list[str] = []
-    if strict:
-        lines += [f"  {operator}" for operator in opaque_operators(*module.graphs.values())]
-    else:
+    lines = [f"  {operator}" for operator in opaque_operators(*module.graphs.values())] if strict else []
+    if not strict:
         say_passing(module)
     for graph in module.graphs.values():
         for kind, nodes in unknown_operators(graph).items():

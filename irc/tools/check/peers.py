@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
@@ -212,7 +212,7 @@ def _is_old(op_type: str, version: int) -> bool:
     return then is None or later is None or then.since_version != later.since_version
 
 
-def _check_no_fault(proto: ModelProto, faults: Mapping[str, Fault]) -> None:
+def _check_no_fault(proto: ModelProto, faults: Iterable[Fault]) -> None:
     if fault := fault_in(proto, faults):
         raise Unable(f"it is not known to be right for {fault}")
 
@@ -270,13 +270,17 @@ class Use(NamedTuple):
     opset: int
     producer: str
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute."""
+        return self.attributes.get(name, default)
+
     def has(self, position: int) -> bool:
         """Whether the input at ``position`` is there."""
         return position < len(self.inputs) and bool(self.inputs[position])
 
 
-Fault = Callable[[Use], str | None]
-"""How a node is used if the other runtime computes something else there, to be said behind its operator; else None."""
+Fault = tuple[str, str, Callable[[Use], Any]]
+"""Operators, and how their nodes are used, in words that are said behind the operator, if the function says so."""
 
 FIRST_RIGHT_OPSET = 14
 """Below, onnx.reference computes old versions of many operators (BatchNormalization, Softmax...) as newer ones."""
@@ -285,105 +289,81 @@ _FEW_BITS = frozenset(dtype.onnx for dtype in DType if dtype.is_integer and dtyp
 
 
 def _is_padded_alike(use: Use) -> bool:
-    return use.attributes.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
+    return use.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
 
 
-def _padded(use: Use) -> str | None:
-    strides, kernel = use.attributes.get("strides", ()), use.attributes.get("kernel_shape")
-    if not _is_padded_alike(use):
-        return None
-    if any(s > 1 for s in strides) and (kernel is None or any(k < s for k, s in zip(kernel, strides))):
-        return " with auto_pad and windows smaller than strides"
-    return None
+def _is_sparse(use: Use) -> bool:
+    strides, kernel = use.get("strides", ()), use.get("kernel_shape")
+    is_less = any(s > 1 for s in strides) and (kernel is None or any(k < s for k, s in zip(kernel, strides)))
+    return _is_padded_alike(use) and is_less
 
 
-def _pooled(use: Use) -> str | None:
-    if _is_padded_alike(use) and any(d > 1 for d in use.attributes.get("dilations", ())):
-        return " with auto_pad and dilations"
-    return _padded(use)
+def _is_dilated(use: Use) -> bool:
+    return _is_padded_alike(use) and any(d > 1 for d in use.get("dilations", ()))
 
 
-def _resized(use: Use) -> str | None:
-    mode = use.attributes.get("coordinate_transformation_mode")
-    if mode == b"tf_crop_and_resize":
-        return " of a region"
-    if mode == b"align_corners" and use.opset >= FRACTIONAL_SINCE and use.has(2) and use.producer != PRODUCER:
-        return " by scales with aligned corners"
-    return None
+def _aligns_corners(use: Use) -> bool:
+    is_new = use.opset >= FRACTIONAL_SINCE and use.producer != PRODUCER
+    return use.get("coordinate_transformation_mode") == b"align_corners" and is_new and use.has(2)
 
 
-def _cast(use: Use) -> str | None:
-    """Floats are rounded to integers of few bits, to others cut off; what is negative is the least power of two."""
-    to = use.attributes.get("to")
-    if to in _FEW_BITS:
-        return " to integers of less than 8 bits"
-    return " to float8e8m0" if to == DType.FLOAT8E8M0.onnx else _unlimited(use)
+def _is_voting(use: Use) -> bool:
+    labels = use.get("classlabels_int64s") or use.get("classlabels_strings") or ()
+    return len(labels) == 2 and len(set(use.get("class_ids", ()))) == 2
 
 
-def _unlimited(use: Use) -> str | None:
-    """Numbers that are just too large for a type of float8 become the largest one, or no number for an infinity."""
-    return None if use.attributes.get("saturate", 1) else " that does not saturate"
+def _is_by_probit(use: Use) -> bool:
+    return use.get("post_transform") == b"PROBIT"
 
 
-def _transformed(use: Use) -> str | None:
-    """PROBIT's quantiles are approximations, regressors of one target do not transform scores."""
-    get = use.attributes.get
-    transform = get("post_transform", b"NONE")
-    one_target = get("targets", get("n_targets", 1)) == 1
-    return " that transforms scores" if transform == b"PROBIT" or (one_target and transform != b"NONE") else None
+def _has_one_target(use: Use) -> bool:
+    return use.get("targets", use.get("n_targets", 1)) == 1
 
 
-def _transformed_by_probit(use: Use) -> str | None:
-    return " that transforms scores" if use.attributes.get("post_transform") == b"PROBIT" else None
+_WINDOWS = [each for each in records("onnx") if "auto_pad" in each.attributes]
+_PADDED, _DENSE = "with auto_pad and windows smaller than strides", "with auto_pad and dilations"
+_SCORES = "that transforms scores"
 
-
-def _voting(use: Use) -> str | None:
-    get = use.attributes.get
-    labels = get("classlabels_int64s") or get("classlabels_strings") or ()
-    if len(labels) == 2 and len(set(get("class_ids", ()))) == 2:
-        return " of two classes that both have votes"
-    return _transformed_by_probit(use)
-
-
-def _summed(use: Use) -> str | None:
-    get = use.attributes.get
-    if get("n_targets", 1) > 1 and (get("base_values") or get("base_values_as_tensor")):
-        return " of several targets with base values"
-    return _transformed(use)
-
-
-def _of_no_votes(use: Use) -> str | None:
-    get = use.attributes.get
-    extremes = get("aggregate_function") in (b"MIN", b"MAX")
-    return " of several targets by their least or largest votes" if extremes and get("n_targets", 1) > 1 else None
-
-
-def _of_trees(use: Use) -> str | None:
-    """LOGISTIC and SOFTMAX are exchanged. (The attribute is a number: 0 is NONE.)"""
-    return " that transforms scores" if use.attributes.get("post_transform", 0) else None
-
-
-IN_ONNXRUNTIME: dict[str, Fault] = {
-    "Attention": lambda use: " with is_causal and a past" if use.attributes.get("is_causal") and use.has(4) else None,
-    "Cast": _cast,
-    **dict.fromkeys(["CastLike", "QuantizeLinear"], _unlimited),
-    **{each.name: _padded if each.contracts else _pooled for each in records("onnx") if "auto_pad" in each.attributes},
-    "MaxUnpool": lambda use: " with an output_shape" if use.has(2) else None,
-    "Resize": _resized,
-    **dict.fromkeys(["LinearClassifier", "SVMClassifier"], _transformed_by_probit),
-    **dict.fromkeys(["LinearRegressor", "SVMRegressor"], _transformed),
-    "TreeEnsemble": _of_trees,
-    "TreeEnsembleClassifier": _voting,
-    "TreeEnsembleRegressor": _summed,
-}
+IN_ONNXRUNTIME: Sequence[Fault] = (
+    ("Attention", "with is_causal and a past", lambda use: use.get("is_causal") and use.has(4)),
+    # Floats are rounded to integers of few bits, to others cut off; what is negative is the least power of two.
+    ("Cast", "to integers of less than 8 bits", lambda use: use.get("to") in _FEW_BITS),
+    ("Cast", "to float8e8m0", lambda use: use.get("to") == DType.FLOAT8E8M0.onnx),
+    # Numbers that are just too large for a type of float8 become the largest one, or no number for an infinity.
+    ("Cast CastLike QuantizeLinear", "that does not saturate", lambda use: not use.get("saturate", 1)),
+    (" ".join(each.name for each in _WINDOWS if not each.contracts), _DENSE, _is_dilated),
+    (" ".join(each.name for each in _WINDOWS), _PADDED, _is_sparse),
+    ("MaxUnpool", "with an output_shape", lambda use: use.has(2)),
+    ("Resize", "of a region", lambda use: use.get("coordinate_transformation_mode") == b"tf_crop_and_resize"),
+    ("Resize", "by scales with aligned corners", _aligns_corners),
+    ("TreeEnsembleClassifier", "of two classes that both have votes", _is_voting),
+    (
+        "TreeEnsembleRegressor",
+        "of several targets with base values",
+        lambda use: use.get("n_targets", 1) > 1 and (use.get("base_values") or use.get("base_values_as_tensor")),
+    ),
+    # PROBIT's quantiles are approximations, regressors of one target do not transform scores.
+    ("LinearClassifier SVMClassifier TreeEnsembleClassifier", _SCORES, _is_by_probit),
+    (
+        "LinearRegressor SVMRegressor TreeEnsembleRegressor",
+        _SCORES,
+        lambda use: _is_by_probit(use) or (_has_one_target(use) and use.get("post_transform", b"NONE") != b"NONE"),
+    ),
+    # LOGISTIC and SOFTMAX are exchanged. (The attribute is a number: 0 is NONE.)
+    ("TreeEnsemble", _SCORES, lambda use: use.get("post_transform", 0)),
+)
 """What ONNX Runtime computes otherwise."""
 
-IN_REFERENCE: dict[str, Fault] = {
-    "Attention": lambda use: " with a mask" if use.opset == 23 and use.has(3) else None,
-    "ConvTranspose": _padded,
-    **dict.fromkeys(["LRN", "LinearClassifier", "TreeEnsemble", "TreeEnsembleClassifier"], lambda use: ""),
-    "TreeEnsembleRegressor": _of_no_votes,
-}
+IN_REFERENCE: Sequence[Fault] = (
+    ("Attention", "with a mask", lambda use: use.opset == 23 and use.has(3)),
+    ("ConvTranspose", _PADDED, _is_sparse),
+    ("LRN LinearClassifier TreeEnsemble TreeEnsembleClassifier", "", lambda use: True),
+    (
+        "TreeEnsembleRegressor",
+        "of several targets by their least or largest votes",
+        lambda use: use.get("aggregate_function") in (b"MIN", b"MAX") and use.get("n_targets", 1) > 1,
+    ),
+)
 """What onnx.reference may compute wrong: LRN sums over the batch, classifiers choose a class before they transform the
 scores, TreeEnsemble does not transform them; ConvTranspose pads by less than nothing; Attention 23 pads masks as
 Attention 24 does; the least or largest of no votes is the largest or least number there is."""
@@ -408,19 +388,18 @@ def differs_by_choice(node: NodeProto, opset: int, output: str, operands: Sequen
     return node.op_type == "Dropout" and opset < 12 and list(node.output).index(output) == 1
 
 
-def fault_in(proto: ModelProto, faults: Mapping[str, Fault]) -> str:
+def fault_in(proto: ModelProto, faults: Iterable[Fault]) -> str:
     """The first use of an operator in the model to which one of ``faults`` applies; "" if there is none."""
     from onnx.helper import get_attribute_value
 
     opset, producer = opset_of(proto), proto.producer_name
     for node in nodes_of(proto):
-        fault = faults.get(node.op_type)
-        if fault is None:
-            continue
-        attributes = {a.name: get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
-        how = fault(Use(attributes, list(node.input), opset, producer))
-        if how is not None:
-            return f"{node.op_type}{how}"
+        known = [(words, applies) for operators, words, applies in faults if node.op_type in operators.split()]
+        attributes = {a.name: get_attribute_value(a) for a in node.attribute if known and not a.ref_attr_name}
+        use = Use(attributes, list(node.input), opset, producer)
+        for words, applies in known:
+            if applies(use):
+                return f"{node.op_type} {words}".rstrip()
     return ""
 
 
