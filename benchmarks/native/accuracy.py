@@ -139,7 +139,7 @@ def errors(name: str, given: Sequence[Array], found: Array, reference: tuple[Arr
         exact, got = (np.clip(x.astype(L), -beyond, beyond) for x in (wanted, found))
         size = np.clip(np.fmax(np.abs(exact), scale), L(info.tiny), L(info.max))
         ulp = np.abs(exact - got) / np.ldexp(L(1), np.frexp(size)[1] - 1 - info.nmant)
-        bound: Any = BOUNDS[name][found.dtype.itemsize == 8]
+        bound: Any = BOUNDS[name]
         if name.startswith("gelu"):
             bound = bound + 2 * given[0].astype(L) ** 2
         is_nan = np.isnan(wanted) | np.isnan(found)
@@ -164,7 +164,7 @@ def exhaustive(name: str, cpu: str | None, step: int) -> tuple[float, float]:
     The reference is the native function of float64, which is measured by itself.
     """
     single, double = (compiled(FUNCTIONS[name], dtype, cpu=c) for dtype, c in ((np.float32, cpu), (np.float64, None)))
-    bound: Any = BOUNDS[name][0]
+    bound: Any = BOUNDS[name]
     worst, where = 0.0, 0.0
     for start in range(0, 1 << 32, step << 20):
         bits = np.arange(start, min(start + (step << 20), 1 << 32), step, dtype=np.uint32)

@@ -284,18 +284,24 @@ def main() -> None:
             print(f"{fit.name:10} float{32 << i}: error 2^{float(mp.log(error, 2)):.1f}", flush=True)
             p.append(_text(top, i))
             q.append(_text(bottom, i))
-        lines.append(f"    # {fit.comment}\n    {fit.name!r}: (\n{''.join(p)}    ),\n".replace("'", '"'))
+        lines.append(f"    # {fit.comment}\n{_entry(fit.name, p)}")
         if any(fit.below):
-            lines.append(f"    {fit.name + '_below'!r}: (\n{''.join(q)}    ),\n".replace("'", '"'))
+            lines.append(_entry(f"{fit.name}_below", q))
     TABLE.write_text("".join([*lines, "}\n"]))
 
 
 def _text(coefficients: Sequence[Any], precision: int) -> str:
-    """A tuple's lines: numbers in the fewest digits that give them in the precision."""
+    """A tuple of numbers, in the fewest digits that give them in the precision."""
     numbers = [str(np.float32(float(c))) if precision == 0 else repr(float(c)) for c in coefficients]
-    indent = " " * 12
-    lines = textwrap.wrap(", ".join(numbers) + ",", 118, initial_indent=indent, subsequent_indent=indent)
-    return "        (\n" + "\n".join(lines) + "\n        ),\n"
+    return f"({', '.join(numbers)})"
+
+
+def _entry(name: str, tuples: Sequence[str]) -> str:
+    """The lines of an entry of the table."""
+    return (
+        textwrap.fill(f'"{name}": ({", ".join(tuples)}),', 118, initial_indent=" " * 4, subsequent_indent=" " * 8)
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -7,18 +7,16 @@ have room for whole vectors; what is beyond the last key is -inf there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Lock
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.elements import load, load_one, store
 from irc.native.functions.exponential import exp_of_negative
-from irc.native.jit import Code, process_jit
 from irc.native.kernels import RELEASED, Call
-from irc.native.lanes import Emitter, Lanes, only, tree
-from irc.native.loops import INT, fold, loop, loop_function, number, offset, paced_loop, space_of
+from irc.native.lanes import Lanes, load, load_one, only, store, tree
+from irc.native.loops import INT, finished, fold, loop, loop_function, number, offset, paced_loop, space_of
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import current
 from irc.ops.algebra import DOUBLE, SINGLE, AnyDType
@@ -49,10 +47,6 @@ class Layout(NamedTuple):
     value_row: Any
 
 
-_CODES: dict[Form, Code] = {}
-_LOCK = Lock()
-
-
 def call_for_attention(query: Array, key: Array, value: Array, scale: float) -> Call | None:
     """A call for arrays like these, whatever the number of keys; None if there is no code for them.
 
@@ -63,20 +57,17 @@ def call_for_attention(query: Array, key: Array, value: Array, scale: float) -> 
     form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale)
     lead = key.shape[:-2]
     heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
-    if query.dtype not in (SINGLE, DOUBLE) or len(heads.layout) > 6 or max(form.width, form.values) > MOST_WIDTH:
+    axes = len(heads.sizes)
+    if query.dtype not in (SINGLE, DOUBLE) or axes > 2 or max(form.width, form.values) > MOST_WIDTH:
         return None
     if form.width % lanes_of(query.dtype) or form.values % lanes_of(query.dtype) or not form.width * form.values:
         return None
     if key.strides[-1] != key.itemsize or value.strides[-1] != value.itemsize:
         return None
-    keys, values = ([0, *strides] for strides in heads.strides)
-    layout = Layout(heads.sizes[-1], keys[-2], keys[-1], key.strides[-2], values[-2], values[-1], value.strides[-2])
-    with _LOCK:
-        code = _CODES.get(form)
-        if code is None:
-            name = "irc.attention"
-            code = _CODES[form] = process_jit().load(name, f"{name} {form!r}", lambda: emit_attention(name, form))
-    return Call.of(code, [None] * 6, layout, query.size // form.width, RELEASED + 1)
+    strides = [((0, *each)[-2], each[-1]) for each in heads.strides]
+    layout = Layout(heads.sizes[-1], *strides[0], key.strides[-2], *strides[1], value.strides[-2])
+    name, size = "irc.attention", query.size // form.width
+    return Call.of_loops(name, f"{name} {form!r}", partial(emit_attention, name, form), 6, layout, size, RELEASED + 1)
 
 
 def lanes_of(dtype: AnyDType) -> int:
@@ -87,10 +78,9 @@ def lanes_of(dtype: AnyDType) -> int:
 def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
     """The loop function ``name`` of a range of heads, and what it needs."""
     dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
-    made, builder, arrays, numbers, begin, end = loop_function(name, 6, len(Layout._fields))
+    emitter, arrays, numbers, begin, end = loop_function(name, current(), count, 6, len(Layout._fields))
     queries, keys, values, count_at, scores, out = arrays
-    layout, target = Layout(*numbers), current()
-    emitter = Emitter(builder, count, target.has_fma, target.has_f16c)
+    layout, builder = Layout(*numbers), emitter.builder
     many = builder.load(count_at, typ=INT, align=8)
     padded = builder.and_(builder.add(many, number(count - 1)), number(-count))
 
@@ -140,5 +130,4 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
         result = moved(out, head, number(form.values * size))
         for i, x in enumerate(fold(builder, number(0), many, 1, [zero] * (form.values // count), mixed)):
             store(x / divisor, offset(builder, result, number(i * count * size)), dtype)
-    builder.ret_void()
-    return str(made.module), emitter.needs
+    return finished(emitter)

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.util import find_spec
 from threading import Lock
 
+from irc.ir.graph import gc_paused
+
 _LOCK = Lock()
 
 
@@ -32,7 +34,7 @@ def unusable() -> str:
 
     The first call imports llvmlite and tests what it compiles. If that fails, a RuntimeWarning says so, once.
     """
-    with _LOCK:
+    with _LOCK, gc_paused():  # what is imported stays, and collections of what a large model holds take long
         return _unusable()
 
 

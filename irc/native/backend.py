@@ -6,14 +6,15 @@ many models run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from irc import ops
 from irc.fuser.policy import is_anchor
 from irc.ir.constants import is_none
+from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
@@ -31,6 +32,7 @@ from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
+    from irc.native.groups import Anchored, Group
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
@@ -41,24 +43,15 @@ _PADS = (
     *(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3)),
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
+_OF_ONNX = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool", "RNN", "GRU", "LSTM")
+_TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 ASKING = frozenset(
     [
-        "irc::attention",
-        "onnx::Conv",
-        "onnx::ConvInteger",
-        "onnx::QLinearConv",
-        "onnx::Pad",
-        "onnx::MaxPool",
-        "onnx::AveragePool",
-        "onnx::RNN",
-        "onnx::GRU",
-        "onnx::LSTM",
-        "com.microsoft::DynamicQuantizeLSTM",
-        "ai.onnx.ml::TreeEnsemble",
-        "ai.onnx.ml::TreeEnsembleClassifier",
-        "ai.onnx.ml::TreeEnsembleRegressor",
+        *("irc::attention", "com.microsoft::DynamicQuantizeLSTM"),
+        *(f"onnx::{name}" for name in _OF_ONNX),
+        *(f"ai.onnx.ml::{name}" for name in _TREES),
+        *(f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)),
     ]
-    + [f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)]
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
 
@@ -69,26 +62,6 @@ KEEPING_LAYOUT = frozenset(["aten::batch_norm", "aten::group_norm"])
 """Kinds of operators that reduce rows, whose results lie as the first operand does."""
 
 
-class Compiler(Protocol):
-    """Compiles a run of operators, for operands of any types."""
-
-    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
-        """The kernel for operands of these types, which returns `NotImplemented` for operands of others.
-
-        It takes ``out=``. If that is not in C order, it returns `NotImplemented`, too. Raises
-        `irc.runtime.backends.Unsupported`.
-        """
-        ...
-
-
-class GroupCompiler(Compiler, Protocol):
-    """Compiles a group."""
-
-    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
-        """See `irc.runtime.backends.Backend.overwrites`; there is a kernel for these operands."""
-        ...
-
-
 class Native(Backend):
     """Compiles groups and single operators with llvmlite."""
 
@@ -96,7 +69,7 @@ class Native(Backend):
     checks: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._groups: dict[Graph, GroupCompiler] = {}
+        self._groups: dict[Graph, Group | Anchored] = {}
         self._bound = Bound(backend=self)
 
     def refuses(self, group: Graph) -> Declined | None:
@@ -122,10 +95,11 @@ class Native(Backend):
         if reason:
             return Declined(reason)
         try:
-            found = self._groups.get(group)
-            if found is None:
-                found = self._groups[group] = self._of_group(group)
-            kernel = found.kernel(operands)
+            with gc_paused():
+                found = self._groups.get(group)
+                if found is None:
+                    found = self._groups[group] = self._of_group(group)
+                kernel = found.kernel(operands)
             has_torch_s = any(node.kind.startswith("aten::") for node in group.nodes)
             is_laid_out = has_torch_s and any(map(reduces, group.nodes))
             return _of_ordered(kernel) if is_laid_out else kernel
@@ -135,14 +109,13 @@ class Native(Backend):
     def overwrites(self, group: Graph, operands: tuple[ArrayType, ...]) -> Sequence[tuple[int, int]]:
         return self._groups[group].overwrites(operands)
 
-    def _of_group(self, group: Graph) -> GroupCompiler:
-        from irc.native.kernels import Anchored, Pointwise
-        from irc.native.row_kernels import Rows
+    def _of_group(self, group: Graph) -> Group | Anchored:
+        from irc.native.groups import Anchored, Group
 
         run = list(group.nodes), list(group.inputs), list(group.outputs)
-        if any(reduces(node) for node in group.nodes):
-            return Rows(*run)
-        return Anchored(*run, self._bound) if any(is_anchor(node) for node in group.nodes) else Pointwise(*run)
+        if any(map(is_anchor, group.nodes)) and not any(map(reduces, group.nodes)):
+            return Anchored(*run, self._bound)
+        return Group(*run)
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         if unavailable():
@@ -150,26 +123,25 @@ class Native(Backend):
         if node.kind in ASKING:
             return with_loops(kernel)
         if node.kind in COPYING:
-            return _choosing(kernel)
+            return _by_order(kernel, with_loops(kernel))
         if reduces(node):
-            places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
-            native = _bound(node, kernel, lambda: _rows(node, places), places)
-            return _in_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
+            native = _bound(node, kernel, [i for i, value in enumerate(node.inputs) if is_tensor(value)])
+            return _by_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
         if node.kind.startswith("aten::") and _is_slow_in_torch(node):
             return _torch_bound(node, kernel)
-        if node.kind.startswith("onnx::") and node.kind.endswith("_"):
-            return _overwriting(functional(node), kernel)
-        if takes_out(kernel) and _is_slow_on_numpy(node) and not any(is_none(x) for x in node.inputs):
-            return _bound(node, kernel, lambda: _pointwise(node), range(len(node.inputs)))
-        return kernel
+        writes = node.kind.endswith("_")
+        if not node.kind.startswith("onnx::") or any(map(is_none, node.inputs)) or not (writes or takes_out(kernel)):
+            return kernel
+        plain = functional(node) if writes else node
+        if not _is_slow_on_numpy(plain):
+            return kernel
+        return _overwriting(plain, kernel) if writes else _bound(node, kernel, range(len(node.inputs)))
 
 
 def _overwriting(node: Node, kernel: Kernel) -> Kernel:
     """Runs the in-place twin of ``node``, which ``kernel`` computes, natively where there is code."""
-    if not _is_slow_on_numpy(node) or any(is_none(x) for x in node.inputs):
-        return kernel
     like = result_like(node.kind)
-    native = _Operator(lambda: _pointwise(node))
+    native = _Operator(node, range(len(node.inputs)))
 
     def run(first: Array, *others: Array) -> Any:
         operands = (first, *others)
@@ -203,11 +175,11 @@ def with_loops(kernel: Kernel) -> Kernel:
     return run_into if takes_out(kernel) else run
 
 
-def _in_order(native: Kernel, kernel: Kernel) -> Kernel:
-    """``native`` if the first operand lies in C order, as its results do, else ``kernel``."""
+def _by_order(ordered: Kernel, otherwise: Kernel) -> Kernel:
+    """``ordered`` if the first operand lies in C order, which is quick to find out, else another kernel."""
 
     def run(*operands: Any) -> Any:
-        return (native if operands[0].flags.c_contiguous else kernel)(*operands)
+        return (ordered if operands[0].flags.c_contiguous else otherwise)(*operands)
 
     return run
 
@@ -223,31 +195,9 @@ def _of_ordered(kernel: Kernel) -> Kernel:
     return run
 
 
-def _choosing(kernel: Kernel) -> Kernel:
-    """``kernel``, with machine code if the first operand does not lie in C order: few do, and finding out is quick."""
-    otherwise = with_loops(kernel)
-
-    def run(*operands: Any) -> Any:
-        return kernel(*operands) if operands[0].flags.c_contiguous else otherwise(*operands)
-
-    return run
-
-
 def is_tensor(value: Value) -> bool:
     """Whether an operand is an array, neither absent nor a number or list, which TorchScript's operators have."""
     return isinstance(value.type, TensorType) and not is_none(value)
-
-
-def _rows(node: Node, places: Sequence[int]) -> Compiler:
-    from irc.native.row_kernels import Rows
-
-    return Rows([node], [node.inputs[i] for i in places], list(node.outputs))
-
-
-def _pointwise(node: Node) -> Compiler:
-    from irc.native.kernels import Pointwise
-
-    return Pointwise([node], list(node.inputs), list(node.outputs))
 
 
 def _is_slow_on_numpy(node: Node) -> bool:
@@ -278,20 +228,12 @@ def _is_slow_in_torch(node: Node) -> bool:
 def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
     """As `_bound`, of an operator some of whose operands are constants, and may be no arrays."""
     places = [i for i, value in enumerate(node.inputs) if value.node is None or value.node.kind != CONSTANT]
-
-    def make() -> Compiler:
-        from irc.native.kernels import Pointwise
-
-        constants = [value.node for value in node.inputs if value.node is not None and value.node.kind == CONSTANT]
-        return Pointwise([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
-
     if not node.kind.endswith("_"):
-        return _bound(node, kernel, make, places)
-    native = _Operator(make)
+        return _bound(node, kernel, places)
+    native = _Operator(node, places)
 
     def write(x: Any, *rest: Any) -> Any:
-        operands = (x, *rest)
-        made = native.run([operands[i] for i in places], None)
+        made = native.run((x, *rest), None)
         if made is NotImplemented or made.dtype != x.dtype or made.shape != x.shape or not x.flags.writeable:
             return kernel(x, *rest)
         if any(stride == 0 and size > 1 for stride, size in zip(x.strides, x.shape)):
@@ -303,27 +245,34 @@ def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
 
 
 class _Operator(KernelsByType["Kernel"]):
-    """The native kernels of one operator, which ``make`` makes the compiler of."""
+    """The native kernels of one operator, of those operands that are at ``places``."""
 
-    def __init__(self, make: Callable[[], Compiler]) -> None:
+    def __init__(self, node: Node, places: Sequence[int]) -> None:
         super().__init__()
-        self._make = make
-        self._compiler: Compiler | None = None
+        self._node, self._places = node, places
+        self._takes_all = list(places) == list(range(len(node.inputs)))
+        self._group: Group | None = None
         self._latest: Kernel = suits_nothing
 
     def compile(self, kind: Kind) -> Kernel | None:
         types = [each for each in kind if each is not None]
         if len(types) < len(kind) or unusable():
             return None
+        if self._group is None:
+            from irc.native.groups import Group
 
+            node, places = self._node, self._places
+            others = [value.node for i, value in enumerate(node.inputs) if i not in places]
+            constants = [each for each in others if each is not None and each.kind == CONSTANT]
+            self._group = Group([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
         try:
-            self._compiler = self._compiler or self._make()
-            return self._compiler.kernel(types)
+            return self._group.kernel(types)
         except Unsupported:
             return None
 
-    def run(self, operands: Sequence[Any], out: Any) -> Any:
+    def run(self, given: Sequence[Any], out: Any) -> Any:
         """The result, or results; `NotImplemented` if there is no code for such operands."""
+        operands = given if self._takes_all else [given[i] for i in self._places]
         made = self._latest(*operands, out=out)
         if made is NotImplemented:
             kernel = self.kernel(operands)
@@ -333,32 +282,20 @@ class _Operator(KernelsByType["Kernel"]):
         return made
 
 
-def _bound(node: Node, kernel: Kernel, make: Callable[[], Compiler], places: Sequence[int]) -> Kernel:
-    """Runs ``node`` natively for operands that there is code for, else by ``kernel``.
-
-    Args:
-        node: the operator.
-        kernel: the interpreter's.
-        make: makes what compiles the operator, for those operands that are at ``places``.
-    """
-    native = _Operator(make)
-    has_all, takes = list(places) == list(range(len(node.inputs))), takes_out(kernel)
+def _bound(node: Node, kernel: Kernel, places: Sequence[int]) -> Kernel:
+    """Runs ``node`` natively for operands at ``places`` that there is code for, else by ``kernel``."""
+    native, takes = _Operator(node, places), takes_out(kernel)
 
     def run(*operands: Any, out: Any = None) -> Any:
-        made = native.run(operands if has_all else [operands[i] for i in places], out)
-        if made is NotImplemented:
-            return kernel(*operands, out=out) if takes else _put(kernel(*operands), out)
-        return made
+        made = native.run(operands, out)
+        if made is not NotImplemented:
+            return made
+        if takes or out is None:
+            return kernel(*operands, out=out) if takes else kernel(*operands)
+        np.copyto(out, kernel(*operands))
+        return out
 
     def run_without(*operands: Any) -> Any:
         return run(*operands)
 
     return run if takes or (reduces(node) and len(node.outputs) == 1) else run_without
-
-
-def _put(found: Any, out: Array | None) -> Any:
-    """``found``, in ``out`` if that is given."""
-    if out is None:
-        return found
-    np.copyto(out, found)
-    return out

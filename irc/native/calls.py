@@ -22,20 +22,22 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.native.jit import process_jit
+from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
+from irc.native.target import ir
 from irc.ops.algebra import AnyDType
 
 FIELDS = 6
 """The code's address, the number of arrays, the begin and the end of the range, whether to release the lock, the bytes
 of scratch memory, which the loop function gets as one more array."""
 
-_DATA, _RANK, _SIZES, _STRIDES, _DTYPE, _FLAGS = 16, 24, 32, 40, 56, 64
+_CLASS, _DATA, _RANK, _SIZES, _STRIDES, _DTYPE, _FLAGS = 8, 16, 24, 32, 40, 56, 64
 """Offsets in an array object."""
 
 _TYPE = 24
@@ -115,174 +117,86 @@ _new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
 
 @cache
 def _definition() -> _Definition:
-    address = process_jit().library("irc.call", lambda: (_text(), {}))
-    return _Definition(b"call", address, _METH_FASTCALL, None)
+    return _Definition(b"call", process_jit().library("irc.call", _emit), _METH_FASTCALL, None)
 
 
-def _text() -> str:
+def _emit() -> tuple[str, Mapping[str, Any]]:
     """The builtin: ``PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)``."""
-    names = "address", "count", "begin.whole", "end.whole", "releases", "scratch.size"
-    fields = "\n".join(_load(name, "ptr" if not i else "i64", "record", 8 * i) for i, name in enumerate(names))
-    return f"""
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyBool_FromLong(i64)
-declare ptr @PyErr_Occurred()
-declare ptr @PyErr_NoMemory()
-declare ptr @PyMem_RawMalloc(i64)
-declare void @PyMem_RawFree(ptr)
-declare i32 @memcmp(ptr, ptr, i64)
+    made, builder = function("irc.call", [POINTER, POINTER, INT], POINTER)
+    own, arguments, given = made.args
+    zero, none, narrow = number(0), ir.Constant(POINTER, None), ir.IntType(32)
+    code_type = ir.FunctionType(VOID, [POINTER, POINTER, INT, INT])
 
-define ptr @irc.call(ptr %self, ptr %args, i64 %given) {{
-entry:
-{_load("record", "ptr", "self", _DATA)}
-{fields}
-  %first.expected = getelementptr i64, ptr %record, i64 {FIELDS}
-{_load("array.type", "ptr", "self", 8)}
-  %ranged = add i64 %count, 2
-  %is.whole = icmp eq i64 %given, %count
-  %is.ranged = icmp eq i64 %given, %ranged
-  %is.fit = or i1 %is.whole, %is.ranged
-  br i1 %is.fit, label %begin, label %refuse
+    def read(pointer: Any, place: Any, kind: Any = INT) -> Any:
+        return builder.load(offset(builder, pointer, number(place) if isinstance(place, int) else place), typ=kind)
 
-begin:
-  %most = add i64 %count, 1
-  %pointers = alloca ptr, i64 %most
-  br label %next
+    def call(name: str, result: Any, *operands: Any) -> Any:
+        kind = ir.FunctionType(result, [x.type for x in operands])
+        return builder.call(made.module.globals.get(name) or ir.Function(made.module, kind, name), operands)
 
-next:
-  %i = phi i64 [0, %begin], [%i.next, %taken]
-  %expected = phi ptr [%first.expected, %begin], [%expected.next, %taken]
-  %is.last = icmp eq i64 %i, %count
-  br i1 %is.last, label %range, label %take
+    def is_same(x: Any, y: Any) -> Any:
+        return builder.icmp_unsigned("==", x, y)
 
-take:
-  %argument.at = getelementptr ptr, ptr %args, i64 %i
-  %argument = load ptr, ptr %argument.at
-{_load("type", "ptr", "argument", 8)}
-  %is.array = icmp eq ptr %type, %array.type
-  br i1 %is.array, label %look, label %refuse
+    def is_set(x: Any) -> Any:
+        return builder.icmp_unsigned("!=", x, ir.Constant(x.type, None))
 
-look:
-{_load("rank.wanted", "i64", "expected", 8)}
-{_load("strided", "i64", "expected", 16)}
-  %sizes.wanted = getelementptr i64, ptr %expected, i64 3
-  %is.any = icmp slt i64 %rank.wanted, 0
-  br i1 %is.any, label %taken, label %compare
+    def refuse_unless(condition: Any) -> None:
+        with builder.if_then(builder.not_(condition), likely=False):
+            builder.ret(call("PyBool_FromLong", POINTER, zero))
 
-compare:
-{_load("dtype", "ptr", "argument", _DTYPE)}
-{_load("word", "i64", "dtype", _TYPE)}
-  %word.known = and i64 %word, {ctypes.c_int64(_TYPE_MASK).value}
-  %word.wanted = load i64, ptr %expected
-  %is.type = icmp eq i64 %word.known, %word.wanted
-{_load("rank", "i32", "argument", _RANK)}
-  %rank.wide = zext i32 %rank to i64
-  %is.rank = icmp eq i64 %rank.wide, %rank.wanted
-  %is.form = and i1 %is.type, %is.rank
-  br i1 %is.form, label %sizes, label %refuse
+    def equal_numbers(array: Any, place: int, wanted: Any, length: Any) -> Any:
+        return builder.not_(is_set(call("memcmp", narrow, read(array, place, POINTER), wanted, length)))
 
-sizes:
-{_load("flags", "i32", "argument", _FLAGS)}
-  %order = and i32 %flags, {_C_CONTIGUOUS}
-  %is.ordered = icmp ne i32 %order, 0
-  %is.strided = icmp ne i64 %strided, 0
-  %is.lying = or i1 %is.ordered, %is.strided
-{_load("sizes.given", "ptr", "argument", _SIZES)}
-  %length = shl i64 %rank.wide, 3
-  %sizes.differ = call i32 @memcmp(ptr %sizes.given, ptr %sizes.wanted, i64 %length)
-  %is.sized = icmp eq i32 %sizes.differ, 0
-  %is.same = and i1 %is.lying, %is.sized
-  br i1 %is.same, label %strides, label %refuse
-
-strides:
-  %strides.wanted = getelementptr i64, ptr %sizes.wanted, i64 %rank.wide
-  br i1 %is.strided, label %steps, label %taken
-
-steps:
-{_load("strides.given", "ptr", "argument", _STRIDES)}
-  %strides.differ = call i32 @memcmp(ptr %strides.given, ptr %strides.wanted, i64 %length)
-  %is.stepping = icmp eq i32 %strides.differ, 0
-  %behind.strides = getelementptr i64, ptr %strides.wanted, i64 %rank.wide
-  br i1 %is.stepping, label %taken, label %refuse
-
-taken:
-  %expected.next = phi ptr [%sizes.wanted, %look], [%strides.wanted, %strides], [%behind.strides, %steps]
-{_load("data", "ptr", "argument", _DATA)}
-  %pointer.at = getelementptr ptr, ptr %pointers, i64 %i
-  store ptr %data, ptr %pointer.at
-  %i.next = add i64 %i, 1
-  br label %next
-
-range:
-  %own.at = getelementptr ptr, ptr %pointers, i64 %count
-  %is.code = icmp ne ptr %address, null
-  br i1 %is.code, label %which, label %accept
-
-which:
-  br i1 %is.whole, label %memory, label %numbers
-
-numbers:
-  %first.at = getelementptr ptr, ptr %args, i64 %count
-  %first = load ptr, ptr %first.at
-  %begin.given = call i64 @PyLong_AsLongLong(ptr %first)
-  %second.at = getelementptr ptr, ptr %first.at, i64 1
-  %second = load ptr, ptr %second.at
-  %end.given = call i64 @PyLong_AsLongLong(ptr %second)
-  br label %memory
-
-memory:
-  %begin.number = phi i64 [%begin.whole, %which], [%begin.given, %numbers]
-  %end.number = phi i64 [%end.whole, %which], [%end.given, %numbers]
-  %has.scratch = icmp ne i64 %scratch.size, 0
-  br i1 %has.scratch, label %allocate, label %go
-
-allocate:
-  %allocated = call ptr @PyMem_RawMalloc(i64 %scratch.size)
-  store ptr %allocated, ptr %own.at
-  %is.allocated = icmp ne ptr %allocated, null
-  br i1 %is.allocated, label %go, label %fail
-
-go:
-  %own = phi ptr [null, %memory], [%allocated, %allocate]
-  %is.released = icmp ne i64 %releases, 0
-  br i1 %is.released, label %released, label %held
-
-held:
-  call void %address(ptr %pointers, ptr %expected, i64 %begin.number, i64 %end.number)
-  br label %done
-
-released:
-  %thread = call ptr @PyEval_SaveThread()
-  call void %address(ptr %pointers, ptr %expected, i64 %begin.number, i64 %end.number)
-  call void @PyEval_RestoreThread(ptr %thread)
-  br label %done
-
-done:
-  call void @PyMem_RawFree(ptr %own)
-  %error = call ptr @PyErr_Occurred()
-  %is.ended = icmp ne ptr %error, null
-  br i1 %is.ended, label %ended, label %accept
-
-ended:
-  ret ptr null
-
-accept:
-  %true = call ptr @PyBool_FromLong(i64 1)
-  ret ptr %true
-
-refuse:
-  %false = call ptr @PyBool_FromLong(i64 0)
-  ret ptr %false
-
-fail:
-  %failed = call ptr @PyErr_NoMemory()
-  ret ptr %failed
-}}
-"""
-
-
-def _load(name: str, kind: str, base: str, place: int) -> str:
-    """Instructions that load ``name`` from so many bytes behind the pointer ``base``."""
-    return f"  %{name}.at = getelementptr i8, ptr %{base}, i64 {place}\n  %{name} = load {kind}, ptr %{name}.at"
+    record, array_type = read(own, _DATA, POINTER), read(own, _CLASS, POINTER)
+    address, count, first, last, releases, scratch = (read(record, 8 * i) for i in range(FIELDS))
+    is_whole = is_same(given, count)
+    refuse_unless(builder.or_(is_whole, is_same(given, builder.add(count, number(2)))))
+    pointers = builder.alloca(POINTER, builder.add(count, number(1)))
+    at, begin, end, thread = (builder.alloca(kind) for kind in (POINTER, INT, INT, POINTER))
+    builder.store(offset(builder, record, number(8 * FIELDS)), at)  # what is expected of the next array
+    with loop(builder, zero, count) as i:
+        place = builder.mul(i, number(8))
+        array, expected = read(arguments, place, POINTER), builder.load(at)
+        refuse_unless(is_same(read(array, _CLASS, POINTER), array_type))
+        rank, is_strided, wanted = read(expected, 8), is_set(read(expected, 16)), offset(builder, expected, number(24))
+        builder.store(wanted, at)
+        with builder.if_then(builder.icmp_signed(">=", rank, zero)):
+            word = builder.and_(read(read(array, _DTYPE, POINTER), _TYPE), number(ctypes.c_int64(_TYPE_MASK).value))
+            is_of_rank = is_same(builder.zext(read(array, _RANK, narrow), INT), rank)
+            refuse_unless(builder.and_(is_same(word, read(expected, 0)), is_of_rank))
+            length = builder.shl(rank, number(3))
+            is_ordered = is_set(builder.and_(read(array, _FLAGS, narrow), ir.Constant(narrow, _C_CONTIGUOUS)))
+            refuse_unless(builder.or_(is_ordered, is_strided))
+            refuse_unless(equal_numbers(array, _SIZES, wanted, length))
+            wanted = offset(builder, wanted, length)
+            builder.store(wanted, at)
+            with builder.if_then(is_strided):
+                refuse_unless(equal_numbers(array, _STRIDES, wanted, length))
+                builder.store(offset(builder, wanted, length), at)
+        builder.store(read(array, _DATA, POINTER), offset(builder, pointers, place))
+    with builder.if_then(is_set(address)):
+        builder.store(first, begin)
+        builder.store(last, end)
+        behind = builder.mul(count, number(8))
+        with builder.if_then(builder.not_(is_whole)):
+            for i, number_at in enumerate((begin, end)):
+                argument = read(offset(builder, arguments, behind), 8 * i, POINTER)
+                builder.store(call("PyLong_AsLongLong", INT, argument), number_at)
+        own_at = offset(builder, pointers, behind)
+        builder.store(none, own_at)
+        with builder.if_then(is_set(scratch)):
+            memory = call("PyMem_RawMalloc", POINTER, scratch)
+            with builder.if_then(builder.not_(is_set(memory)), likely=False):
+                builder.ret(call("PyErr_NoMemory", POINTER))
+            builder.store(memory, own_at)
+        with builder.if_then(is_set(releases)):
+            builder.store(call("PyEval_SaveThread", POINTER), thread)
+        code = builder.inttoptr(address, code_type.as_pointer())
+        builder.call(code, [pointers, builder.load(at), builder.load(begin), builder.load(end)])
+        with builder.if_then(is_set(releases)):
+            call("PyEval_RestoreThread", VOID, builder.load(thread))
+        call("PyMem_RawFree", VOID, builder.load(own_at, typ=POINTER))
+        with builder.if_then(is_set(call("PyErr_Occurred", POINTER)), likely=False):
+            builder.ret(none)
+    builder.ret(call("PyBool_FromLong", POINTER, number(1)))
+    return str(made.module), {}

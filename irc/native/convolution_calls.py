@@ -6,14 +6,13 @@ Weights are packed once (`irc.native.packed`). Of those that may change, packing
 from __future__ import annotations
 
 import math
-from threading import Lock
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.convolutions import ALIGNMENT, LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
-from irc.native.jit import Code, process_jit
 from irc.native.kernels import BYTE, Call
 from irc.native.target import current
 from irc.runtime.array_memory import aligned_bytes
@@ -56,9 +55,6 @@ LARGEST_BITS = int(np.float32(LARGEST).view(np.int32))
 
 _FILTERS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """``G`` of F(2x2, 3x3)."""
-
-_CODES: dict[Form, Code] = {}
-_LOCK = Lock()
 
 
 class Convolution(NamedTuple):
@@ -143,7 +139,9 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Co
         blocks=blocks,
         work=max(1, work // (8 * items * parts)),
     )
-    call = Call.of(_code(form), [None] * 6, layout, items * parts, work * _PICOSECONDS / 1000)
+    name = "irc.convolution"
+    make = partial(emit_convolution, name, form, current())
+    call = Call.of_loops(name, f"{name} {form!r}", make, 6, layout, items * parts, work * _PICOSECONDS / 1000)
     return Convolution(form, call, at_once * panel + ALIGNMENT)
 
 
@@ -163,14 +161,6 @@ def _form(height: Axis, width: Axis, channels: int, features: int, most: int) ->
     if transformed >= padded[1] * 9 * channels * features:
         return direct
     return Form(TILES, at_once, lanes, 1), tiles, row
-
-
-def _code(form: Form) -> Code:
-    with _LOCK:
-        if form not in _CODES:
-            name = "irc.convolution"
-            _CODES[form] = process_jit().load(name, form.key, lambda: emit_convolution(name, form, current()))
-        return _CODES[form]
 
 
 def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:

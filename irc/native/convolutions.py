@@ -23,23 +23,24 @@ from typing import Any, NamedTuple
 
 from irc.native.jit import Make
 from irc.native.lanes import INT32, Emitter, Lanes
-from irc.native.llvm import ir
 from irc.native.loops import (
     INT,
     POINTER,
     VOID,
-    chunk_of,
     copy_floats,
+    finished,
     fold,
     indices,
+    lanes_inside,
     least,
     loop,
     loop_function,
+    masked_load,
     number,
     offset,
-    pause,
+    paced_loop,
 )
-from irc.native.target import Target
+from irc.native.target import Target, ir
 from irc.ops.algebra import SINGLE
 
 VECTORS = 2
@@ -86,11 +87,6 @@ class Form(NamedTuple):
     def positions(self) -> int:
         """Of a panel."""
         return VECTORS * self.lanes
-
-    @property
-    def key(self) -> str:
-        """All of this as a text."""
-        return f"convolutions {' '.join(map(str, self))}"
 
     @property
     def numbers(self) -> int:
@@ -165,10 +161,9 @@ def emit_convolution(name: str, form: Form, target: Target) -> tuple[str, Mappin
     It takes the input, packed weights, a bias for each packed feature, one int32 that becomes the bits of the largest
     magnitude that it has met, and the result.
     """
-    made, builder, arrays, numbers, begin, end = loop_function(name, 6, len(Layout._fields))
-    emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
+    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, 6, len(Layout._fields))
     _Panels(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
-    return str(made.module), emitter.needs
+    return finished(emitter)
 
 
 class _Panels:
@@ -195,14 +190,10 @@ class _Panels:
     def emit(self, begin: Any, end: Any) -> None:
         builder, layout = self.builder, self.layout
         builder.store(ir.Constant(self.integers, None), self.seen, align=_SIZE)
-        steps = chunk_of(builder, layout.work)
-        with loop(builder, begin, end, steps) as first:
-            pause(self.emitter, first, begin)
-            with loop(builder, first, least(builder, builder.add(first, steps), end)) as item:
-                self._item(item)
+        with paced_loop(self.emitter, begin, end, 1, layout.work) as item:
+            self._item(item)
         if self.form.kind == TILES:
             self._keep_largest()
-        builder.ret_void()
 
     def _item(self, item: Any) -> None:
         """A part of the features of a group of panels."""
@@ -288,7 +279,7 @@ class _Panels:
         with builder.if_else(is_full) as (full, part):
             for case, mask in ((full, False), (part, True)):
                 with case:
-                    masks = [self._mask(start, layout.width) if mask else None for start in starts]
+                    masks = [lanes_inside(self.emitter, start, layout.width) if mask else None for start in starts]
                     with loop(builder, number(0), layout.depth) as k:
                         row = offset(builder, source, builder.mul(k, layout.channel))
                         place = self._at(to, builder.mul(k, number(form.positions)))
@@ -353,28 +344,17 @@ class _Panels:
                         with loop(builder, number(0), length, form.lanes) as first:
                             begin = builder.add(x, builder.mul(first, number(form.stride)))
                             begins = [builder.add(begin, number(n * form.lanes)) for n in range(form.stride)]
-                            loaded = [self._load(self._at(at, b), self._mask(b, size)) for b in begins]
+                            loaded = [self._load(self._at(at, b), lanes_inside(self.emitter, b, size)) for b in begins]
                             found = loaded[0]
                             if form.stride == 2:
                                 found = builder.shuffle_vector(*loaded, indices(range(0, 2 * form.lanes, 2)))
                             self._store(found, self._at(place, builder.add(lane, first)), 0)
 
-    def _mask(self, column: Any, width: Any) -> Any:
-        """Which elements of a vector that begins at ``column`` are in a row of ``width``."""
-        builder, emitter, narrow = self.builder, self.emitter, ir.IntType(32)
-        place = emitter.splat(builder.trunc(column, narrow), INT32)
-        place = place + Lanes(emitter, indices(range(self.form.lanes)), INT32)
-        return builder.icmp_unsigned("<", place.value, emitter.splat(builder.trunc(width, narrow), INT32).value)
-
-    def _load(self, at: Any, mask: Any = None) -> Any:
+    def _load(self, at: Any, mask: Lanes | None = None) -> Any:
         """A vector; 0 where the mask is not set."""
-        builder = self.builder
         if mask is None:
-            return builder.load(at, typ=self.vector, align=_SIZE)
-        zero, align = ir.Constant(self.vector, None), ir.Constant(ir.IntType(32), _SIZE)
-        operands = [at, align, mask, zero]
-        name = f"llvm.masked.load.v{self.form.lanes}f32.p0"
-        return builder.call(self.emitter.declare(name, self.vector, [x.type for x in operands]), operands)
+            return self.builder.load(at, typ=self.vector, align=_SIZE)
+        return masked_load(self.emitter, at, mask, ir.Constant(self.vector, None))
 
     def _store(self, value: Any, to: Any, vector: int) -> None:
         self.builder.store(value, self._at(to, number(vector * self.form.lanes)), align=_SIZE)
@@ -399,7 +379,8 @@ class _Panels:
                         at = offset(builder, image, builder.mul(line, layout.row))
                         is_inside = builder.icmp_unsigned("<", line, layout.height)
                         size = builder.select(is_inside, layout.width, number(0))
-                        a, b, c, d = (self._load(self._at(at, begin), self._mask(begin, size)) for begin in begins)
+                        masks = [lanes_inside(self.emitter, begin, size) for begin in begins]
+                        a, b, c, d = (self._load(self._at(at, each), mask) for each, mask in zip(begins, masks))
                         for each in (a, b, d):
                             largest = self._larger(largest, each)
                         seen = [
@@ -471,8 +452,7 @@ class _Panels:
         """Ask for memory that may be no weights any more: that is no access."""
         kind = ir.IntType(32)
         operands = [at, *[ir.Constant(kind, n) for n in (0, 3, 1)]]  # to read, into all caches, of data
-        declared = self.emitter.declare("llvm.prefetch.p0", VOID, [x.type for x in operands])
-        self.builder.call(declared, operands)
+        self.emitter.call("llvm.prefetch.p0", VOID, operands)
 
     def _one(self, start: Any, index: int) -> Lanes:
         """One element in all lanes."""

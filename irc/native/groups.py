@@ -1,461 +1,543 @@
-"""Fusion groups of pointwise operators as loop bodies, from the scalar semantics that the operators' records state."""
+"""Compilers of groups: code for how arrays lie in memory, and calls of it for their sizes.
+
+Invariants:
+
+- Code depends on element types, on which axes broadcast, and on where there are gaps, never on sizes: a group has few
+  kinds of it, however many shapes it meets.
+- Groups that differ in nothing but arrays of floats (`_text`) have their programs and code in common: a model with a
+  hundred like blocks reads one. Whatever else a program may depend on, axes above all, is in the text.
+- A kernel looks at its operands before it writes, and refuses those that it was not made for.
+- Rows are added up in an order that does not depend on how operands lie.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from irc import ops
+from irc.fuser.policy import is_anchor
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Tensor
-from irc.ir.types import DType
-from irc.native.elements import HALF, computed, is_small, is_supported, rounded, rounded_to_odd
-from irc.native.functions import FUNCTIONS
-from irc.native.lanes import Emitter, Lanes
-from irc.native.loops import Body, function
-from irc.native.primitives import PRIMITIVES, cast
-from irc.ops import algebra, functions
-from irc.ops.algebra import (
-    CAST,
-    DOUBLE,
-    AnyDType,
-    Apply,
-    Constant,
-    Expression,
-    Operand,
-    Primitive,
-    fold,
-    multiply,
-    walk,
+from irc.ir.tensor import Array, Tensor
+from irc.native.backend import is_tensor
+from irc.native.calls import Expected, call_of
+from irc.native.inner_loops import straightened
+from irc.native.jit import Code, process_jit
+from irc.native.kernels import LEAST, Call, new_array
+from irc.native.loops import Space, space_of
+from irc.native.nests import BLOCK, Access, Shape, Step, emit
+from irc.native.primitives import is_reduction, ordered
+from irc.native.programs import (
+    Domain,
+    Leaf,
+    Program,
+    described,
+    is_light,
+    is_plain_sum,
+    is_scalar,
+    overwritable,
+    read,
+    schedule,
 )
-from irc.ops.onnx.pointwise import swish
-from irc.ops.scalar import ScalarSemantics, trace
-from irc.runtime.backends import Unsupported
-from irc.runtime.kernels.support import broadcast_shape, numpy_dtype
+from irc.native.target import current
+from irc.runtime.array_memory import c_strides
+from irc.runtime.backends import ArrayType, Unsupported
+from irc.runtime.bounds import CURRENT
+from irc.runtime.execution import fail
+from irc.runtime.kernels.registry import takes_out
+from irc.runtime.lowering import runtime_constant
+from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Node, Value
+    from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.lowering import Bound
 
-Shape = tuple[int, ...]
+Sizes = tuple[int, ...]
 
+LONG = 1 << 22
+"""Elements for one number of a range, from which on its loops pause."""
 
-COMPOUNDS: dict[Any, str] = {
-    functions.gelu: "gelu",
-    functions.gelu_tanh: "gelu_tanh",
-    functions.mish: "mish",
-    functions.sigmoid: "sigmoid",
-    functions.silu: "silu",
-    functions.softplus: "softplus",
-}
-"""Semantics that the library has whole, which is faster than their primitives one by one."""
+MOST_LAYOUTS = 64
+"""Ways of lying in memory that one kernel keeps calls for."""
 
+_LEAST_ALONG = 8
+"""Elements of a short row from which on it is reduced by itself, in a vector that is read in part."""
 
-ROUND = Primitive("round_to_small", 1, "A float rounded to the small float type that a `Rounded` names.")
-
-
-class Rounded(Apply):
-    """A value rounded once to a small float type, as float32."""
-
-    __slots__ = ("small",)
-
-    def __init__(self, x: Expression, small: AnyDType) -> None:
-        super().__init__(ROUND, (x,), computed(small))
-        self.small = small
+_NANOSECONDS = 0.03
+"""About what an instruction takes for one element."""
 
 
-class Operation(NamedTuple):
-    """An operator of a group.
-
-    Attributes:
-        result: the value that it makes.
-        operands: what it takes; None where one is absent.
-        expressions: the first is of the operands; each other one of the result so far and the next operand.
-        compound: what of the library computes it whole; empty: nothing.
-        dtype: the result's element type.
-        is_shaped_like_first: whether the other operands have one element, whatever their rank.
-        is_of_one_shape: whether attributes say how operands of several shapes are aligned.
-        keeps_layout: whether the result lies as torch lays it out: in C order if all operands do.
-    """
-
-    result: Value
-    operands: tuple[Value | None, ...]
-    expressions: tuple[Expression, ...]
-    compound: str
-    dtype: AnyDType
-    is_shaped_like_first: bool
-    is_of_one_shape: bool
-    keeps_layout: bool
-
-
-class Program(NamedTuple):
-    """A group for operands of certain types.
-
-    Attributes:
-        operations: in order.
-        inputs: the arrays that are read: the group's inputs, one maybe more than once, then constants of several
-            elements.
-        constants: the arrays of the latter.
-        numbers: constants of one element.
-        dtypes: the element type of each value.
-        single: the values without axes.
-    """
-
-    operations: list[Operation]
-    inputs: list[Value]
-    constants: list[np.ndarray[Any, Any]]
-    numbers: dict[Value, complex]
-    dtypes: dict[Value, AnyDType]
-    single: set[Value]
-
-    def shapes(self, given: Sequence[Shape]) -> dict[Value, Shape]:
-        """The shape of each value, for those of the group's inputs."""
-        constants = [x.shape for x in self.constants]
-        found = dict(zip(self.inputs, (*given, *constants), strict=True))
-        found.update((value, ()) for value in self.numbers)
-        for operation in self.operations:
-            taken = [found[x] for x in operation.operands if x is not None]
-            if operation.is_shaped_like_first:
-                if any(math.prod(other) != 1 for other in taken[1:]):
-                    raise Unsupported("a bound has several elements")
-                taken = taken[:1]
-            shape = taken[0]
-            for other in taken[1:]:
-                if other != shape:
-                    shape = broadcast(shape, other)
-            if operation.is_of_one_shape and any(other != shape for other in taken):
-                raise Unsupported("attributes align operands of different shapes")
-            found[operation.result] = shape
-        return found
-
-    def needed(self, results: Sequence[Value]) -> list[Operation]:
-        """The operations that ``results`` depend on, in order."""
-        wanted = set(results)
-        found: list[Operation] = []
-        for operation in reversed(self.operations):
-            if operation.result in wanted:
-                wanted.update(x for x in operation.operands if x is not None)
-                found.append(operation)
-        return found[::-1]
-
-
-def read(nodes: Sequence[Node], inputs: Iterable[tuple[Value, AnyDType, bool]]) -> Program:
-    """The program of ``nodes``, of operands of these types, of which some may be equal.
+class Group:
+    """Compiles a run of pointwise operators and operators that reduce rows.
 
     Args:
-        nodes: in order.
-        inputs: with their element types, and whether they have axes.
+        nodes: the operators and constants.
+        inputs: what they read.
+        outputs: what they are to make.
+    """
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        arrays: dict[Value, Array] = {}
+        for node in nodes:
+            tensor = node.attributes.get("value") if node.kind == CONSTANT and not is_none(node.output) else None
+            if isinstance(tensor, Tensor) and np.ndim(tensor.numpy()):
+                arrays[node.output] = np.ascontiguousarray(tensor.numpy())
+        self._constants = list(arrays.values())
+        self._run = nodes, [*inputs, *arrays], outputs
+        text = _text(*self._run)
+        self._programs = _Programs() if text is None else _PROGRAMS.setdefault(text, _Programs())
+        self._latest: tuple[Sequence[ArrayType], list[_Part]] = (), []
+
+    def _parts(self, operands: Sequence[ArrayType]) -> list[_Part]:
+        """What makes the results for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
+        known, parts = self._latest
+        if known != operands or not parts:
+            types = [*operands, *(ArrayType(x.dtype, x.shape) for x in self._constants)]
+            parts = [_Part(each, [shape for _, shape in types]) for each in self._programs.read(*self._run, types)]
+            self._latest = operands, parts
+        return parts
+
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
+        parts = self._parts(operands)
+        made = kernel_of(operands, self._constants, self.results(operands), [x for x in parts if x.has_elements])
+        layouts = parts[0].program.layouts if parts else None
+        if layouts is None:
+            return made
+        from irc.native.torch_operators import laid_out
+
+        return laid_out(layouts, self._constants, made)
+
+    def results(self, operands: Sequence[ArrayType]) -> list[ArrayType]:
+        """The types of the results for operands of these types."""
+        found = {i: kind for part in self._parts(operands) for i, kind in zip(part.program.makes, part.results)}
+        return [found[i] for i in range(len(found))]
+
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
+        part, *others = self._parts(operands)
+        if others or part.program.layouts is not None:  # results of one shape are made after those of another
+            return []
+        return [(i, k) for i, k in part.over if k < len(operands) and operands[k] == part.results[i]]
+
+
+class _Compiled(NamedTuple):
+    """Code, how many values it keeps, the bytes of an element of these, what an element costs; see `overwritable`."""
+
+    code: Code
+    kept: int
+    unit: int
+    cost: int
+    over: list[tuple[int, int]]
+
+
+class _Known:
+    """A program, and the code for it."""
+
+    def __init__(self, program: Program, lock: RLock) -> None:
+        self.program, self._lock = program, lock
+        self.reduces = any(map(is_reduction, ordered(program.roots)))
+        self.is_light, self.is_scalar, self.is_plain_sum = is_light(program), is_scalar(program), is_plain_sum(program)
+        self._text = described(program)
+        self._codes: dict[Any, _Compiled] = {}
+
+    def code(self, shape: Shape) -> _Compiled:
+        """The code for arrays that lie as ``shape`` says."""
+        with self._lock:
+            found = self._codes.get(shape)
+            if found is None:
+                program, name = self.program, "irc.group"
+                plan = schedule(program, lambda leaf: shape.arrays[leaf].step is Step.APART)
+                text = f"{self._text}\0{shape!r}"
+                code = process_jit().load(name, text, lambda: emit(name, program, plan, shape, current()))
+                unit = max((x.dtype.itemsize for x in plan.kept), default=1)
+                over = overwritable(program, plan)
+                found = self._codes[shape] = _Compiled(code, len(plan.kept), unit, plan.cost, over)
+            return found
+
+
+class _Programs:
+    """The programs of groups of one text, by the types of operands."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, list[_Known]] = {}
+        self._lock = RLock()
+
+    def read(
+        self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], types: Sequence[ArrayType]
+    ) -> list[_Known]:
+        """Those of a group, for operands of these types."""
+        key = tuple([dtype for dtype, _ in types]), _pattern([shape for _, shape in types])
+        with self._lock:
+            found = self._known.get(key)
+            if found is None:
+                found = [_Known(program, self._lock) for program in read(nodes, inputs, types, outputs)]
+                self._known[key] = found
+            return found
+
+
+_PROGRAMS: WeakValueDictionary[str, _Programs] = WeakValueDictionary()
+
+
+def _text(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> str | None:
+    """All of a group but arrays as a text: None if there is something in it that has no short one."""
+    numbers = {value: i for i, value in enumerate(inputs)}
+    words: list[Any] = [len(inputs)]
+    for node in nodes:
+        if node.kind == CONSTANT and node.output in numbers:
+            continue
+        operands: list[Any] = []
+        for value in node.inputs:
+            constant, number = value.made_by(CONSTANT), numbers.get(value)
+            content = _UNKNOWN if number is None else ""
+            if constant is not None:  # of which axes may be read, also if it is an input
+                content = _plain(constant.attributes.get("value"), is_input=number is not None)
+            operands.append((number, is_tensor(value), is_none(value), content))
+        attributes = [(name, _plain(value)) for name, value in sorted(node.attributes.items())]
+        words.append((node.kind, node.version, operands, attributes, len(node.outputs)))
+        numbers.update((value, len(numbers)) for value in node.outputs)
+    found = repr((words, [numbers[value] for value in outputs]))
+    return None if repr(_UNKNOWN) in found else found
+
+
+_UNKNOWN = "?irc"
+
+
+def _plain(value: Any, is_input: bool = False) -> Any:
+    """A number, word or list of such, or a tensor; else `_UNKNOWN`. Of floats that are an input, nothing is read."""
+    if isinstance(value, Tensor):
+        array = value.numpy()
+        is_read = array.ndim == 0 or array.dtype.kind in "biu"
+        return (array.dtype.str, array.shape, array.tobytes()) if is_read else "" if is_input else _UNKNOWN
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))  # type: ignore[reportUnknownArgumentType]
+    return value if value is None or isinstance(value, bool | int | float | complex | str) else _UNKNOWN
+
+
+def _pattern(shapes: Sequence[Sizes]) -> tuple[Sizes, ...]:
+    """Shapes with sizes numbered as they come: equal for shapes of which the same sizes are 1, and equal."""
+    numbers = {1: 1}
+    return tuple([tuple([numbers.setdefault(n, len(numbers) + 1) for n in shape]) for shape in shapes])
+
+
+class _Part:
+    """The results of a kernel that a program makes, by one call.
+
+    Attributes:
+        program: as given.
+        ordered: the call for arrays in C order, if there is anything to be made.
+        takes_all: whether it takes all of the kernel's operands and constants, in order.
+        results: the types of what it makes.
+        has_elements: whether there is anything to be made.
+        over: pairs (result, operand): see `Group.overwrites`.
+    """
+
+    def __init__(self, known: _Known, shapes: Sequence[Sizes]) -> None:
+        self._known, self.program = known, known.program
+        program, domain = self.program, self.program.domain
+        self._sizes = sizes = program.sizes(shapes)
+        self.has_elements = 0 not in sizes
+        if not self.has_elements and known.reduces:
+            raise Unsupported("there is no code for empty rows")
+        if domain.groups and sizes[1] % domain.groups:
+            raise Unsupported("groups do not divide the channels")
+        self._takes = [leaf.source for leaf in program.leaves]
+        self.results = [
+            ArrayType(result.dtype, tuple(sizes[place] if place else 1 for place in result.places))
+            for result in program.results
+        ]
+        self._made = [Expected(*each) for each in self.results]
+        self._operands = [Expected(leaf.dtype, shapes[leaf.source]) for leaf in program.leaves]
+        self._layouts: dict[Any, Call] = {}
+        self.over: list[tuple[int, int]] = []
+        self.takes_all = self._takes == list(range(len(shapes)))
+        if self.has_elements:
+            self.ordered = self._call(self._operands)
+
+    def _call(self, operands: Sequence[Expected]) -> Call:
+        """The call for arrays that lie as is said."""
+        known, program, domain = self._known, self.program, self.program.domain
+        expected = [*operands, *self._made]
+        places = [leaf.places for leaf in program.leaves] + [tuple(enumerate(x.places)) for x in program.results]
+        arrays: list[list[int]] = []
+        for (dtype, shape, strides), where in zip(expected, places):
+            steps = c_strides(shape, dtype.itemsize) if strides is None else strides
+            along = [0] * domain.rank
+            for axis, place in where:
+                if place:
+                    along[place] = steps[axis]
+            arrays.append(along)
+        sizes, arrays, within = _refined(domain, self._sizes, arrays)
+        outer, inner = (
+            space_of([sizes[a] for a in axes], [([sizes[a] for a in axes], [each[a] for a in axes]) for each in arrays])
+            for axes in ([a for a in range(len(sizes)) if a not in within], sorted(within))
+        )
+        if not known.reduces:
+            outer = Space((), ((),) * len(arrays))
+        leaves, dtypes, target = len(operands), [x.dtype for x in expected], current()
+        count = target.lanes(max(dtype.itemsize for dtype in dtypes))
+        elements, rows = math.prod(inner.sizes), math.prod(outer.sizes)
+        is_across = known.reduces and _is_across(outer, inner, dtypes, count)
+        if is_across and elements < count and inner.strides[0][-1] == dtypes[0].itemsize:
+            # Rows are short, and their elements neighbours.
+            if elements < _LEAST_ALONG:
+                if known.is_plain_sum:
+                    raise Unsupported("NumPy adds short rows faster")
+            elif known.is_scalar and target.has_fma and dtypes[0].itemsize >= 4:
+                is_across, count = False, max(8, 1 << (elements - 1).bit_length())
+        if is_across and known.is_light:
+            wider = count * target.vector_bytes // 16  # columns lie apart: more of each row is read at once
+            count = wider if outer.sizes[-1] >= wider else count
+        kinds: list[Access] = []
+        for i, dtype in enumerate(dtypes):
+            last = (outer if is_across else inner).strides[i][-1]
+            step = Step.NONE if last == 0 else Step.DENSE if last == dtype.itemsize else Step.APART
+            kinds.append(Access(dtype, Step.DENSE if i >= leaves and last == 0 else step))  # of one element
+        steps = -(-inner.sizes[-1] // (1 if is_across else count))
+        levels = 0 if steps <= 2 * BLOCK or not known.reduces else 1 if steps <= BLOCK * BLOCK else 2
+        is_long = (elements if known.reduces else elements // inner.sizes[0]) > LONG
+        shape = Shape(tuple(kinds), is_across, len(outer.sizes), len(inner.sizes), levels, count, is_long)
+        code, kept, unit, cost, over = known.code(shape)
+        if operands is self._operands:
+            self.over = [
+                (i, program.leaves[k].source)
+                for i, k in over
+                if arrays[k] == arrays[leaves + i] and self._is_alone(i, program.leaves[k])
+            ]
+        scratch_strides, row_bytes = _scratch(inner, is_across, count, unit)
+        layout = [*outer.sizes, *inner.sizes, elements, row_bytes]
+        for i in range(len(dtypes)):
+            layout += [*outer.strides[i], *inner.strides[i]]
+        layout += [0] * len(outer.sizes) + scratch_strides
+        size = rows if known.reduces else inner.sizes[0]
+        if is_across:
+            size = rows // outer.sizes[-1] * -(-outer.sizes[-1] // count)
+        work = elements * rows * cost * _NANOSECONDS
+        return Call.of(code, expected, layout, size, work, scratch=kept * row_bytes)
+
+    def _is_alone(self, result: int, leaf: Leaf) -> bool:
+        """Whether ``leaf`` has the element type of ``result``, and is all that is read of its input."""
+        read = [each for each in self.program.leaves if each.source == leaf.source]
+        return leaf.dtype == self.program.results[result].dtype and read == [leaf]
+
+    def run(self, arrays: Sequence[Array], results: Sequence[Array], are_suited: Callable[[], bool]) -> bool:
+        """Make results of the operands and constants; False if these are not as ``are_suited`` asks."""
+        taken = [arrays[i] for i in self._takes]
+        made = [results[i] for i in self.program.makes]
+        if self.ordered.run((*taken, *made)):
+            return True
+        if not are_suited():
+            return False
+        # As arrays of NumPy's own class and types: there are two of 64 bits.
+        taken, made = (
+            [np.asarray(x).view(each.dtype) for x, each in zip(arrays, expected)]
+            for arrays, expected in ((taken, self._operands), (made, self._made))
+        )
+        if self._known.reduces:
+            call, taken = self.ordered, [np.asarray(x, order="C") for x in taken]
+        else:
+            taken = [straightened(x) for x in taken]
+            call = self._strided_call(tuple([x.strides for x in taken]))
+        if not call.run((*taken, *made)):
+            raise AssertionError("the call was made for these arrays")
+        return True
+
+    def _strided_call(self, strides: tuple[Sizes, ...]) -> Call:
+        """The call for operands with these strides."""
+        call = self._layouts.get(strides)
+        if call is None:
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts = {}
+            operands = [each._replace(strides=steps) for each, steps in zip(self._operands, strides)]
+            call = self._layouts[strides] = self._call(operands)
+        return call
+
+
+def suiting(types: Sequence[ArrayType]) -> Callable[..., bool]:
+    """A function that says whether operands are arrays of these types."""
+    are_in_order = call_of(0, [Expected(*each) for each in types], (), 0, releases=False)
+    kinds = list(types)
+
+    def suits(*given: Any) -> bool:
+        return are_in_order(*given) or [ArrayType(x.dtype, x.shape) if is_array(x) else None for x in given] == kinds
+
+    return suits
+
+
+def kernel_of(
+    operands: Sequence[ArrayType], constants: Sequence[Array], results: Sequence[ArrayType], parts: Sequence[_Part]
+) -> Kernel:
+    """The kernel that makes ``results`` by ``parts``: see `irc.native.backend.Compiler`."""
+    sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in results]
+    are_small = all(0 < size < LEAST for size in sizes)  # made in less time than it takes to look at their sizes
+    is_simple = len(parts) == 1 and parts[0].takes_all and parts[0].ordered.is_simple
+    call = parts[0].ordered.call if is_simple else _refuses
+    suits = suiting(operands)
+
+    def compute(given: Sequence[Any], made: Sequence[Array]) -> bool:
+        if not all(x.flags.c_contiguous and ArrayType(x.dtype, x.shape) == kind for x, kind in zip(made, results)):
+            return False
+        if len(parts) != 1 and not suits(*given):  # nothing is written before it is certain that all parts run
+            return False
+        arrays = (*given, *constants)
+        return all(part.run(arrays, made, lambda: suits(*given)) for part in parts)
+
+    def several(*given: Any, out: Sequence[Array | None] | None = None) -> Any:
+        known = (None,) * len(results) if out is None else out
+        if call(*given, *constants, *known):  # it refuses if there is None among them
+            return tuple(known)
+        if are_small and CURRENT.scope.guard is None:
+            made = tuple([np.empty(shape, dtype) if x is None else x for (dtype, shape), x in zip(results, known)])
+        elif suits(*given):
+            made = tuple([new_array(shape, dtype) if x is None else x for (dtype, shape), x in zip(results, known)])
+        else:
+            return NotImplemented
+        return made if call(*given, *constants, *made) or compute(given, made) else NotImplemented
+
+    if len(results) != 1:
+        return several
+    ((dtype, shape),) = results
+
+    def one(*given: Any, out: Array | None = None) -> Any:
+        if out is None:
+            if are_small and CURRENT.scope.guard is None:
+                out = np.empty(shape, dtype)
+            elif suits(*given):
+                out = new_array(shape, dtype)
+            else:
+                return NotImplemented
+        return out if call(*given, *constants, out) or compute(given, (out,)) else NotImplemented
+
+    return one
+
+
+def _refuses(*arrays: Any) -> bool:
+    return False
+
+
+def _refined(domain: Domain, sizes: Sizes, strides: list[list[int]]) -> tuple[list[int], list[list[int]], set[int]]:
+    """The domain's sizes, each array's strides, and the axes that are reduced, with channels cut into groups."""
+    reduced = {axis + domain.rank for axis in domain.axes}
+    if not domain.groups:
+        return list(sizes), strides, reduced
+    each = sizes[1] // domain.groups
+    cut = [[s[0], s[1] * each, *s[1:]] for s in strides]
+    return [sizes[0], domain.groups, each, *sizes[2:]], cut, {axis + 1 for axis in reduced}
+
+
+def _is_across(outer: Space, inner: Space, dtypes: Sequence[np.dtype[Any]], count: int) -> bool:
+    """Whether lanes lie across rows: these are short, or neighbours lie there and not along them."""
+    rows, length = outer.sizes[-1], math.prod(inner.sizes)
+    along = across = False
+    for i, dtype in enumerate(dtypes):
+        if inner.strides[i][-1]:
+            along = inner.strides[i][-1] == dtype.itemsize
+            across = outer.strides[i][-1] == dtype.itemsize
+            break
+    if along:
+        return length < count <= 2 * rows
+    return rows > 1 and (across or rows >= inner.sizes[-1])
+
+
+def _scratch(inner: Space, is_across: bool, count: int, unit: int) -> tuple[list[int], int]:
+    """Of values that are kept, of ``unit`` bytes: the strides along inner axes, and bytes of a row."""
+    sizes = list(inner.sizes)
+    step = unit
+    if is_across:
+        step = unit * count
+    else:
+        sizes[-1] = -(-sizes[-1] // count) * count
+    strides: list[int] = []
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return strides[::-1], step
+
+
+class Anchored:
+    """Compiles a convolution or a matrix product, which the interpreter's kernel computes, and what follows it.
+
+    Args:
+        nodes: as of `Group`; one of them is no pointwise operator.
+        inputs: likewise.
+        outputs: likewise.
+        bound: has the interpreter's kernels.
 
     Raises:
-        Unsupported: there is no code for them.
-    """
-    program = Program([], [], [], {}, {}, set())
-    for value, dtype, has_axes in inputs:
-        check_dtype(dtype)
-        program.inputs.append(value)
-        program.dtypes[value] = dtype
-        if not has_axes:
-            program.single.add(value)
-    for node in nodes:
-        if node.kind == CONSTANT:
-            if not is_none(node.output):
-                add_constant(program, node)
-        else:
-            add_operation(program, node)
-    return program
-
-
-def broadcast(first: Shape, second: Shape) -> Shape:
-    """The shape that both broadcast to. Raises `Unsupported` if there is none, which the interpreter's kernels say."""
-    try:
-        return broadcast_shape(first, second)
-    except ValueError as error:
-        raise Unsupported(str(error)) from None
-
-
-def check_dtype(dtype: AnyDType) -> None:
-    """Raise `Unsupported` if there is no code for elements of ``dtype``."""
-    if not is_supported(dtype):
-        raise Unsupported(f"there is no code for elements of type {dtype.name}")
-
-
-def add_constant(program: Program, node: Node) -> None:
-    """Add a constant; if it is no array, operators take it as it is. Raises `Unsupported`."""
-    tensor = node.attributes["value"]
-    if not isinstance(tensor, Tensor):
-        return
-    array = np.asarray(tensor.numpy())
-    check_dtype(array.dtype)
-    value = node.output
-    program.dtypes[value] = array.dtype
-    if not array.ndim:
-        program.numbers[value] = array.astype(computed(array.dtype)).item()
-        program.single.add(value)
-    else:
-        program.inputs.append(value)
-        program.constants.append(np.ascontiguousarray(array))
-
-
-_SCALAR_OPERANDS = {"onnx::Clip"}
-"""Operators whose operands but the first have one element, whatever their rank."""
-
-
-def add_operation(program: Program, node: Node) -> None:
-    """Add a pointwise operator. Raises `Unsupported`."""
-    if len(node.outputs) != 1:
-        raise Unsupported(f"there is no code for {node.kind}")
-    if node.kind.startswith("aten::"):
-        from irc.native.torch_operators import torch_operation
-
-        made = torch_operation(program, node)
-    else:
-        made = _operation(program, node)
-    program.operations.append(made)
-    program.dtypes[made.result] = made.dtype
-    if program.single.issuperset(x for x in made.operands if x is not None):
-        program.single.add(made.result)
-
-
-def _operation(program: Program, node: Node) -> Operation:
-    scalar = ops.semantics(node.kind, node.version) if node.kind.startswith("onnx::") else None
-    if scalar is None:
-        raise Unsupported(f"there is no code for {node.kind}")
-    operands = tuple(None if is_none(value) else value for value in node.inputs)
-    if not all(x is None or x in program.dtypes for x in operands):
-        raise Unsupported("an operand is no array")
-    dtypes = [None if x is None else program.dtypes[x] for x in operands]
-    expressions, compound, dtype = _semantics(program, scalar, node, operands, dtypes)
-    made = finished_operation(node.output, operands, expressions, compound, dtype)
-    return made._replace(is_shaped_like_first=node.kind in _SCALAR_OPERANDS, is_of_one_shape=not scalar.broadcasts)
-
-
-def finished_operation(
-    result: Value,
-    operands: tuple[Value | None, ...],
-    expressions: tuple[Expression, ...],
-    compound: str,
-    dtype: AnyDType,
-    keeps_layout: bool = False,
-) -> Operation:
-    """The operation with these properties: see `Operation`. Raises `Unsupported`."""
-    check_dtype(dtype)
-    if not compound:
-        for expression in expressions:
-            check_expression(expression)
-    return Operation(result, operands, expressions, compound, dtype, False, False, keeps_layout)
-
-
-def _semantics(
-    program: Program,
-    scalar: ScalarSemantics,
-    node: Node,
-    operands: Sequence[Value | None],
-    dtypes: Sequence[AnyDType | None],
-) -> tuple[tuple[Expression, ...], str, AnyDType]:
-    """The expressions of an operation, the compound that it is, and the element type of its result."""
-    attributes: dict[str, Any] = dict(node.attributes)
-    if node.kind == "onnx::Cast":
-        to: Any = attributes["to"]
-        final = DType[to].numpy if isinstance(to, str) else numpy_dtype(to)  # version 1 names the type
-        check_dtype(final)
-        return (Operand(0, computed(_given(dtypes[0]))),), "", final
-    semantics = scalar.resolve(attributes)
-    wide = [None if dtype is None else computed(dtype) for dtype in dtypes]
-    if node.kind == "onnx::Pow":
-        semantics = _power(program, semantics, operands, wide)
-    if isinstance(semantics, Primitive) and scalar.variadic:
-        first = trace(semantics, wide[:2], scalar.floats) if len(wide) > 1 else Operand(0, _given(wide[0]))
-        expressions = (first, *[trace(semantics, (wide[0], other), scalar.floats) for other in wide[2:]])
-    else:
-        expressions = (trace(semantics, wide, scalar.floats),)
-    result = None if scalar.result is None else dtypes[scalar.result]
-    dtype = result or expressions[0].dtype
-    compound = compound_of(semantics) if all(each is not None and each.kind == "f" for each in wide) else ""
-    return expressions, compound, dtype
-
-
-def compound_of(semantics: Any) -> str:
-    """What of the library computes ``semantics`` whole; empty if nothing does."""
-    if isinstance(semantics, partial):
-        is_silu = semantics.func is swish and semantics.keywords == {"alpha": 1.0}
-        return "silu" if is_silu else ""
-    return "" if isinstance(semantics, Primitive) else COMPOUNDS.get(semantics, "")
-
-
-def _given(dtype: AnyDType | None) -> AnyDType:
-    assert dtype is not None
-    return dtype
-
-
-def _power(program: Program, semantics: Any, operands: Sequence[Value | None], wide: Sequence[Any]) -> Any:
-    if not all(dtype.kind == "f" for dtype in wide) or wide[0] != wide[1]:
-        raise Unsupported("there is no code for powers of integers")
-    exponent = operands[1]
-    value = program.numbers.get(exponent) if exponent is not None else None
-    return SIMPLE_POWERS.get(value, semantics) if value is not None else semantics
-
-
-SIMPLE_POWERS: dict[Any, Callable[[Expression, Expression], Expression]] = {
-    1.0: lambda x, y: multiply(x, 1),
-    2.0: lambda x, y: x * x,
-    3.0: lambda x, y: x * x * x,
-    -1.0: lambda x, y: 1 / x,
-}
-
-
-def check_expression(expression: Expression, known: Collection[Primitive] = ()) -> None:
-    """Raise `Unsupported` if a primitive has no code, and is none of those ``known``."""
-    for node in walk(expression):
-        if not is_supported(node.dtype):
-            raise Unsupported(f"there is no code for elements of type {node.dtype.name}")
-        if isinstance(node, Apply) and node.primitive not in (CAST, ROUND, *known):
-            name = node.primitive.name
-            if name not in PRIMITIVES and not (name in FUNCTIONS and node.dtype.kind == "f"):
-                raise Unsupported(f"there is no code for {name} of {node.dtype.name}")
-
-
-def applied(operation: Operation, operands: Sequence[Expression | None]) -> Expression:
-    """What ``operation`` makes of its operands, as one expression."""
-
-    def finished(found: Expression) -> Expression:
-        dtype = operation.dtype
-        return Rounded(found, dtype) if is_small(dtype) else algebra.cast(found, computed(dtype))
-
-    if operation.compound:
-        taken = tuple(x for x in operands if x is not None)
-        return finished(Apply(Primitive(operation.compound, len(taken)), taken, taken[0].dtype))
-    found = finished(_substitute(operation.expressions[0], operands))
-    for expression, other in zip(operation.expressions[1:], operands[2:]):
-        found = finished(_substitute(expression, [found, other]))
-    return found
-
-
-def _substitute(expression: Expression, operands: Sequence[Expression | None]) -> Expression:
-    """``expression`` with its operands replaced by these."""
-
-    def leaf(node: Expression) -> Expression:
-        operand = operands[node.index] if isinstance(node, Operand) else node
-        assert operand is not None
-        return operand
-
-    def node_of(node: Apply, arguments: Sequence[Expression]) -> Expression:
-        if isinstance(node, Rounded):
-            return Rounded(arguments[0], node.small)
-        return Apply(node.primitive, tuple(arguments), node.dtype)
-
-    return fold(expression, leaf, node_of)
-
-
-def ordered(roots: Sequence[Expression], stops: Callable[[Expression], bool]) -> list[Expression]:
-    """``roots`` and all nodes below, arguments first; nothing below a node at which it ``stops``."""
-    found: list[Expression] = []
-    seen: set[int] = set()
-    pending = [(root, False) for root in reversed(roots)]
-    while pending:
-        node, is_done = pending.pop()
-        if is_done:
-            found.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            pending.append((node, True))
-            if isinstance(node, Apply) and not stops(node):
-                pending.extend((argument, False) for argument in reversed(node.arguments))
-    return found
-
-
-def listing(roots: Sequence[Expression], operand: Callable[[Operand], str]) -> str:
-    """``roots`` as a text, the same for expressions that are the same; ``operand`` says what a leaf is."""
-    numbers: dict[int, int] = {}
-    lines: list[str] = []
-    for node in ordered(roots, lambda _: False):
-        if isinstance(node, Apply):
-            small = node.small.name if isinstance(node, Rounded) else ""
-            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
-            lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
-        else:
-            lines.append(f"{operand(node) if isinstance(node, Operand) else node!r} {node.dtype}")
-        numbers[id(node)] = len(numbers)
-    return "\n".join((*lines, ",".join(str(numbers[id(x)]) for x in roots)))
-
-
-class GroupBody(Body):
-    """The loop body of some operations.
-
-    Args:
-        program: the group's.
-        results: what is to be made.
+        Unsupported: there are several such operators, their result is used elsewhere, or another node makes what they
+            take.
     """
 
-    def __init__(self, program: Program, results: Sequence[Value]) -> None:
-        operations = program.needed(results)
-        used = {x for operation in operations for x in operation.operands} | set(results)
-        self.inputs = list(dict.fromkeys(value for value in program.inputs if value in used))
-        self._leaves = [Operand(i, computed(program.dtypes[value])) for i, value in enumerate(self.inputs)]
-        made: dict[Value, Expression] = dict(zip(self.inputs, self._leaves))
-        made.update((x, Constant(n, computed(program.dtypes[x]))) for x, n in program.numbers.items())
-        for operation in operations:
-            made[operation.result] = applied(operation, [None if x is None else made[x] for x in operation.operands])
-        self._results = [made[value] for value in results]
-        self._nodes = ordered(self._results, lambda _: False)
-        self._known: dict[int, Lanes] = {}
-        calls = sum(isinstance(node, Apply) and node.primitive.name in FUNCTIONS for node in self._nodes)
-        self.cost = 0.05 + 0.02 * len(operations) + 0.25 * calls
-        """About how many nanoseconds an element takes."""
-        self.key = listing(self._results, repr)
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], bound: Bound) -> None:
+        anchors = [node for node in nodes if is_anchor(node)]
+        self._anchor = anchors[0]
+        if len(anchors) > 1:
+            raise Unsupported(f"there are {len(anchors)} products or convolutions in the group")
+        makers = {node for node in nodes if node.kind != CONSTANT}
+        if any(value.node in makers for value in self._anchor.inputs):
+            raise Unsupported(f"what {self._anchor.kind} takes is made in the group")
+        self._made = self._anchor.output
+        if self._made in outputs:
+            raise Unsupported(f"the result of {self._anchor.kind} itself is used elsewhere")
+        self._inputs = inputs
+        used = {value for node in nodes if node is not self._anchor for value in node.inputs}
+        rest = [x for x in nodes if x is not self._anchor and (x.kind != CONSTANT or x.output in used)]
+        self._used = [i for i, value in enumerate(inputs) if value in used]
+        self._rest = Group(rest, [*(inputs[i] for i in self._used), self._made], outputs)
+        semantics = [ops.semantics(node.kind, node.version) for node in rest if node.kind != CONSTANT]
+        if not all(each is None or each.broadcasts for each in semantics):
+            raise Unsupported("attributes align operands with a result whose shape is not known before")
+        self._kernel = bound.kernel(self._anchor)
+        self._constants = {
+            node.output: runtime_constant(node.attributes.get("value"), in_order=False)
+            for node in nodes
+            if node.kind == CONSTANT and self._anchor in node.output.iter_users()
+        }
 
-    def before(self, emitter: Emitter, fixed: Sequence[Lanes | None]) -> None:
-        self._known = self._evaluate(emitter, {id(leaf): x for leaf, x in zip(self._leaves, fixed) if x is not None})
+    def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
+        """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
+        places = {value: i for i, value in enumerate((*self._inputs, *self._constants))}
+        first = self._anchor.inputs[0]
+        dtype = self._constants[first].dtype if first in self._constants else operands[places[first]].dtype
+        used, rest = self._used, self._rest
+        others = [operands[i] for i in used]
+        rest.results([*others, ArrayType(dtype, (1,))])  # or it raises
+        constants = tuple(self._constants.values())
+        taken = itemgetter(*[places[value] for value in self._anchor.inputs])
+        anchor, compute, suits = self._anchor, self._kernel, suiting(operands)
+        epilogue: tuple[Kernel, ArrayType | None] | None = None
 
-    def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
-        leaves = {id(leaf): x for leaf, x in zip(self._leaves, operands)}
-        found = self._evaluate(emitter, {**self._known, **leaves})
-        return [found[id(node)] for node in self._results]
+        def run(*given: Array, out: Any = None) -> Any:
+            nonlocal epilogue
+            if not suits(*given):
+                return NotImplemented
+            arguments = taken((*given, *constants))
+            try:
+                if epilogue is not None and epilogue[1] is not None:
+                    dtype, shape = epilogue[1]
+                    out = new_array(shape, dtype) if out is None else out
+                    made = compute(*arguments, out=out)
+                else:
+                    made = np.asarray(compute(*arguments), order="C")
+            except Exception as error:
+                fail(error, anchor, arguments)
+            if epilogue is None:
+                kind = ArrayType(made.dtype, made.shape)
+                is_alike = takes_out(compute) and rest.results([*others, kind]) == [kind]
+                # A product that is small is made in less time than it takes to be copied to where the result is.
+                epilogue = rest.kernel([*others, kind]), kind if is_alike and made.nbytes >= LEAST else None
+            return epilogue[0](*[given[i] for i in used], made, out=out)
 
-    def _evaluate(self, emitter: Emitter, known: dict[int, Lanes]) -> dict[int, Lanes]:
-        """``known``, and what is made of it."""
-        for node in self._nodes:
-            if id(node) in known:
-                continue
-            if isinstance(node, Constant):
-                known[id(node)] = emitter.constant(node.value, node.dtype)
-            elif isinstance(node, Apply) and all(id(x) in known for x in node.arguments):
-                known[id(node)] = apply(emitter, node, [known[id(x)] for x in node.arguments])
-        return known
+        return run
 
-
-def converted(x: Lanes, dtype: AnyDType) -> Lanes:
-    """``x`` as an element of type ``dtype`` is computed with: of a small type, a number that it holds."""
-    if x.dtype == DOUBLE and dtype == HALF:
-        return rounded(rounded_to_odd(x), dtype)
-    return rounded(cast(x, computed(dtype)), dtype)
-
-
-def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
-    """Emit the primitive of ``node``."""
-    name = node.primitive.name
-    if node.primitive is CAST:
-        return cast(arguments[0], node.dtype)
-    if isinstance(node, Rounded):
-        return converted(arguments[0], node.small)
-    return PRIMITIVES[name](*arguments) if name in PRIMITIVES else call(emitter, name, arguments)
-
-
-def call(emitter: Emitter, name: str, arguments: Sequence[Lanes]) -> Lanes:
-    """Emit a call of a mathematical function of the library."""
-    dtype, count = arguments[0].dtype, emitter.count
-    symbol = f"irc.{name}.f{8 * dtype.itemsize}x{count}"
-    kind = emitter.vector(dtype)
-    flags = emitter.has_fma, emitter.has_f16c
-
-    def make() -> tuple[str, Mapping[str, Any]]:
-        made, builder = function(symbol, [kind] * len(arguments), kind)
-        inner = Emitter(builder, count, *flags)
-        builder.ret(FUNCTIONS[name](*[Lanes(inner, x, dtype) for x in made.args]).value)
-        return str(made.module), inner.needs
-
-    found = emitter.library(symbol, kind, [kind] * len(arguments), make)
-    return Lanes(emitter, emitter.builder.call(found, [x.value for x in arguments]), dtype)
+    def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
+        """See `irc.runtime.backends.Backend.overwrites`: the product is in the result before operands are read."""
+        return []

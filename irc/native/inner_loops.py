@@ -6,7 +6,8 @@ the first of that is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,9 @@ _MOST_TAPS = 36
 _LANES = 64
 """Of a vector, at the most."""
 
+NOWHERE = -(1 << 63)
+"""The place of a row of constants."""
+
 _NANOSECONDS = 0.1
 """For a product of attention, by estimate."""
 
@@ -51,9 +55,7 @@ class _Loop(NamedTuple):
 
     def run(self, *arrays: Array) -> bool:
         """Whether the last array was made of the others."""
-        if self.call is None:
-            return False
-        return self.call.run((*arrays[:-1], *self.others, arrays[-1]) if self.others else arrays)
+        return self.call is not None and self.call.run((*arrays[:-1], *self.others, arrays[-1]))
 
 
 class NativeLoops(InnerLoops):
@@ -67,7 +69,7 @@ class NativeLoops(InnerLoops):
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
         arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
         kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), arrays[0].strides, axes
-        loop = self._loops.get(kind) or self._windows(kind, arrays, axes)
+        loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "products", arrays, axes)
         return loop.run(*arrays)
 
     def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
@@ -96,13 +98,11 @@ class NativeLoops(InnerLoops):
             return self._maxima_by_axes(x, axes, out)
         x = _dense_rows(x)
         kind = "maxima", x.dtype, x.shape, x.strides, axes
-        loop = self._loops.get(kind) or self._windows(kind, (x, out), axes)
+        loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "maxima", (x, out), axes)
         return loop.run(x, out)
 
     def _maxima_by_axes(self, x: Array, axes: Axes, out: Array) -> bool:
         """Maxima over the windows of columns, then of rows: of large windows that is less work."""
-        from irc.runtime.kernels.support import scratch
-
         columns, rows = axes
         between = scratch("maxima of columns", (*out.shape[:3], x.shape[3]), x.dtype)
         first, second = (columns, _whole(rows.size)), (_whole(columns.out), rows)
@@ -117,36 +117,20 @@ class NativeLoops(InnerLoops):
 
             *before, widths = counts_of(axes, include, divisor, x.dtype)
             spare = np.ones(_LANES, widths.dtype)  # for the lanes of a vector that a row has no room for
-            heights = before[-1] if before else spare
-            loop = self._windows(kind, (x, heights, np.concatenate([widths, spare]), out), axes)
+            others = before[-1] if before else spare, np.concatenate([widths, spare])
+            loop = self._keep(kind, "windows", "call_for", "means", (x, *others, out), axes, others=others)
         return loop.run(x, out)
 
     def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
         kind = "columns", x.itemsize, x.shape, x.strides, axes, start, out.shape
-        loop = self._loops.get(kind)
-        if loop is None:
-
-            def make() -> _Loop:
-                from irc.native.window_calls import call_for_columns
-
-                return _Loop(call_for_columns(x, axes, start, out))
-
-            loop = self._keep(kind, make)
+        loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for_columns", x, axes, start, out)
         return loop.run(x, out)
 
     def copy(self, x: Array, out: Array) -> bool:
         if x.flags.c_contiguous:
             return False
         kind = "copy", x.dtype, x.shape, x.strides
-        loop = self._loops.get(kind)
-        if loop is None:
-
-            def make() -> _Loop:
-                from irc.native.moves import call_for_copy
-
-                return _Loop(call_for_copy(x, out))
-
-            loop = self._keep(kind, make)
+        loop = self._loops.get(kind) or self._keep(kind, "moves", "call_for_copy", x, out)
         return loop.run(x, out)
 
     def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
@@ -155,29 +139,17 @@ class NativeLoops(InnerLoops):
         kind = "pad", x.dtype, x.shape, x.strides, tuple(added), mode
         loop = self._loops.get(kind)
         if loop is None:
+            from irc.runtime.kernels.shape import sources_of
 
-            def make() -> _Loop:
-                from irc.native.padding import call_for_padding
-                from irc.runtime.kernels.shape import sources_of
-
-                sources = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
-                made = call_for_padding(x, sources, added[-1][0], out)
-                return _Loop(None) if made is None else _Loop(made[0], made[1:])
-
-            loop = self._keep(kind, make)
-        return loop.call is not None and loop.call.run((x, *loop.others, constant, out))
+            *sources, last = [sources_of(n, *ends, mode) for n, ends in zip(x.shape, added)]
+            before, after = added[-1][0], added[-1][0] + x.shape[-1]
+            others = places_of(sources, x.strides), np.concatenate([last[:before], last[after:]])
+            loop = self._keep(kind, "moves", "call_for_padding", x, before, out, others=others)
+        return loop.call is not None and loop.call.run((x, *loop.others, constant.repeat(out.shape[-1]), out))
 
     def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
         kind = "attend", query.dtype, query.shape, key.shape[:-2], key.strides, value.strides, value.shape[-1], scale
-        loop = self._loops.get(kind)
-        if loop is None:
-
-            def make() -> _Loop:
-                from irc.native.attention import call_for_attention
-
-                return _Loop(call_for_attention(query, key, value, scale))
-
-            loop = self._keep(kind, make)
+        loop = self._loops.get(kind) or self._keep(kind, "attention", "call_for_attention", query, key, value, scale)
         if loop.call is None or not out.flags.c_contiguous:
             return False
         keys = key.shape[-2]
@@ -230,31 +202,13 @@ class NativeLoops(InnerLoops):
     ) -> bool:
         x = _dense_rows(x)
         kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, len(roots), modes
-        loop = self._loops.get(kind)
-        if loop is None:
-
-            def make() -> _Loop:
-                from irc.native.trees import call_for_trees
-
-                return _Loop(call_for_trees(x, found, len(roots), modes))
-
-            loop = self._keep(kind, make)
+        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, len(roots), modes)
         return loop.run(x, roots, nodes, targets, weights, found)
 
-    def _windows(self, kind: tuple[Any, ...], arrays: Sequence[Array], axes: Axes) -> _Loop:
-        """Make and keep what is called for ``arrays`` of this kind."""
-
-        def make() -> _Loop:
-            from irc.native.window_calls import call_for
-
-            others = tuple(arrays[1:-1]) if kind[0] == "means" else ()
-            return _Loop(call_for(kind[0], arrays, axes), others)
-
-        return self._keep(kind, make)
-
-    def _keep(self, kind: Any, make: Callable[[], _Loop]) -> _Loop:
-        """Make and keep a loop; none where native code cannot be used."""
-        loop = _Loop(None) if unusable() else make()
+    def _keep(self, kind: Any, module: str, make: str, *arguments: Any, others: tuple[Array, ...] = ()) -> _Loop:
+        """Make and keep a loop, by a function of a module that emits code; none where that cannot be used."""
+        call = None if unusable() else getattr(import_module(f"irc.native.{module}"), make)(*arguments)
+        loop = _Loop(call, others)
         loops = self._loops if len(self._loops) < _MOST_CALLS else {}
         self._loops = {**loops, kind: loop}  # replaced as a whole: another thread may look at it
         return loop
@@ -281,3 +235,13 @@ def straightened(x: Array) -> Array:
 def _dense_rows(x: Array) -> Array:
     """``x``, or a copy in C order if there are gaps between the elements of a row."""
     return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else in_c_order(x)
+
+
+def places_of(sources: Sequence[Array], strides: Sequence[int]) -> Array:
+    """How many bytes behind the first element each row of a padded array is taken from: `NOWHERE` if from none."""
+    places: Array = np.zeros((), np.int64)
+    is_nowhere: Array = np.zeros((), np.bool_)
+    for source, stride in zip(sources, strides):
+        places = np.add.outer(places, source * stride)
+        is_nowhere = np.logical_or.outer(is_nowhere, source < 0)
+    return np.where(is_nowhere, NOWHERE, places).reshape(-1)

@@ -25,9 +25,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from irc.native.cache import ObjectCache, default_folder
-from irc.native.llvm import VERSION
-from irc.native.llvm import binding as llvm
-from irc.native.target import Target, current
+from irc.native.target import VERSION, Target, current, llvm
 from irc.runtime.bounds import pace
 
 LOCK = RLock()
@@ -51,17 +49,6 @@ class Code:
         self.address: int = tracker[name]
 
 
-class _Object:
-    """What code refers to, and is no code.
-
-    Attributes:
-        address: of the object, which lives as long as the process.
-    """
-
-    def __init__(self, kept: object) -> None:
-        self._kept, self.address = kept, id(kept)
-
-
 class Jit:
     """Compiles and links, for one process.
 
@@ -77,7 +64,7 @@ class Jit:
         self._target = target or current()
         self._compiler = llvm.create_lljit_compiler(self._target.machine(2))
         self._cache = cache
-        self._library: dict[str, Code | _Object] = {PACE: _Object(pace)}
+        self._library: dict[str, tuple[int, object]] = {PACE: (id(pace), pace)}  # addresses, and what lies there
         self._codes: WeakValueDictionary[str, Code] = WeakValueDictionary()
         self._linked = 0
         self._identity = "\0".join((VERSION, _sources(), self._target.cpu, self._target.features))
@@ -95,8 +82,9 @@ class Jit:
         """The address of a function of the library; its name is its key."""
         with LOCK:
             if name not in self._library:
-                self._library[name] = self._load(name, name, make, is_optimised=True)
-            return self._library[name].address
+                code = self._load(name, name, make, is_optimised=True)
+                self._library[name] = code.address, code
+            return self._library[name][0]
 
     def _load(self, name: str, key: str, make: Make, is_optimised: bool) -> Code:
         entry = hashlib.sha256(f"{self._identity}\0{key}".encode()).hexdigest()
@@ -110,7 +98,7 @@ class Jit:
         self._linked += 1
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(name)
         for needed in needs:
-            builder.import_symbol(needed, self._library[needed].address)
+            builder.import_symbol(needed, self._library[needed][0])
         return Code(builder.link(self._compiler, f"irc{self._linked}"), name)
 
     def _kept(self, entry: str) -> tuple[list[str], bytes]:

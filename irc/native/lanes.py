@@ -1,10 +1,11 @@
-"""Emitted values: so many lanes of one element type, with Python's operators.
+"""Emitted values: so many lanes of one element type, with Python's operators; how they lie in memory.
 
 Invariants:
 
 - A value has an element type of NumPy, and `Emitter.count` lanes of the LLVM type that `register_type` gives: i1 of
-  bools, integers and floats as they are. float16 and bfloat16 are in memory only (`irc.native.elements`); what is
-  computed of them is float32.
+  bools, integers and floats as they are.
+- In memory, bools are bytes, of which any but 0 is true. float16 and bfloat16 are in memory only: they are read as
+  float32, which holds all of their numbers, and are rounded to the nearest, ties to even, when they are written.
 - Arithmetic of floats carries no fast-math flag, so that each operation is rounded as IEEE 754 says. Integers wrap.
   What is poison or undefined in LLVM is never emitted for operands that would make it so, except where a function says
   that its caller sees to that.
@@ -18,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from irc.native.llvm import ir
-from irc.ops.algebra import BOOL, SINGLE, AnyDType
+from irc.native.target import ir
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
+UINT16, UINT32 = np.dtype(np.uint16), np.dtype(np.uint32)
+HALF = np.dtype(np.float16)
 
 _FLOATS = {4: ir.FloatType(), 8: ir.DoubleType()}
 
@@ -85,6 +88,10 @@ class Emitter:
         found = self.module.globals.get(name)
         return found or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
+    def call(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
+        """A call of the function ``name`` of LLVM."""
+        return self.builder.call(self.declare(name, result, [x.type for x in operands]), operands)
+
     def library(self, name: str, result: Any, arguments: Sequence[Any], make: Any) -> Any:
         """A function of the library, whose module ``make`` emits (`irc.native.jit.Make`)."""
         self.needs[name] = make
@@ -95,8 +102,7 @@ class Emitter:
         dtype = result or operands[0].dtype
         kind = self.vector(dtype)
         suffix = f"v{self.count}{_SUFFIXES[operands[0].dtype.kind]}{8 * operands[0].dtype.itemsize}"
-        function = self.declare(f"llvm.{name}.{suffix}", kind, [x.value.type for x in operands])
-        return Lanes(self, self.builder.call(function, [x.value for x in operands]), dtype)
+        return Lanes(self, self.call(f"llvm.{name}.{suffix}", kind, [x.value for x in operands]), dtype)
 
 
 _SUFFIXES = {"f": "f", "i": "i", "u": "i"}
@@ -116,6 +122,31 @@ def _wrapped(value: int, dtype: AnyDType) -> int:
     bits = 8 * dtype.itemsize
     value &= (1 << bits) - 1
     return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
+
+
+def _binary(name: str, of_floats: str = "", is_swapped: bool = False) -> Callable[[Lanes, Lanes | complex], Lanes]:
+    """An operator that LLVM's builder calls ``name``, or ``of_floats``."""
+
+    def compute(x: Lanes, other: Lanes | complex) -> Lanes:
+        method: Callable[..., Any] = getattr(x.emitter.builder, of_floats if x.is_float else name)
+        operands = x.value, x.taken(other).value
+        return x.made(method(*(operands[::-1] if is_swapped else operands)))
+
+    return compute
+
+
+def _comparison(sign: str) -> Callable[[Lanes, Lanes | complex], Lanes]:
+    """The comparison that LLVM's builder calls ``sign``: False of NaN, but for that whether lanes differ."""
+
+    def compute(x: Lanes, other: Lanes | complex) -> Lanes:
+        builder, right = x.emitter.builder, x.taken(other).value
+        if x.is_float:
+            compare = builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered
+        else:
+            compare = builder.icmp_signed if x.is_signed else builder.icmp_unsigned
+        return x.made(compare(sign, x.value, right), BOOL)
+
+    return compute
 
 
 class Lanes:
@@ -159,47 +190,17 @@ class Lanes:
     def made(self, value: Any, dtype: AnyDType | None = None) -> Lanes:
         return Lanes(self.emitter, value, dtype or self.dtype)
 
-    def _binary(self, name: str, other: Lanes | complex) -> Lanes:
-        method: Callable[..., Any] = getattr(self.emitter.builder, f"f{name}" if self.is_float else name)
-        return self.made(method(self.value, self.taken(other).value))
-
-    def __add__(self, other: Lanes | complex) -> Lanes:
-        return self._binary("add", other)
-
-    def __radd__(self, other: complex) -> Lanes:
-        return self.constant(other) + self
-
-    def __sub__(self, other: Lanes | complex) -> Lanes:
-        return self._binary("sub", other)
-
-    def __rsub__(self, other: complex) -> Lanes:
-        return self.constant(other) - self
-
-    def __mul__(self, other: Lanes | complex) -> Lanes:
-        return self._binary("mul", other)
-
-    def __rmul__(self, other: complex) -> Lanes:
-        return self.constant(other) * self
-
-    def __truediv__(self, other: Lanes | complex) -> Lanes:
-        """The quotient of floats."""
-        return self.made(self.emitter.builder.fdiv(self.value, self.taken(other).value))
-
-    def __rtruediv__(self, other: complex) -> Lanes:
-        return self.constant(other) / self
+    __add__, __sub__, __mul__ = _binary("add", "fadd"), _binary("sub", "fsub"), _binary("mul", "fmul")
+    __radd__, __rmul__ = __add__, __mul__
+    __rsub__ = _binary("sub", "fsub", is_swapped=True)
+    __truediv__, __rtruediv__ = _binary("", "fdiv"), _binary("", "fdiv", is_swapped=True)
+    __and__, __or__, __xor__ = _binary("and_"), _binary("or_"), _binary("xor")
+    __lt__, __le__, __gt__, __ge__ = _comparison("<"), _comparison("<="), _comparison(">"), _comparison(">=")
+    equals, differs = _comparison("=="), _comparison("!=")
 
     def __neg__(self) -> Lanes:
         builder = self.emitter.builder
         return self.made(builder.fneg(self.value) if self.is_float else builder.neg(self.value))
-
-    def __and__(self, other: Lanes | int) -> Lanes:
-        return self.made(self.emitter.builder.and_(self.value, self.taken(other).value))
-
-    def __or__(self, other: Lanes | int) -> Lanes:
-        return self.made(self.emitter.builder.or_(self.value, self.taken(other).value))
-
-    def __xor__(self, other: Lanes | int) -> Lanes:
-        return self.made(self.emitter.builder.xor(self.value, self.taken(other).value))
 
     def __invert__(self) -> Lanes:
         return self.made(self.emitter.builder.not_(self.value))
@@ -213,34 +214,6 @@ class Lanes:
         builder = self.emitter.builder
         method = builder.ashr if self.is_signed else builder.lshr
         return self.made(method(self.value, self.taken(count).value))
-
-    def _compare(self, sign: str, other: Lanes | complex) -> Lanes:
-        builder, right = self.emitter.builder, self.taken(other).value
-        if self.is_float:
-            compare = builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered
-        else:
-            compare = builder.icmp_signed if self.is_signed else builder.icmp_unsigned
-        return self.made(compare(sign, self.value, right), BOOL)
-
-    def __lt__(self, other: Lanes | complex) -> Lanes:
-        return self._compare("<", other)
-
-    def __le__(self, other: Lanes | complex) -> Lanes:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Lanes | complex) -> Lanes:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Lanes | complex) -> Lanes:
-        return self._compare(">=", other)
-
-    def equals(self, other: Lanes | complex) -> Lanes:
-        """Whether lanes are equal; False of NaN."""
-        return self._compare("==", other)
-
-    def differs(self, other: Lanes | complex) -> Lanes:
-        """Whether lanes differ; True of NaN."""
-        return self._compare("!=", other)
 
     def is_nan(self) -> Lanes:
         """Whether lanes of floats are NaN."""
@@ -274,6 +247,14 @@ def select(condition: Lanes, x: Lanes | complex, y: Lanes | complex) -> Lanes:
         raise TypeError("one of both has to have a type")
     x, y = typed.taken(x), typed.taken(y)
     return typed.made(typed.emitter.builder.select(condition.value, x.value, y.value))
+
+
+def joined(builder: Any, *found: tuple[Any, Any]) -> Any:
+    """The value, of those that are given with blocks, of the block that this one is entered from."""
+    phi = builder.phi(found[0][0].type)
+    for value, block in found:
+        phi.add_incoming(value, block)
+    return phi
 
 
 def only(x: Lanes) -> Any:
@@ -313,3 +294,130 @@ def to_integer(x: Lanes, dtype: AnyDType) -> Lanes:
     builder = x.emitter.builder
     method = builder.trunc if source > target else builder.sext if x.is_signed else builder.zext
     return x.made(method(x.value, x.emitter.vector(dtype)), dtype)
+
+
+def is_brain(dtype: AnyDType) -> bool:
+    """Whether ``dtype`` is bfloat16."""
+    return dtype.kind == "V" and dtype.name == "bfloat16"
+
+
+def is_small(dtype: AnyDType) -> bool:
+    """Whether ``dtype`` is float16 or bfloat16."""
+    return dtype == HALF or is_brain(dtype)
+
+
+def is_supported(dtype: AnyDType) -> bool:
+    """Whether code can be emitted for arrays of ``dtype``."""
+    if not dtype.isnative:
+        return False
+    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8) or is_brain(dtype)
+
+
+def computed(dtype: AnyDType) -> AnyDType:
+    """The element type in registers."""
+    return SINGLE if is_small(dtype) else dtype
+
+
+def memory_type(dtype: AnyDType) -> Any:
+    """The LLVM type of an element in memory."""
+    return ir.IntType(8 * dtype.itemsize) if dtype == BOOL or is_small(dtype) else register_type(dtype)
+
+
+def load(emitter: Emitter, pointer: Any, dtype: AnyDType) -> Lanes:
+    """Elements that lie side by side from ``pointer`` on."""
+    builder = emitter.builder
+    vector = ir.VectorType(memory_type(dtype), emitter.count)
+    return widened(emitter, builder.load(pointer, typ=vector, align=dtype.itemsize), dtype)
+
+
+def load_one(emitter: Emitter, pointer: Any, dtype: AnyDType) -> Lanes:
+    """The element at ``pointer``, in all lanes."""
+    builder = emitter.builder
+    kind = memory_type(dtype)
+    vector = ir.VectorType(kind, emitter.count)
+    scalar = builder.load(pointer, typ=kind, align=dtype.itemsize)
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), emitter.count), None)
+    return widened(emitter, builder.shuffle_vector(one, undefined, zeros), dtype)
+
+
+def store(x: Lanes, pointer: Any, dtype: AnyDType) -> None:
+    """Write elements side by side from ``pointer`` on."""
+    x.emitter.builder.store(narrowed(x, dtype), pointer, align=dtype.itemsize)
+
+
+def widened(emitter: Emitter, value: Any, dtype: AnyDType) -> Lanes:
+    """What was read from memory, as it is computed with."""
+    if dtype == BOOL:
+        zero = ir.Constant(value.type, None)
+        return Lanes(emitter, emitter.builder.icmp_unsigned("!=", value, zero), BOOL)
+    if dtype == HALF:
+        return _from_half(Lanes(emitter, value, UINT16))
+    if is_brain(dtype):
+        return (to_integer(Lanes(emitter, value, UINT16), UINT32) << 16).bitcast(SINGLE)
+    return Lanes(emitter, value, dtype)
+
+
+def narrowed(x: Lanes, dtype: AnyDType) -> Any:
+    """What is written to memory, as LLVM's value."""
+    if dtype == BOOL:
+        return x.emitter.builder.zext(x.value, ir.VectorType(ir.IntType(8), x.emitter.count))
+    if dtype == HALF:
+        return _to_half(x).value
+    return _to_brain(x).value if is_brain(dtype) else x.value
+
+
+def rounded(x: Lanes, dtype: AnyDType) -> Lanes:
+    """float32 ``x``, rounded to a small type; ``x`` itself if ``dtype`` is none."""
+    return widened(x.emitter, narrowed(x, dtype), dtype) if is_small(dtype) else x
+
+
+def rounded_to_odd(x: Lanes) -> Lanes:
+    """float64 ``x`` as float32, its last bit set if digits are lost: rounded once more, it is as if rounded once."""
+    near = to_float(x, SINGLE)
+    back = to_float(near, DOUBLE)
+    bits = near.bitcast(UINT32)
+    toward_zero = select(x.emitter.intrinsic("fabs", back) > x.emitter.intrinsic("fabs", x), bits - 1, bits)
+    return select(back.equals(x) | x.is_nan(), bits, toward_zero | 1).bitcast(SINGLE)
+
+
+def _from_half(bits: Lanes) -> Lanes:
+    """By the bits: read as those of a float32, they stand for 2**-112 times the number."""
+    emitter = bits.emitter
+    if emitter.has_f16c:
+        builder = emitter.builder
+        half = builder.bitcast(bits.value, ir.VectorType(ir.HalfType(), emitter.count))
+        return Lanes(emitter, builder.fpext(half, emitter.vector(SINGLE)), SINGLE)
+    wide = to_integer(bits, UINT32)
+    size = wide & 0x7FFF
+    finite = ((size << 13).bitcast(SINGLE) * 2.0**112).bitcast(UINT32)
+    found = select(size >= 0x7C00, (size << 13) | 0x7F800000, finite)
+    return (found | ((wide & 0x8000) << 16)).bitcast(SINGLE)
+
+
+def _to_half(x: Lanes) -> Lanes:
+    emitter = x.emitter
+    if emitter.has_f16c:
+        builder = emitter.builder
+        half = builder.fptrunc(x.value, ir.VectorType(ir.HalfType(), emitter.count))
+        bits = builder.bitcast(half, ir.VectorType(ir.IntType(16), emitter.count))
+        return Lanes(emitter, bits, UINT16)
+    bits = x.bitcast(UINT32)
+    size = bits & 0x7FFFFFFF
+    sign = (bits >> 16) & 0x8000
+    # Half of a unit, less one if the last bit is even, carries into what is kept where the rest is more than half.
+    normal = (size - 0x38000000 + 0xFFF + ((size >> 13) & 1)) >> 13
+    # Added to 0.5, a number below 2**-14 is rounded to units of 2**-24, float16's smallest.
+    tiny = (size.bitcast(SINGLE) + 0.5).bitcast(UINT32) - 0x3F000000
+    found = select(size < 0x38800000, tiny, normal)
+    found = select(size >= 0x47800000, size.constant(0x7C00), found)
+    found = select(size > 0x7F800000, size.constant(0x7E00), found)
+    return to_integer(found | sign, UINT16)
+
+
+def _to_brain(x: Lanes) -> Lanes:
+    bits = x.bitcast(UINT32)
+    nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    quiet = (bits >> 16) | 0x40
+    return to_integer(select(x.is_nan(), quiet, nearest), UINT16)

@@ -1,24 +1,27 @@
-"""Copies of arrays whose axes are permuted, by square tiles that are transposed in registers.
+"""Data movement: copies of arrays whose axes are permuted, and of arrays with elements added at the ends of axes.
 
-NumPy copies such an array element by element, each from another cache line. Where rows of the result are rows of the
-operand, it copies these as a whole, and there is nothing to gain.
+Permuted arrays are copied by square tiles, which are transposed in registers: NumPy copies them element by element,
+each from another cache line. Where rows of the result are rows of the operand, it copies these as a whole, and there is
+nothing to gain. Padded arrays are made row by row: where each row of the result comes from, and each element at its
+ends, are numbers that the call has; what lies between is copied as a whole.
 
-Invariant: elements are moved as integers of their size, and no address outside of either array is read or written.
-Where a side is no multiple of a tile's, the last tile overlaps the one before.
+Invariant: elements are moved as integers of their size, and no address outside of the arrays is read or written. Where
+a side is no multiple of a tile's, the last tile overlaps the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import Any, NamedTuple
 
 from irc.ir.tensor import Array
-from irc.native.jit import Code, Make, process_jit
+from irc.native.inner_loops import NOWHERE
+from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.llvm import ir
-from irc.native.loops import indices, least, loop, loop_function, number, offset, space_of
-from irc.native.target import current
+from irc.native.lanes import joined
+from irc.native.loops import INT, VOID, finished, indices, least, loop, loop_function, number, offset, space_of
+from irc.native.target import current, ir
 
 _SIZES = (1, 2, 4, 8)
 """Of elements that there is code for."""
@@ -26,11 +29,14 @@ _SIZES = (1, 2, 4, 8)
 _MOST_SIDE = 16
 """Of a tile: code has its elements one by one."""
 
-_NANOSECONDS = 0.4
+_NANOSECONDS, _NANOSECONDS_TO_PAD = 0.4, 0.1
 """For an element, by estimate."""
 
+MOST_ROWS = 1 << 16
+"""Of a padded result, whose places are kept."""
 
-class Layout(NamedTuple):
+
+class Transposition(NamedTuple):
     """The numbers that a loop function reads; its range is of rows of tiles, plane after plane.
 
     Planes are two axes of the arrays; in each, elements of a line lie side by side in the operand, and elements of
@@ -65,7 +71,7 @@ def call_for_copy(x: Array, out: Array) -> Call | None:
     planes = [axis for axis in range(rank - 1) if axis != side]
     outer, inner = ([(1, 0, 0)] * 2 + [(sizes[i], source[i], target[i]) for i in planes])[-2:]
     bands = -(-sizes[-1] // tile) if sizes[-1] >= tile else 1
-    layout = Layout(
+    layout = Transposition(
         inner_planes=inner[0],
         outer_from=outer[1],
         outer_to=outer[2],
@@ -77,7 +83,9 @@ def call_for_copy(x: Array, out: Array) -> Call | None:
         element_to=target[side],
         bands=bands,
     )
-    return Call.of(_code(x.itemsize), [None] * 2, layout, outer[0] * inner[0] * bands, x.size * _NANOSECONDS)
+    name, size = "irc.transpose", outer[0] * inner[0] * bands
+    make = partial(emit_transpose, name, x.itemsize, tile)
+    return Call.of_loops(name, f"{name} {x.itemsize}", make, 2, layout, size, x.size * _NANOSECONDS)
 
 
 def _side(itemsize: int) -> int:
@@ -85,16 +93,11 @@ def _side(itemsize: int) -> int:
     return min(_MOST_SIDE, current().vector_bytes // itemsize)
 
 
-@cache
-def _code(itemsize: int) -> Code:
-    name = "irc.transpose"
-    return process_jit().load(name, f"{name} {itemsize}", lambda: emit_transpose(name, itemsize, _side(itemsize)))
-
-
 def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, which copies elements of ``itemsize`` bytes by tiles of ``side``, and what it needs."""
-    made, builder, (source, target), numbers, begin, end = loop_function(name, 2, len(Layout._fields))
-    layout = Layout(*numbers)
+    emitter, (source, target), numbers, begin, end = loop_function(name, current(), side, 2, len(Transposition._fields))
+    builder = emitter.builder
+    layout = Transposition(*numbers)
     kind, size = ir.IntType(8 * itemsize), number(itemsize)
     row = ir.VectorType(kind, side)
     is_tiled = builder.and_(
@@ -134,8 +137,7 @@ def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[st
                     found = builder.load(offset(builder, at_line, builder.mul(element, size)), typ=kind, align=itemsize)
                     place = offset(builder, to_line, builder.mul(element, layout.element_to))
                     builder.store(found, place, align=itemsize)
-    builder.ret_void()
-    return str(made.module), {}
+    return finished(emitter)
 
 
 def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
@@ -151,3 +153,71 @@ def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
                 found[i], found[i + step] = (builder.shuffle_vector(*pair, indices(which)) for which in (low, high))
         step *= 2
     return found
+
+
+class Padding(NamedTuple):
+    """The numbers that a loop function reads; its range is of rows of the result. All are in elements.
+
+    Attributes:
+        before: how many are added at the beginning of a row.
+        kept: how many are copied.
+        after: how many are added at the end.
+    """
+
+    before: Any
+    kept: Any
+    after: Any
+
+
+def call_for_padding(x: Array, before: int, out: Array) -> Call | None:
+    """A call that makes arrays like ``out``, in C order, of arrays like ``x``; None if there is no code for them.
+
+    Elements of a row of ``x`` lie side by side, and ``before`` are added at the beginning of each. The call takes the
+    operand, the places of rows (`irc.native.inner_loops.places_of`), the places in a row of the elements at its ends, a
+    row of constants, and the result.
+    """
+    rows = out.size // max(1, out.shape[-1])
+    if x.itemsize not in _SIZES or x.dtype.hasobject or rows > MOST_ROWS:
+        return None
+    layout = Padding(before, x.shape[-1], out.shape[-1] - before - x.shape[-1])
+    name, work = "irc.pad", out.size * _NANOSECONDS_TO_PAD
+    make = partial(emit_padding, name, x.itemsize)
+    return Call.of_loops(name, f"{name} {x.itemsize}", make, 5, layout, rows, work)
+
+
+def emit_padding(name: str, itemsize: int) -> tuple[str, Mapping[str, Make]]:
+    """The function ``name``, which pads rows of elements of ``itemsize`` bytes, and what it needs."""
+    emitter, arrays, numbers, begin, end = loop_function(name, current(), 1, 5, len(Padding._fields))
+    (source, places, ends, constants, result), layout, builder = arrays, Padding(*numbers), emitter.builder
+    kind, no = ir.IntType(8 * itemsize), ir.Constant(ir.IntType(1), 0)
+    constant = builder.load(constants, typ=kind, align=itemsize)
+
+    def at(pointer: Any, index: Any, size: int = itemsize) -> Any:
+        return offset(builder, pointer, builder.mul(index, number(size)))
+
+    def copy(to: Any, row: Any, count: Any) -> None:
+        emitter.call("llvm.memcpy.p0.p0.i64", VOID, [to, row, builder.mul(count, number(itemsize)), no])
+
+    def pick(to: Any, row: Any, ends: Any, count: Any) -> None:
+        """Copy ``count`` elements whose places in the row ``ends`` has, or the constant."""
+        with loop(builder, number(0), count) as i:
+            place = builder.load(at(ends, i, 8), typ=INT)
+            before = builder.block
+            with builder.if_then(builder.icmp_signed(">=", place, number(0))):
+                found = builder.load(at(row, place), typ=kind, align=itemsize)
+                inside = builder.block
+            value = joined(builder, (constant, before), (found, inside))
+            builder.store(value, at(to, i), align=itemsize)
+
+    whole = builder.add(layout.before, builder.add(layout.kept, layout.after))
+    with loop(builder, begin, end) as i:
+        place, to = builder.load(at(places, i, 8), typ=INT), at(result, builder.mul(i, whole))
+        with builder.if_else(builder.icmp_signed("==", place, number(NOWHERE))) as (nowhere, somewhere):
+            with nowhere:
+                copy(to, constants, whole)
+            with somewhere:
+                row, middle = offset(builder, source, place), at(to, layout.before)
+                pick(to, row, ends, layout.before)
+                copy(middle, row, layout.kept)
+                pick(at(middle, layout.kept), row, at(ends, layout.before, 8), layout.after)
+    return finished(emitter)

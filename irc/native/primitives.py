@@ -1,16 +1,34 @@
-"""What is emitted for each primitive of `irc.ops.algebra`, with NumPy's definitions where C has none.
+"""Scalar expressions (`irc.ops.algebra`) as code: their order, their text, and what is emitted for each primitive.
 
-Mathematical functions are in `irc.native.functions`; they are called, not emitted in place.
+Primitives have NumPy's definitions where C has none. Mathematical functions are in `irc.native.functions`; they are
+called, not emitted in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from irc.native.lanes import INT32, INT64, Lanes, select, to_float, to_integer
-from irc.ops.algebra import BOOL, DOUBLE, AnyDType
+from irc.native.functions import FUNCTIONS
+from irc.native.lanes import (
+    HALF,
+    INT32,
+    INT64,
+    Emitter,
+    Lanes,
+    computed,
+    rounded,
+    rounded_to_odd,
+    select,
+    to_float,
+    to_integer,
+)
+from irc.native.loops import function
+from irc.native.row_operators import REDUCERS
+from irc.ops import functions
+from irc.ops.algebra import BOOL, CAST, DOUBLE, AnyDType, Apply, Expression, Operand, Primitive
 
 UINT64 = np.dtype(np.uint64)
 
@@ -85,38 +103,25 @@ def _sign(x: Lanes) -> Lanes:
     return select(x > 0, 1, select(x < 0, -1, x))
 
 
-def _is_surely_number(x: Lanes) -> bool:
-    return not x.is_float or x.is_constant
+def _extreme(is_larger: bool, takes_second: bool) -> Callable[[Lanes, Lanes], Lanes]:
+    """The larger or smaller one of two, NaN if one is NaN; of equal ones, such as zeros, the second or the first."""
+
+    def compute(x: Lanes, y: Lanes) -> Lanes:
+        x, y = (x, y) if takes_second else (y, x)
+        found = select(x > y if is_larger else x < y, x, y)  # y if one is NaN
+        return found if not x.is_float or x.is_constant else select(x.is_nan(), x, found)
+
+    return compute
 
 
-def _maximum(x: Lanes, y: Lanes) -> Lanes:
-    found = select(x > y, x, y)  # y if one is NaN
-    return found if _is_surely_number(x) else select(x.is_nan(), x, found)
+def _known(is_larger: bool) -> Callable[[Lanes, Lanes], Lanes]:
+    """The larger or smaller one of two; if one is NaN, the other."""
 
+    def compute(x: Lanes, y: Lanes) -> Lanes:
+        found = select(y > x if is_larger else y < x, y, x)
+        return select(x.is_nan(), y, found) if x.is_float else found
 
-def _minimum(x: Lanes, y: Lanes) -> Lanes:
-    found = select(x < y, x, y)
-    return found if _is_surely_number(x) else select(x.is_nan(), x, found)
-
-
-def _at_least(x: Lanes, y: Lanes) -> Lanes:
-    found = select(x < y, y, x)  # x if one is NaN
-    return found if _is_surely_number(y) else select(y.is_nan(), y, found)
-
-
-def _at_most(x: Lanes, y: Lanes) -> Lanes:
-    found = select(x > y, y, x)
-    return found if _is_surely_number(y) else select(y.is_nan(), y, found)
-
-
-def _fmax(x: Lanes, y: Lanes) -> Lanes:
-    found = select(y > x, y, x)
-    return select(x.is_nan(), y, found) if x.is_float else found
-
-
-def _fmin(x: Lanes, y: Lanes) -> Lanes:
-    found = select(y < x, y, x)
-    return select(x.is_nan(), y, found) if x.is_float else found
+    return compute
 
 
 def _logical(x: Lanes, y: Lanes, combine: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
@@ -236,12 +241,12 @@ _OF_TWO: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "floor_divide": _floor_divide,
     "remainder": _remainder,
     "truncated_remainder": _truncated_remainder,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "fmax": _fmax,
-    "fmin": _fmin,
-    "at_least": _at_least,
-    "at_most": _at_most,
+    "maximum": _extreme(is_larger=True, takes_second=True),
+    "minimum": _extreme(is_larger=False, takes_second=True),
+    "fmax": _known(is_larger=True),
+    "fmin": _known(is_larger=False),
+    "at_least": _extreme(is_larger=True, takes_second=False),
+    "at_most": _extreme(is_larger=False, takes_second=False),
     "equal": lambda x, y: x.equals(y),
     "not_equal": lambda x, y: x.differs(y),
     "less": lambda x, y: x < y,
@@ -266,3 +271,100 @@ PRIMITIVES: dict[str, Callable[..., Lanes]] = {
     "select": _select,
 }
 """By the primitive's name."""
+
+
+# -- expressions ---------------------------------------------------------------
+
+COMPOUNDS: dict[Any, str] = {
+    functions.gelu: "gelu",
+    functions.gelu_tanh: "gelu_tanh",
+    functions.mish: "mish",
+    functions.sigmoid: "sigmoid",
+    functions.silu: "silu",
+    functions.softplus: "softplus",
+}
+"""Semantics that the library has whole, which is faster than their primitives one by one."""
+
+
+ROUND = Primitive("round_to_small", 1, "A float rounded to the small float type that a `Rounded` names.")
+
+
+class Rounded(Apply):
+    """A value rounded once to a small float type, as float32."""
+
+    __slots__ = ("small",)
+
+    def __init__(self, x: Expression, small: AnyDType) -> None:
+        super().__init__(ROUND, (x,), computed(small))
+        self.small = small
+
+
+def is_reduction(node: Expression) -> bool:
+    """Whether ``node`` reduces rows."""
+    return isinstance(node, Apply) and node.primitive in REDUCERS
+
+
+def ordered(roots: Sequence[Expression], stops: Callable[[Expression], bool] = lambda _: False) -> list[Expression]:
+    """``roots`` and all nodes below, arguments first; nothing below a node at which it ``stops``."""
+    found: list[Expression] = []
+    seen: set[int] = set()
+    pending = [(root, False) for root in reversed(roots)]
+    while pending:
+        node, is_done = pending.pop()
+        if is_done:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.append((node, True))
+            if isinstance(node, Apply) and not stops(node):
+                pending.extend((argument, False) for argument in reversed(node.arguments))
+    return found
+
+
+def listing(roots: Sequence[Expression], operand: Callable[[Operand], str]) -> str:
+    """``roots`` as a text, the same for expressions that are the same; ``operand`` says what a leaf is."""
+    numbers: dict[int, int] = {}
+    lines: list[str] = []
+    for node in ordered(roots):
+        if isinstance(node, Apply):
+            small = node.small.name if isinstance(node, Rounded) else ""
+            arguments = ",".join(str(numbers[id(x)]) for x in node.arguments)
+            lines.append(f"{node.primitive.name}{small}({arguments}) {node.dtype}")
+        else:
+            lines.append(f"{operand(node) if isinstance(node, Operand) else node!r} {node.dtype}")
+        numbers[id(node)] = len(numbers)
+    return "\n".join((*lines, ",".join(str(numbers[id(x)]) for x in roots)))
+
+
+def converted(x: Lanes, dtype: AnyDType) -> Lanes:
+    """``x`` as an element of type ``dtype`` is computed with: of a small type, a number that it holds."""
+    if x.dtype == DOUBLE and dtype == HALF:
+        return rounded(rounded_to_odd(x), dtype)
+    return rounded(cast(x, computed(dtype)), dtype)
+
+
+def apply(emitter: Emitter, node: Apply, arguments: Sequence[Lanes]) -> Lanes:
+    """Emit the primitive of ``node``."""
+    name = node.primitive.name
+    if node.primitive is CAST:
+        return cast(arguments[0], node.dtype)
+    if isinstance(node, Rounded):
+        return converted(arguments[0], node.small)
+    return PRIMITIVES[name](*arguments) if name in PRIMITIVES else call(emitter, name, arguments)
+
+
+def call(emitter: Emitter, name: str, arguments: Sequence[Lanes]) -> Lanes:
+    """Emit a call of a mathematical function of the library."""
+    dtype, count = arguments[0].dtype, emitter.count
+    symbol = f"irc.{name}.f{8 * dtype.itemsize}x{count}"
+    kind = emitter.vector(dtype)
+    flags = emitter.has_fma, emitter.has_f16c
+
+    def make() -> tuple[str, Mapping[str, Any]]:
+        made, builder = function(symbol, [kind] * len(arguments), kind)
+        inner = Emitter(builder, count, *flags)
+        builder.ret(FUNCTIONS[name](*[Lanes(inner, x, dtype) for x in made.args]).value)
+        return str(made.module), inner.needs
+
+    found = emitter.library(symbol, kind, [kind] * len(arguments), make)
+    return Lanes(emitter, emitter.builder.call(found, [x.value for x in arguments]), dtype)

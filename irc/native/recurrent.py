@@ -13,19 +13,17 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.elements import load, load_one, store
-from irc.native.groups import call
-from irc.native.jit import Code, Make, process_jit
+from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.lanes import Emitter, Lanes, only, select, to_float, tree
-from irc.native.loops import INT, copy_floats, fold, loop, loop_function, number, offset, paced_loop
-from irc.native.primitives import PRIMITIVES
+from irc.native.lanes import Emitter, Lanes, load, load_one, only, select, store, to_float, tree
+from irc.native.loops import INT, copy_floats, finished, fold, loop, loop_function, number, offset, paced_loop
+from irc.native.primitives import PRIMITIVES, call
 from irc.native.target import Target, current
 from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import CURRENT
@@ -101,7 +99,6 @@ class _Cell:
                 self._copy(self._at(self.result, builder.mul(row, layout.hidden)), self.zeros)
             for buffer, state in states:
                 self._copy(self._at(state, own), buffer)
-        builder.ret_void()
 
     def _copy(self, to: Any, source: Any) -> None:
         copy_floats(self.emitter, to, source, self.layout.hidden)
@@ -233,16 +230,10 @@ def emit_recurrent(name: str, kind: str, target: Target) -> tuple[str, Mapping[s
     It takes the inputs' share of the gates (T, B, gates, H), packed weights, the bias of a candidate or the scales of
     integers, padded, lengths (B), both states (B, H), which become the last ones, the result (T, B, H), work memory.
     """
-    made, builder, arrays, numbers, begin, end = loop_function(name, 8, len(Layout._fields))
-    emitter = Emitter(builder, target.lanes(_SIZE), target.has_fma, target.has_f16c)
+    made = loop_function(name, target, target.lanes(_SIZE), 8, len(Layout._fields))
+    emitter, arrays, numbers, begin, end = made
     _Cell(kind, emitter, arrays, Layout(*numbers)).emit(begin, end)
-    return str(made.module), emitter.needs
-
-
-@cache
-def _code(kind: str) -> Code:
-    name = "irc.recurrent"
-    return process_jit().load(name, f"{name} {kind}", lambda: emit_recurrent(name, kind, current()))
+    return finished(emitter)
 
 
 def padded_size(hidden: int) -> int:
@@ -300,5 +291,7 @@ def cell_for(kind: str, steps: int, batch: int, hidden: int) -> CellLoop:
     padded = padded_size(hidden)
     products = GATES[kind] * padded * hidden
     layout = Layout(batch, steps, hidden, padded, products)
-    call = Call.of(_code(kind), [None] * 8, layout, batch, steps * batch * products * _NANOSECONDS)
+    name, work = "irc.recurrent", steps * batch * products * _NANOSECONDS
+    make = partial(emit_recurrent, name, kind, current())
+    call = Call.of_loops(name, f"{name} {kind}", make, 8, layout, batch, work)
     return CellLoop(call, _buffers(kind) * padded)

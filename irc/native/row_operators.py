@@ -2,7 +2,7 @@
 
 Each function of the table gives the results as expressions (`irc.ops.algebra`) over operands. Along which axes rows lie
 says `irc.ops.axes`. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
-elements of a row. Whoever computes them (`irc.native.rows`) decides what of this is computed once, kept or repeated.
+elements of a row. `irc.native.programs.schedule` decides what of this is computed once, kept or repeated.
 
 Small floats are computed in float32 and rounded once, when a result is written.
 """
@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from irc.native.elements import computed
-from irc.native.lanes import INT64
+from irc.native.lanes import INT64, computed
 from irc.ops.algebra import (
     DOUBLE,
     AnyDType,

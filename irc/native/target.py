@@ -1,4 +1,4 @@
-"""The processor that code is emitted for.
+"""LLVM, and the processor that code is emitted for. llvmlite has no types: everything of it is `Any` to irc.
 
 `IRC_NATIVE_CPU` names another one than the machine's, in LLVM's words: ``x86-64`` has neither AVX nor FMA.
 """
@@ -9,7 +9,14 @@ import os
 from functools import cache
 from typing import Any, NamedTuple
 
-from irc.native.llvm import binding as llvm
+import llvmlite
+import llvmlite.binding
+import llvmlite.ir
+
+ir: Any = llvmlite.ir
+llvm: Any = llvmlite.binding
+VERSION = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+"""llvmlite's and LLVM's."""
 
 CPU = "IRC_NATIVE_CPU"
 """The environment variable that names the processor."""

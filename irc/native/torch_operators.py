@@ -7,23 +7,17 @@ if the setup says something else then, or one of both is refused, there is no co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array, Tensor
-from irc.native.elements import computed
-from irc.native.groups import (
-    SIMPLE_POWERS,
-    Operation,
-    Program,
-    Rounded,
-    compound_of,
-    finished_operation,
-)
+from irc.native.lanes import computed
+from irc.native.primitives import Rounded
+from irc.native.programs import SIMPLE_POWERS, Operation, Reader, checked, compound_of
 from irc.ops.algebra import POWER, Constant, Expression, Operand, cast, divide
 from irc.runtime.backends import Unsupported
 from irc.runtime.binding import bind
@@ -42,18 +36,18 @@ if TYPE_CHECKING:
 Semantics = Callable[..., Expression]
 
 
-def torch_operation(program: Program, node: Node) -> Operation:
+def torch_operation(reader: Reader, node: Node) -> Operation:
     """The operation of ``node``. Raises `Unsupported`."""
     setup = SETUPS.get(node.kind.partition("::")[2])
     if setup is None:
         raise Unsupported(f"there is no code for {node.kind}")
     kernel = bind(node)
-    found, other = [_Reading(program, node, kernel, setup, make) for make in (np.zeros, np.ones)]
+    found, other = [_Reading(reader, node, kernel, setup, make) for make in (np.zeros, np.ones)]
     if found.says != other.says:
         raise Unsupported(f"{node.kind} depends on the elements of an operand")
-    expression, compound = found.expression(program)
+    expression, compound = found.expression(reader)
     dtype = found.computation.result or found.computation.dtype
-    return finished_operation(node.output, tuple(found.operands), (expression,), compound, dtype, keeps_layout=True)
+    return checked(Operation(node.output, tuple(found.operands), (expression,), compound, dtype, keeps_layout=True))
 
 
 class _Reading:
@@ -65,9 +59,9 @@ class _Reading:
         says: what has to be the same for all elements.
     """
 
-    def __init__(self, program: Program, node: Node, kernel: Kernel, setup: Any, make: Callable[..., Array]) -> None:
-        given = [_standing_for(program, value, make) for value in node.inputs]
-        arrays = {id(x): value for x, value in zip(given, node.inputs) if value in program.dtypes}
+    def __init__(self, reader: Reader, node: Node, kernel: Kernel, setup: Any, make: Callable[..., Array]) -> None:
+        given = [_standing_for(reader, value, make) for value in node.inputs]
+        arrays = {id(x): value for x, value in zip(given, node.inputs) if value in reader.dtypes}
         try:
             with np.errstate(all="ignore"):
                 kernel(*given)
@@ -89,7 +83,7 @@ class _Reading:
         numbers = [_text(x) for x in self._arguments]
         self.says = compute, dtype, result, exact, tuple(self.operands), tuple(numbers)
 
-    def expression(self, program: Program) -> tuple[Expression, str]:
+    def expression(self, reader: Reader) -> tuple[Expression, str]:
         """What is computed of the operands, and what of the library does that whole."""
         compute, _, dtype, result, exact = self.computation
         within = wide(dtype)
@@ -97,7 +91,7 @@ class _Reading:
         arguments: list[Expression] = []
         for x in self._arguments:
             if isinstance(x, _Place):
-                own = program.dtypes[self.operands[x.index]]
+                own = reader.dtypes[self.operands[x.index]]
                 found = cast(Operand(x.index, computed(own)), within)
                 arguments.append(Rounded(found, dtype) if rounds and own != dtype else found)
             else:
@@ -129,10 +123,10 @@ def _text(x: Any) -> str:
     return repr(x.item()) if is_array(x) else x.name if isinstance(x, _Place) else repr(x)
 
 
-def _standing_for(program: Program, value: Value, make: Callable[..., Array]) -> Any:
+def _standing_for(reader: Reader, value: Value, make: Callable[..., Array]) -> Any:
     """An array of the type of ``value``, or the constant that it is."""
-    if value in program.dtypes:
-        return make(() if value in program.single else (1,), program.dtypes[value])
+    if value in reader.dtypes:
+        return make((1,) if reader.shape(value) else (), reader.dtypes[value])
     node = value.node
     constant = None if node is None or node.kind != CONSTANT else node.attributes.get("value")
     if node is None or isinstance(constant, Tensor):
@@ -140,18 +134,33 @@ def _standing_for(program: Program, value: Value, make: Callable[..., Array]) ->
     return constant
 
 
-Layouts = dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]]
+class Layouts(NamedTuple):
+    """How torch lays out the results of a group.
+
+    Attributes:
+        operations: for each pointwise operator, which of the group's values it takes (its operands, arrays among its
+            constants, then results), and whether its result lies as they do.
+        outputs: which of these values the group's results are.
+    """
+
+    operations: list[tuple[list[int], bool]]
+    outputs: list[int]
 
 
-def laid_out(
-    program: Program, outputs: Sequence[Value], shapes: Mapping[Value, tuple[int, ...]], kernel: Kernel
-) -> Kernel:
+def layouts_of(operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value]) -> Layouts:
+    """How torch lays out ``outputs`` of a group with these operators."""
+    numbers = {value: i for i, value in enumerate([*inputs, *(each.result for each in operations)])}
+    taken = [[numbers[x] for x in each.operands if x in numbers] for each in operations]
+    return Layouts([(x, each.keeps_layout) for x, each in zip(taken, operations)], [numbers[x] for x in outputs])
+
+
+def laid_out(layouts: Layouts, constants: Sequence[Array], kernel: Kernel) -> Kernel:
     """``kernel``, which makes results in C order, with results that lie as torch lays them out."""
-    known: Layouts = {}
+    known: dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]] = {}
 
     def run(*operands: Array, out: Any = None) -> Any:
         made = kernel(*operands, out=out)
-        if made is NotImplemented or (out is not None and len(outputs) == 1):
+        if made is NotImplemented or (out is not None and len(layouts.outputs) == 1):
             return made
         if all(x.flags.c_contiguous for x in operands):
             return made
@@ -160,10 +169,10 @@ def laid_out(
         if strides is None:
             if len(known) >= _MOST_LAYOUTS:
                 known.clear()
-            strides = known[key] = _strides(program, outputs, shapes, operands)
-        if len(outputs) == 1:
+            strides = known[key] = _strides(layouts, [*operands, *constants])
+        if len(layouts.outputs) == 1:
             return _moved(made, strides[0])
-        given = out or [None] * len(outputs)
+        given = out or [None] * len(layouts.outputs)
         return tuple([_moved(x, steps) if y is None else x for x, steps, y in zip(made, strides, given)])
 
     return run
@@ -172,18 +181,13 @@ def laid_out(
 _MOST_LAYOUTS = 64
 
 
-def _strides(
-    program: Program, outputs: Sequence[Value], shapes: Mapping[Value, tuple[int, ...]], operands: Sequence[Array]
-) -> list[tuple[int, ...]]:
-    """The strides of results, in elements, if ``operands`` lie as they do."""
-    found = dict(zip(program.inputs, [*operands, *program.constants]))
-    found.update((value, np.empty(())) for value in program.numbers)
-    for operation in program.operations:
-        taken = [found[value] for value in operation.operands if value is not None]
-        if not operation.keeps_layout:
-            taken = []
-        found[operation.result] = layout.empty(shapes[operation.result], _BYTE, taken)
-    return [found[value].strides for value in outputs]
+def _strides(layouts: Layouts, found: list[Array]) -> list[tuple[int, ...]]:
+    """The strides of results, in elements, if operands and constants lie as those that were ``found``."""
+    for numbers, keeps_layout in layouts.operations:
+        taken = [found[i] for i in numbers]
+        shape = np.broadcast_shapes(*(x.shape for x in taken))
+        found.append(layout.empty(shape, _BYTE, taken if keeps_layout else []))
+    return [found[i].strides for i in layouts.outputs]
 
 
 _BYTE = np.dtype(np.uint8)

@@ -9,16 +9,15 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import Any, NamedTuple
 
 from irc.ir.tensor import Array
-from irc.native.jit import Code, Make, process_jit
+from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import Emitter, register_type
-from irc.native.llvm import ir
-from irc.native.loops import INT, loop, loop_function, number, offset, paced_loop
-from irc.native.target import Target, current
+from irc.native.loops import INT, finished, loop, loop_function, number, offset, paced_loop
+from irc.native.target import Target, current, ir
 from irc.ops.algebra import DOUBLE, SINGLE, AnyDType
 from irc.runtime.kernels.ml_trees import LEAF, MODE_BITS, RECORD
 
@@ -72,23 +71,16 @@ def call_for_trees(x: Array, totals: Array, trees: int, modes: tuple[int, ...]) 
     if x.dtype not in (SINGLE, DOUBLE) or not x.size or not totals.size:
         return None
     layout = Layout(x.strides[0], trees, totals.shape[1], 16 * trees)
-    return Call.of(
-        _code(Form(x.dtype, totals.dtype, modes)), [None] * 6, layout, len(x), len(x) * trees * 8 * _NANOSECONDS
-    )
-
-
-@cache
-def _code(form: Form) -> Code:
-    name = "irc.trees"
-    return process_jit().load(name, f"{name} {form}", lambda: emit_trees(name, form, current()))
+    form, name, work = Form(x.dtype, totals.dtype, modes), "irc.trees", len(x) * trees * 8 * _NANOSECONDS
+    make = partial(emit_trees, name, form, current())
+    return Call.of_loops(name, f"{name} {form}", make, 6, layout, len(x), work)
 
 
 def emit_trees(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, and what it needs."""
-    made, builder, arrays, numbers, begin, end = loop_function(name, 6, len(Layout._fields))
-    emitter = Emitter(builder, 1, target.has_fma, target.has_f16c)
+    emitter, arrays, numbers, begin, end = loop_function(name, target, 1, 6, len(Layout._fields))
     _Trees(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
-    return str(made.module), emitter.needs
+    return finished(emitter)
 
 
 class _Trees:
@@ -105,7 +97,6 @@ class _Trees:
             with loop(builder, number(0), layout.trees) as tree:
                 root = builder.load(offset(builder, self.roots, builder.mul(tree, number(8))), typ=INT)
                 self._vote(self._leaf(source, root), totals)
-        builder.ret_void()
 
     def _field(self, node: Any, name: str, kind: Any) -> Any:
         place = offset(self.builder, node, number(_PLACES[name]))

@@ -16,23 +16,72 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import Any, NamedTuple
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.native.elements import computed, load, load_one, memory_type, narrowed, store, widened
+from irc.ir.tensor import Array
 from irc.native.jit import Make
-from irc.native.lanes import INT32, Emitter, Lanes
-from irc.native.llvm import ir
-from irc.native.loops import INT, POINTER, VOID, indices, least, loop, loop_function, number, offset
+from irc.native.kernels import Call
+from irc.native.lanes import (
+    Emitter,
+    Lanes,
+    computed,
+    is_supported,
+    joined,
+    load,
+    load_one,
+    memory_type,
+    narrowed,
+    store,
+    widened,
+)
+from irc.native.loops import (
+    INT,
+    POINTER,
+    finished,
+    indices,
+    lanes_inside,
+    least,
+    loop,
+    loop_function,
+    masked_load,
+    masked_store,
+    number,
+    offset,
+)
 from irc.native.primitives import PRIMITIVES
-from irc.native.target import Target
-from irc.ops.algebra import BOOL, AnyDType
+from irc.native.target import Target, current, ir
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType
+from irc.runtime.kernels.windows import Axis
+
+if TYPE_CHECKING:
+    from irc.runtime.kernels.windows import Axes
 
 PRODUCTS, MAXIMA, MEANS, COLUMNS = "products", "maxima", "means", "columns"
 """What is computed: of an image and weights (and biases); of an image; of an image and the counts of elements that
 windows have along columns and along rows, whose products sums are divided by; of an image, what each tap sees."""
+
+
+MOST_TAPS = 64
+"""Of a kernel: code has them one by one."""
+
+MOST_COLUMNS = 12
+"""Taps of a row of a kernel whose columns are made: of more, NumPy copies as fast or, of large ones, in a third of the
+time."""
+
+MOST_STRIDE = 8
+"""Along rows: a vector is picked from so many."""
+
+_MOST_ROWS = 7
+"""Of results that are made at once."""
+
+_MOST_PRODUCTS = 200
+"""For those, tap by tap."""
+
+MOST_POSITIONS = 1 << 28
+"""Along an axis with its padding: code counts columns in 32 bits."""
 
 
 class Form(NamedTuple):
@@ -57,11 +106,6 @@ class Form(NamedTuple):
     rows: int
     is_narrow: bool
     sharing: int
-
-    @property
-    def key(self) -> str:
-        """All of this as a text."""
-        return f"windows {' '.join(map(str, self))}"
 
     @property
     def reach(self) -> int:
@@ -102,12 +146,131 @@ class Layout(NamedTuple):
     across: Any = 0
 
 
+def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
+    """A call for arrays that lie like these; None if there is no code for them.
+
+    Args:
+        work: what is computed.
+        arrays: the operands (see there) and the result; of the first one, elements of a row lie side by side, and the
+            others are in C order.
+        axes: the windows.
+    """
+    x, out = arrays[0], arrays[-1]
+    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(work, [a.dtype for a in arrays], height, width):
+        return None
+    form = _form(work, tuple([a.dtype for a in arrays]), height, width, out.shape[1] // max(1, x.shape[1]))
+    layout = Layout(
+        channels=out.shape[1],
+        image=x.strides[0],
+        channel=x.strides[1],
+        row=x.strides[-2],
+        height=height.size,
+        width=width.size,
+        result_height=height.out,
+        result_width=width.out,
+        top=height.begin,
+        left=width.begin,
+        first=-(-width.begin // width.stride),
+        last=(width.size + width.begin - form.reach) // width.stride,
+    )
+    return _call(form, layout, out.shape[0] * out.shape[1])
+
+
+def call_for_columns(x: Array, axes: Axes, start: int, out: Array) -> Call | None:
+    """A call that makes columns of an image: see `irc.runtime.kernels.windows.columns`; None if there is no code.
+
+    Args:
+        x: (C, spatial...), of which elements of a row lie side by side.
+        axes: the windows.
+        start: the row of windows to begin with.
+        out: (C, kernel..., rows, windows of a row), in C order.
+    """
+    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    bits = np.dtype(f"u{x.itemsize}") if x.itemsize in (1, 2, 4, 8) else x.dtype
+    if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(COLUMNS, [bits, bits], height, width):
+        return None
+    rows = out.shape[-2] if len(axes) == 2 else 1
+    first, second = (start, 0) if len(axes) == 2 else (0, start)
+    line, place = (
+        height._replace(kernel=1, dilation=1, out=rows),
+        width._replace(kernel=1, dilation=1, out=out.shape[-1]),
+    )
+    form = _form(COLUMNS, (bits, bits), line, place, 1)
+    layout = Layout(
+        channels=height.kernel * width.kernel,
+        image=x.strides[0],
+        channel=0,
+        row=x.strides[-2],
+        height=height.size,
+        width=width.size,
+        result_height=rows,
+        result_width=out.shape[-1],
+        top=height.begin - first * height.stride,
+        left=width.begin - second * width.stride,
+        first=0,
+        last=0,
+        taps=width.kernel,
+        down=height.dilation,
+        across=width.dilation,
+    )
+    return _call(form, layout, x.shape[0] * layout.channels)
+
+
+def _call(form: Form, layout: Layout, planes: int) -> Call:
+    """A call of the code for so many planes of results."""
+    rows, name = planes * layout.result_height, "irc.windows"
+    taps = form.kernel[0] * form.kernel[1] * form.strides[1]
+    work = rows * -(-layout.result_width // form.lanes) * (2 + taps) * 0.3
+    make = partial(emit_windows, name, form, current())
+    return Call.of_loops(name, f"{name} {form!r}", make, len(form.dtypes), layout, rows, work)
+
+
+def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> bool:
+    """Whether there is code for such windows."""
+    if not all(map(is_supported, dtypes)) or dtypes[0] == BOOL or dtypes[0] != dtypes[-1]:
+        return False
+    inner = computed(dtypes[0])
+    if work in (PRODUCTS, MEANS) and (inner not in (SINGLE, DOUBLE) or any(computed(d) != inner for d in dtypes)):
+        return False
+    spans = [max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)]
+    is_small = width.kernel <= MOST_COLUMNS if work == COLUMNS else height.kernel * width.kernel <= MOST_TAPS
+    return is_small and width.stride <= MOST_STRIDE and max(spans) < MOST_POSITIONS
+
+
+def _rows_at_once(height: Axis, taps: int) -> int:
+    """How many rows of results to make at once, so that rows of the input are read seldom; code has them one by one."""
+
+    def reads(rows: int) -> int:
+        of_several, of_one = (rows - 1) * height.stride + height.kernel, height.kernel
+        return height.out // rows * of_several + height.out % rows * of_one
+
+    most = max(1, min(_MOST_ROWS, _MOST_PRODUCTS // taps, height.out))
+    return min(range(most, most // 2, -1), key=reads)
+
+
+def _form(work: str, dtypes: tuple[AnyDType, ...], height: Axis, width: Axis, sharing: int) -> Form:
+    most = current().vector_bytes // computed(dtypes[0]).itemsize
+    lanes = min(most, max(2, 1 << (width.out - 1).bit_length()))
+    return Form(
+        work,
+        dtypes,
+        (height.kernel, width.kernel),
+        (height.stride, width.stride),
+        (height.dilation, width.dilation),
+        lanes,
+        _rows_at_once(height, height.kernel * width.kernel),
+        width.out <= lanes,
+        sharing,
+    )
+
+
 def emit_windows(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, whose range is of rows of results, and what it needs."""
-    made, builder, arrays, numbers, begin, end = loop_function(name, len(form.dtypes), len(Layout._fields))
-    emitter = Emitter(builder, form.lanes, target.has_fma, target.has_f16c)
+    made = loop_function(name, target, form.lanes, len(form.dtypes), len(Layout._fields))
+    emitter, arrays, numbers, begin, end = made
     _Windows(form, emitter).emit(arrays, Layout(*numbers), begin, end)
-    return str(made.module), emitter.needs
+    return finished(emitter)
 
 
 class _Windows:
@@ -149,7 +312,6 @@ class _Windows:
             is_last = builder.icmp_signed("==", after, layout.channels)
             builder.store(builder.select(is_last, number(0), after), channel_at)
             builder.store(builder.select(is_last, offset(builder, image, layout.image), image), image_at)
-        builder.ret_void()
 
     def _plane(self, channel: Any, begin: Any, end: Any) -> None:
         """Rows of a channel of an image."""
@@ -225,16 +387,9 @@ class _Windows:
 
         By the distance from there.
         """
-        builder, emitter, form = self.builder, self.emitter, self.form
-        width = _narrow(builder, self.layout.width)
-        edge = emitter.splat(width, INT32)
-        lanes = Lanes(emitter, indices(range(form.lanes)), INT32)
-        masks: dict[int, Lanes] = {}
-        for at in sorted({each for tap in self.columns for each in self._loads(tap)}):
-            begin = emitter.splat(_narrow(builder, builder.add(column, number(at))), INT32)
-            place = begin + lanes
-            masks[at] = Lanes(emitter, builder.icmp_unsigned("<", place.value, edge.value), BOOL)
-        return masks
+        reached = sorted({each for tap in self.columns for each in self._loads(tap)})
+        width = self.layout.width
+        return {at: lanes_inside(self.emitter, self.builder.add(column, number(at)), width) for at in reached}
 
     def _loads(self, tap: int) -> list[int]:
         """Where the vectors begin that hold what a tap sees."""
@@ -266,10 +421,7 @@ class _Windows:
                     padding = self._padding(readers[line], results)
                     outside = builder.block
             for j, value in changed.items():
-                phi = builder.phi(value.value.type)
-                phi.add_incoming(value.value, inside)
-                phi.add_incoming(padding[j].value, outside)
-                results[j] = value.made(phi)
+                results[j] = value.made(joined(builder, (value.value, inside), (padding[j].value, outside)))
         place = offset(builder, self.result, builder.mul(row, self.pitch))
         for j, value in enumerate(results):
             self._store(self._finished(value, builder.add(row, number(j)), column), place, column)
@@ -322,19 +474,10 @@ class _Windows:
         return widened(self.emitter, found, self.dtype)
 
     def _load(self, at: Any, kind: Any, mask: Lanes | None) -> Any:
-        builder = self.builder
         if mask is None:
-            return builder.load(at, typ=kind, align=self.dtype.itemsize)
+            return self.builder.load(at, typ=kind, align=self.dtype.itemsize)
         filled = narrowed(self.emitter.constant(self.fill, computed(self.dtype)), self.dtype)
-        align = ir.Constant(ir.IntType(32), self.dtype.itemsize)
-        return self._masked("load", self.dtype, kind, [at, align, mask.value, filled])
-
-    def _masked(self, name: str, dtype: AnyDType, result: Any, operands: Sequence[Any]) -> Any:
-        """LLVM's ``llvm.masked.NAME`` of elements of ``dtype``."""
-        suffix = f"v{self.form.lanes}{'f' if dtype.kind == 'f' and dtype.itemsize > 2 else 'i'}{8 * dtype.itemsize}"
-        kinds = [operand.type for operand in operands]
-        function = self.emitter.declare(f"llvm.masked.{name}.{suffix}.p0", result, kinds)
-        return self.builder.call(function, operands)
+        return masked_load(self.emitter, at, mask, filled)
 
     def _finished(self, value: Lanes, row: Any, column: Any) -> Lanes:
         builder, form = self.builder, self.form
@@ -360,21 +503,14 @@ class _Windows:
             with whole:  # what this is too much is in the next row, which comes later
                 store(value, at, dtype)
             with part:
-                raw = narrowed(value, dtype)
-                edge = self.emitter.splat(_narrow(builder, self.layout.result_width), INT32)
-                mask = builder.icmp_signed("<", indices(range(self.form.lanes)), edge.value)
-                align = ir.Constant(ir.IntType(32), dtype.itemsize)
-                self._masked("store", dtype, VOID, [raw, at, align, mask])
+                mask = lanes_inside(self.emitter, number(0), self.layout.result_width)
+                masked_store(self.emitter, narrowed(value, dtype), at, mask)
 
 
 def _identity(work: str, dtype: AnyDType) -> Any:
     if work != MAXIMA:
         return 0  # of columns, too: what is in the padding
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
-
-
-def _narrow(builder: Any, value: Any) -> Any:
-    return builder.trunc(value, ir.IntType(32))
 
 
 def _most(builder: Any, x: Any, y: Any) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.ir import parse_graph
-from irc.native.kernels import Pointwise
+from irc.native.groups import Group
 from irc.native.lanes import Lanes, select, to_integer
 from irc.native.loops import space_of
 from irc.native.primitives import cast
@@ -114,7 +114,7 @@ def test_groups_write_into_an_array_that_is_given(size: int, end: End) -> None:
     graph = parse_graph(GROUP)
     x, y = np.linspace(-2, 2, size, dtype=np.float32), np.linspace(3, -1, 2 * size + 1, dtype=np.float32)[::-2]
     y = y[:size]
-    kernel = Pointwise(list(graph.nodes), list(graph.inputs), list(graph.outputs)).kernel(
+    kernel = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs)).kernel(
         [ArrayType(v.dtype, v.shape) for v in (x, y)]
     )
     out = guarded_empty((size,), x.dtype, end)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.ir import parse_graph
-from irc.native.row_kernels import Rows
+from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.rows import CASES, CHANNELS, Case, compiled, reduction
@@ -81,7 +81,7 @@ def test_images(name: str, end: End) -> None:
 def test_groups(name: str, end: End) -> None:
     graph = parse_graph(GROUPS[name])
     given = list(feeds(graph).values())
-    kernel = Rows(list(graph.nodes), list(graph.inputs), list(graph.outputs)).kernel(
+    kernel = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs)).kernel(
         [ArrayType(x.dtype, x.shape) for x in given]
     )
     plain = kernel(*given)

@@ -15,9 +15,13 @@ pytest.importorskip("llvmlite")
 
 from irc.native.cache import ObjectCache
 from irc.native.jit import Code, Jit
-from irc.native.lanes import Emitter, Lanes
-from irc.native.loops import Access, Body, Space, Step, emit, space_of
+from irc.native.lanes import Lanes, computed
+from irc.native.loops import Space, space_of
+from irc.native.nests import Access, Shape, Step, emit
+from irc.native.primitives import PRIMITIVES
+from irc.native.programs import Domain, Leaf, Program, Result, schedule
 from irc.native.target import CPU, named
+from irc.ops.algebra import Apply, Operand, Primitive
 
 Array = np.ndarray[Any, Any]
 CPUS = ("", "x86-64")
@@ -35,35 +39,49 @@ def jit(cpu: str) -> Jit:
     return Jit(ObjectCache(None), named(cpu))
 
 
-class Function(Body):
-    """The body that ``compute`` emits: lanes of the operands -> lanes of the results."""
+class Function:
+    """Primitives that ``compute`` emits: lanes of the operands -> lanes of the results."""
 
     def __init__(self, compute: Callable[..., Sequence[Lanes]]) -> None:
         self._compute = compute
 
-    def compute(self, emitter: Emitter, operands: Sequence[Lanes]) -> list[Lanes]:
-        return list(self._compute(*operands))
+    def results(self, operands: Sequence[np.dtype[Any]], dtypes: Sequence[np.dtype[Any]]) -> list[Result]:
+        """Each result as a primitive of its own, entered into the emitters of primitives."""
+        leaves = tuple(Operand(i, computed(dtype)) for i, dtype in enumerate(operands))
+        found: list[Result] = []
+        for i, dtype in enumerate(dtypes):
+            name = f"test.{id(self)}.{i}"
+            PRIMITIVES[name] = lambda *lanes, number=i: list(self._compute(*lanes))[number]
+            found.append(Result(Apply(Primitive(name, len(leaves)), leaves, computed(dtype)), dtype, ()))
+        return found
 
 
 def run_loop(code: Code, space: Space, arrays: Sequence[Array], begin: int = 0, end: int | None = None) -> None:
     """Call a loop function."""
     pointers = np.array([x.ctypes.data for x in arrays], np.int64)
-    layout = np.array(space.layout, np.int64)
+    layout = np.array([*space.sizes, 0, 0, *(n for each in space.strides for n in each)], np.int64)
     stop = space.sizes[0] if end is None else end
     _LOOP(code.address)(pointers.ctypes.data, layout.ctypes.data, begin, stop)
 
 
-def compiled(body: Body, space: Space, arrays: Sequence[Array], results: int, cpu: str = THIS) -> Code:
+def compiled(body: Function, space: Space, arrays: Sequence[Array], results: int, cpu: str = THIS) -> Code:
     """The code of ``body`` over ``space`` for operands and results like ``arrays``, made once for each kind of them."""
-    accesses = list(space.accesses([x.dtype for x in arrays]))
-    for i in range(len(arrays) - results, len(arrays)):
-        accesses[i] = Access(arrays[i].dtype, Step.DENSE)  # also where there is one element
+    accesses: list[Access] = []
+    for i, (x, strides) in enumerate(zip(arrays, space.strides, strict=True)):
+        is_dense = strides[-1] == x.itemsize or i >= len(arrays) - results  # also where there is one element
+        accesses.append(Access(x.dtype, Step.DENSE if is_dense else Step.APART if strides[-1] else Step.NONE))
     return _code(body, tuple(accesses), results, len(space.sizes), cpu)
 
 
 @lru_cache(maxsize=256)
-def _code(body: Body, accesses: tuple[Access, ...], results: int, depth: int, cpu: str) -> Code:
-    text, needs = emit("irc.test", body, accesses, results, depth, named(cpu))
+def _code(body: Function, accesses: tuple[Access, ...], results: int, depth: int, cpu: str) -> Code:
+    operands, made = accesses[: len(accesses) - results], accesses[len(accesses) - results :]
+    found = body.results([x.dtype for x in operands], [x.dtype for x in made])
+    leaves = [Leaf(i, x.dtype, ((0, -1),)) for i, x in enumerate(operands)]
+    program = Program(Domain(1, (-1,)), leaves, found, list(range(results)))
+    lanes = named(cpu).lanes(max(x.dtype.itemsize for x in accesses))
+    form = Shape(accesses, False, 0, depth, 0, lanes, False)
+    text, needs = emit("irc.test", program, schedule(program, lambda _: False), form, named(cpu))
     return jit(cpu).load("irc.test", text, lambda: (text, needs))
 
 

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
-from irc.native.row_kernels import Rows
+from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ def model(
 def compiled(proto: onnx.ModelProto, operands: Sequence[Array]) -> Callable[..., Any]:
     """The native kernel of the whole graph, for operands like these. Raises `irc.runtime.backends.Unsupported`."""
     graph = irc.compile(proto, "", backend="numpy").graph
-    made = Rows(list(graph.nodes), list(graph.inputs), list(graph.outputs))
+    made = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs))
     return made.kernel([ArrayType(x.dtype, x.shape) for x in operands])
 
 

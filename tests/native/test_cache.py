@@ -16,9 +16,8 @@ pytest.importorskip("llvmlite")
 from irc.native import cache
 from irc.native.cache import ObjectCache, default_folder
 from irc.native.jit import Jit
-from irc.native.llvm import ir
 from irc.native.loops import function
-from irc.native.target import named
+from irc.native.target import ir, named
 
 ROOT = Path(__file__).parent.parent.parent
 _INT = ir.IntType(64)

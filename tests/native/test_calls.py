@@ -13,8 +13,7 @@ pytest.importorskip("llvmlite")
 import irc
 from irc.ir import Graph, parse_graph
 from irc.native.calls import Expected, call_of
-from irc.native.kernels import Pointwise
-from irc.native.row_kernels import Rows
+from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -71,14 +70,14 @@ graph(%x : Tensor, %y : Tensor):
 """
 
 
-def compiled(graph: Graph, *operands: np.ndarray[Any, Any], kind: Any = Pointwise) -> Any:
-    made = kind(list(graph.nodes), list(graph.inputs), list(graph.outputs))
+def compiled(graph: Graph, *operands: np.ndarray[Any, Any]) -> Any:
+    made = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs))
     return made.kernel([ArrayType(x.dtype, x.shape) for x in operands])
 
 
-@pytest.mark.parametrize(("kind", "text"), [(Pointwise, POINTWISE), (Rows, ROWS)], ids=["pointwise", "rows"])
-def test_kernels_refuse_operands_of_other_types(kind: Any, text: str) -> None:
-    kernel = compiled(parse_graph(text), X, X, kind=kind)
+@pytest.mark.parametrize("text", [POINTWISE, ROWS], ids=["pointwise", "rows"])
+def test_kernels_refuse_operands_of_other_types(text: str) -> None:
+    kernel = compiled(parse_graph(text), X, X)
     suited = [X, np.asfortranarray(X), X.view(Own), X[::-1]]
     wanted = [irc.compile(parse_graph(text), "", backend="numpy").run({"x": x, "y": X}) for x in suited]
     for x, results in zip(suited, wanted):
@@ -96,7 +95,7 @@ def test_kernels_refuse_operands_of_other_types(kind: Any, text: str) -> None:
 
 def test_rows_of_operands_without_axes_and_across() -> None:
     graph, y = parse_graph(ROWS), np.array(2, np.float32)
-    kernel = compiled(graph, X, y, kind=Rows)
+    kernel = compiled(graph, X, y)
     wanted = irc.compile(graph, "", backend="numpy").run({"x": X, "y": y})
     for found, result in zip(kernel(np.asfortranarray(X), y), wanted.values(), strict=True):
         np.testing.assert_allclose(found, result, rtol=1e-6)
@@ -132,7 +131,7 @@ graph(%x : Tensor, %y : Tensor):
 def test_what_is_between_may_have_another_type() -> None:
     """A number without axes does not widen float32, one with axes does; operands and result are of the same types."""
     graph, x = parse_graph(PROMOTED), np.ones(3, np.float32)
-    made = Pointwise(list(graph.nodes), list(graph.inputs), list(graph.outputs))
+    made = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs))
     y = np.array(1e-9)
     for given, wanted in ((y, False), (y[None], True), (y, False)):
         kernel = made.kernel([ArrayType(each.dtype, each.shape) for each in (x, given)])
@@ -174,3 +173,16 @@ def test_memory_that_a_call_cannot_have() -> None:
     looks = call_of(1, [Expected(X.dtype, X.shape)], (), 0, releases=False, scratch=1 << 62)
     with pytest.raises(MemoryError):
         looks(X)
+
+
+def test_groups_that_are_alike_share_code() -> None:
+    """Groups that differ in weights alone: a model with a hundred like blocks reads and links one."""
+    text = "graph(%x : Float(3, 4)):\n  %w : Float(4) = prim::Constant[value=tensor({})]()\n"
+    text += "  %a = onnx::Mul(%x, %w)\n  %b = onnx::Softmax[axis=-1](%a)\n  return (%b)"
+    graphs = [parse_graph(text.format(weights)) for weights in ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])]
+    groups = [Group(list(graph.nodes), list(graph.inputs), list(graph.outputs)) for graph in graphs]
+    kernels = [group.kernel([ArrayType(X.dtype, X.shape)]) for group in groups]
+    codes = [group._latest[1][0].ordered.code for group in groups]
+    assert codes[0] is codes[1]
+    for graph, kernel in zip(graphs, kernels):
+        np.testing.assert_allclose(kernel(X), irc.compile(graph, "", backend="numpy").run({"x": X})["b"], rtol=1e-5)

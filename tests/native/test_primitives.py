@@ -11,7 +11,7 @@ import pytest
 
 from tests.native.helpers import CPUS, compute
 
-from irc.native.elements import computed, is_small  # isort: skip
+from irc.native.lanes import computed, is_small  # isort: skip
 from irc.native.lanes import Lanes
 from irc.native.primitives import PRIMITIVES, cast
 from irc.ops import algebra

@@ -286,3 +286,17 @@ def test_groups_of_torch_lie_as_their_members_would(text: str) -> None:
         for key, value in wanted.items():
             assert found[key].strides == value.strides
             np.testing.assert_allclose(found[key], value, rtol=2e-5, atol=2e-6, err_msg=key)
+
+
+def test_groups_that_differ_in_the_axes_of_a_constant() -> None:
+    """Such groups have the same operators, types and shapes, and yet no code in common."""
+    x = np.arange(25, dtype=np.float32).reshape(5, 5)
+    for axis in (0, 1, 0):
+        text = f"""graph(%x : Float(5, 5)):
+  %axes : Long(1) = prim::Constant[value=tensor([{axis}])]()
+  %m : Float(*, *) = onnx::ReduceMean(%x, %axes)
+  %y : Float(5, 5) = onnx::Sub(%x, %m)
+  return (%y)"""
+        for passes in ("", "fuse"):  # as operators by themselves, and as a group
+            found = irc.compile(parse_graph(text), passes, backend=Native()).run({"x": x})
+            np.testing.assert_allclose(found["y"], x - x.mean(axis, keepdims=True), rtol=1e-5)

@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite")
 import irc
 from irc.ir import parse_graph
 from irc.native.backend import Native
-from irc.native.row_kernels import Rows
+from irc.native.groups import Group
 from irc.native.row_operators import ROW_OPERATORS
 from irc.ops import records
 from irc.runtime.backends import Unsupported
@@ -243,8 +243,8 @@ def test_operators_of_torch(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None
 def natively(text: str, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, int]:
     """The results of a graph natively and on NumPy, operator by operator, and how many operators are native."""
     made: list[Any] = []
-    kernel = Rows.kernel
-    monkeypatch.setattr(Rows, "kernel", lambda self, kinds: made.append(kernel(self, kinds)) or made[-1])
+    kernel = Group.kernel
+    monkeypatch.setattr(Group, "kernel", lambda self, kinds: made.append(kernel(self, kinds)) or made[-1])
     found, wanted = (irc.compile(parse_graph(text), "", backend=backend).run(feeds) for backend in (Native(), "numpy"))
     for key, value in wanted.items():
         assert found[key].dtype == value.dtype

@@ -17,7 +17,7 @@ from irc import ops
 from irc.ir import Builder, Graph, Node, parse_graph
 from irc.ir.types import TENSOR
 from irc.native.backend import Native
-from irc.native.kernels import Pointwise
+from irc.native.groups import Group
 from irc.ops.algebra import SINGLE, Apply, walk
 from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.kernels.aten import pointwise
@@ -105,7 +105,7 @@ def outcomes(name: str, count: int) -> Counter[str]:
         node, graph = node_of(name, given)
         binder = find_binder(node.kind, None)
         assert binder is not None
-        compiler = Pointwise([*graph.nodes], list(graph.inputs), [node.output])
+        compiler = Group([*graph.nodes], list(graph.inputs), [node.output])
         types = [ArrayType(*x) for x in given if isinstance(x, tuple)]
         try:
             kernel = compiler.kernel(types)

@@ -24,7 +24,7 @@ from irc.runtime.kernels.windows import Axes, Window, columns
 
 pytest.importorskip("llvmlite")
 
-from irc.native.window_calls import call_for
+from irc.native.windows import call_for
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irc.native.functions.coefficients import COEFFICIENTS
-from irc.native.lanes import INT32, INT64, Lanes, select
+from irc.native.lanes import INT32, INT64, Lanes, joined, select
 from irc.ops.algebra import SINGLE, AnyDType
 
 
@@ -227,9 +227,9 @@ def constant_pair(x: Lanes, value: tuple[float, float]) -> Pair:
     return Pair(x.constant(high), x.constant(low))
 
 
-def where_any(condition: Lanes, value: Lanes, changed: Callable[[], Lanes]) -> Lanes:
-    """``changed()`` if ``condition`` holds in any lane, else ``value``: what is rare costs a branch."""
-    emitter = value.emitter
+def where_any(condition: Lanes, values: Sequence[Lanes], changed: Callable[[], Sequence[Lanes]]) -> list[Lanes]:
+    """``changed()`` if ``condition`` holds in any lane, else ``values``: what is rare costs a branch."""
+    emitter = condition.emitter
     builder = emitter.builder
     kind = condition.value.type
     reduce = emitter.declare(f"llvm.vector.reduce.or.v{emitter.count}i1", kind.element, [kind])
@@ -239,10 +239,7 @@ def where_any(condition: Lanes, value: Lanes, changed: Callable[[], Lanes]) -> L
     found, rare = changed(), builder.block
     builder.branch(after)
     builder.position_at_end(after)
-    result = builder.phi(value.value.type)
-    result.add_incoming(value.value, before)
-    result.add_incoming(found.value, rare)
-    return value.made(result)
+    return [x.made(joined(builder, (x.value, before), (y.value, rare))) for x, y in zip(values, found)]
 
 
 LOG2_E = 1 / math.log(2)

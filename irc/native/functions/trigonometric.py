@@ -1,4 +1,7 @@
-"""Trigonometric functions: sine, cosine, tangent, their inverses, and hypot."""
+"""Trigonometric functions: sine, cosine, tangent, their inverses, and hypot.
+
+Of huge angles, which are rare, the C library computes sine and cosine in double precision, one lane after another.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from irc.native.functions.common import (
     magnitude,
     polynomial,
     square_root,
+    where_any,
     with_sign,
 )
-from irc.native.functions.reduction import huge_quadrants
-from irc.native.lanes import Lanes, select
+from irc.native.lanes import Lanes, select, to_float
+from irc.ops.algebra import DOUBLE
 
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 
@@ -49,7 +53,7 @@ def _negated(x: Lanes, quadrant: Lanes) -> Lanes:
 
 
 def _sine_cosine(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(sin(r), cos(r), q), where x = q π/2 + r, |r| is at most π/4 or little more."""
+    """(sin(r), cos(r), q), where x = q π/2 + r, |r| is at most π/4 or little more; of huge x, r is x itself."""
     angle, low, quadrant = _quadrants(x)
     square = angle * angle
     cubic = square * angle
@@ -58,7 +62,17 @@ def _sine_cosine(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     high = 1 - half
     rest = (1 - high) - half
     rest = (square * square).fma(polynomial(square, coefficients("cos", x)), angle.fma(-low, rest))
-    return sine, high + rest, quadrant
+    cosine = high + rest
+    size = magnitude(x)
+    is_huge = (size > format_of(x).reducible) & (size < math.inf)
+
+    def of_huge() -> list[Lanes]:
+        wide = to_float(x, DOUBLE)
+        parts = [to_float(x.emitter.intrinsic(name, wide), x.dtype) for name in ("sin", "cos")]
+        return [select(is_huge, *pair) for pair in zip((*parts, quadrant.constant(0)), (sine, cosine, quadrant))]
+
+    sine, cosine, quadrant = where_any(is_huge, [sine, cosine, quadrant], of_huge)
+    return sine, cosine, quadrant
 
 
 def _quadrants(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
@@ -74,10 +88,7 @@ def _quadrants(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     high, more = exact_sum(high, whole * -third)
     low = whole.fma(-fourth, low + more)
     angle = high + low
-    low = low - (angle - high)
-    size = magnitude(x)
-    is_huge = (size > form.reducible) & (size < math.inf)
-    return huge_quadrants(is_huge, x, angle, low, quadrant)
+    return angle, low - (angle - high), quadrant
 
 
 def _asin_reduced(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
