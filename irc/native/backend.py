@@ -43,7 +43,8 @@ _PADS = (
     *(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3)),
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
-_OF_ONNX = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool", "RNN", "GRU", "LSTM")
+_WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
+_OF_ONNX = (*_WINDOWS, "RNN", "GRU", "LSTM", "MatMulInteger", "QLinearMatMul")
 _TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 ASKING = frozenset(
     [

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.convolutions import ALIGNMENT, LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
+from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
 from irc.native.kernels import BYTE, Call
+from irc.native.panels import ALIGNMENT, MOST_FEATURES
 from irc.native.target import current
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import CURRENT, pace
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.windows import Axes
 
 SINGLE = np.dtype(np.float32)
-
-MOST_FEATURES = {64: 14, 32: 6}
-"""That are summed at a time, by the bytes of a register: two vectors of sums for each, and few more, fit into 32 or 16
-of these."""
 
 SCRATCH = 1 << 20
 """Bytes of work memory for panels that are packed together, if one does not need more."""
@@ -82,7 +79,7 @@ class Convolution(NamedTuple):
         CURRENT.scope.share(pieces, piece)
 
 
-def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Convolution | None:
+def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact: bool = False) -> Convolution | None:
     """How to convolve arrays like these; None if there is no code for it, or it is not worth it.
 
     Args:
@@ -91,6 +88,7 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Co
         group: into how many groups channels fall.
         axes: the windows.
         out: (N, O, spatial...), in C order.
+        exact: whether operands are integers whose sums are exact: then tiles, which halve them, are not.
     """
     height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
     depth, features, channels = math.prod(w.shape[1:]), w.shape[0] // group, w.shape[1]
@@ -101,7 +99,7 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Co
     if height.trivial and width.trivial and (is_dense or height.size == 1):  # all of a channel is one row
         size = height.size * width.size
         height, width = Axis(1, 1, 1, 1, 1, 0, 0), width._replace(size=size, out=size)
-    form, positions, row = _form(height, width, channels, features, most)
+    form, positions, row = _form(height, width, channels, features, most, exact)
     summed = channels if form.kind == TILES else depth
     panel = form.panel(summed)
     if panel > MOST_SCRATCH:
@@ -145,14 +143,14 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array) -> Co
     return Convolution(form, call, at_once * panel + ALIGNMENT)
 
 
-def _form(height: Axis, width: Axis, channels: int, features: int, most: int) -> tuple[Form, int, int]:
+def _form(height: Axis, width: Axis, channels: int, features: int, most: int, exact: bool) -> tuple[Form, int, int]:
     """The code, and how many positions it has, in all and in a row."""
     lanes = current().vector_bytes // SINGLE.itemsize
     at_once = -(-features // -(-features // most))
     kind = POINTWISE if height.trivial and width.trivial and height.size == 1 else WINDOWS
     direct = Form(kind, at_once, lanes, width.stride), height.out * width.out, width.out
     is_plain = all(a.kernel == 3 and a.stride == a.dilation == 1 for a in (height, width))
-    if not is_plain or min(channels, features) < LEAST_CHANNELS:
+    if exact or not is_plain or min(channels, features) < LEAST_CHANNELS:
         return direct
     row = -(-width.out // 2)
     tiles = -(-height.out // 2) * row

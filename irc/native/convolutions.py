@@ -25,44 +25,26 @@ from irc.native.jit import Make
 from irc.native.lanes import INT32, Emitter, Lanes
 from irc.native.loops import (
     INT,
-    POINTER,
-    VOID,
     copy_floats,
     finished,
-    fold,
     indices,
     lanes_inside,
     least,
     loop,
     loop_function,
-    masked_load,
     number,
     offset,
     paced_loop,
 )
+from irc.native.panels import SIZE, VECTORS, Panels
 from irc.native.target import Target, ir
 from irc.ops.algebra import SINGLE
-
-VECTORS = 2
-"""Of a panel."""
-
-ALIGNMENT = 64
-"""Bytes that packed memory begins at a multiple of."""
 
 LARGEST = 2.0**60
 """The magnitude of inputs up to which no number that F(2x2, 3x3) makes of them overflows."""
 
-_SIZE = 4
-"""Bytes of an element."""
-
 POINTWISE, WINDOWS, TILES = "pointwise", "windows", "tiles"
 """What positions see: one element of each channel, all of which are one row; windows; tiles, which are transformed."""
-
-_DEPTH = 128
-"""Products that are summed by themselves: sums of many terms have smaller errors."""
-
-_AHEAD = 2048
-"""Bytes of weights that are asked for before they are read: of large ones, the processor stops at each page."""
 
 _SEGMENTS = 4096
 """Bytes for the segments of a panel."""
@@ -99,7 +81,7 @@ class Form(NamedTuple):
 
     def panel(self, depth: int) -> int:
         """Bytes of work memory for a panel: its segments, what is packed, and sums."""
-        return _SEGMENTS + _SIZE * self.numbers * (self.pitch(depth) + self.features * self.positions)
+        return _SEGMENTS + SIZE * self.numbers * (self.pitch(depth) + self.features * self.positions)
 
 
 class Layout(NamedTuple):
@@ -162,34 +144,28 @@ def emit_convolution(name: str, form: Form, target: Target) -> tuple[str, Mappin
     magnitude that it has met, and the result.
     """
     emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, 6, len(Layout._fields))
-    _Panels(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
+    _Convolution(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
     return finished(emitter)
 
 
-class _Panels:
+class _Convolution(Panels):
     def __init__(self, form: Form, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
-        self.form, self.emitter, self.builder, self.layout = form, emitter, emitter.builder, layout
+        super().__init__(emitter, form.features)
+        self.form, self.layout = form, layout
         self.source, self.weights, self.bias, self.largest, self.result, work = arrays
         builder = self.builder
-        self.vector = ir.VectorType(ir.FloatType(), form.lanes)
-        self.integers = ir.VectorType(ir.IntType(32), form.lanes)
-        begin = builder.and_(builder.add(builder.ptrtoint(work, INT), number(ALIGNMENT - 1)), number(-ALIGNMENT))
-        self.work = builder.inttoptr(begin, POINTER)
+        self.work = self.aligned(work)
         self.pitch = builder.add(builder.mul(layout.depth, number(form.positions)), number(form.lanes))
-        sums = number(_SEGMENTS + _SIZE * form.numbers * form.features * form.positions)
-        self.panel = builder.add(builder.mul(self.pitch, number(_SIZE * form.numbers)), sums)
+        sums = number(_SEGMENTS + SIZE * form.numbers * form.features * form.positions)
+        self.panel = builder.add(builder.mul(self.pitch, number(SIZE * form.numbers)), sums)
         self.plane_size = builder.mul(layout.result_height, layout.result_width)
         self.seen = builder.alloca(self.integers)
         self.lane_at, self.segments_at = builder.alloca(INT), builder.alloca(INT)
         self.line = builder.alloca(self.vector, 4 * VECTORS)
 
-    def _at(self, pointer: Any, index: Any) -> Any:
-        """Where so many elements behind ``pointer`` are."""
-        return offset(self.builder, pointer, self.builder.mul(index, number(_SIZE)))
-
     def emit(self, begin: Any, end: Any) -> None:
         builder, layout = self.builder, self.layout
-        builder.store(ir.Constant(self.integers, None), self.seen, align=_SIZE)
+        builder.store(ir.Constant(self.integers, None), self.seen, align=SIZE)
         with paced_loop(self.emitter, begin, end, 1, layout.work) as item:
             self._item(item)
         if self.form.kind == TILES:
@@ -209,9 +185,9 @@ class _Panels:
             begin = builder.mul(builder.add(first, panel), number(form.positions))
             self._pack(source, begin, self._work(panel))
         filters = builder.mul(builder.mul(layout.blocks, layout.depth), number(form.features))
-        weights = self._at(self.weights, builder.mul(group, builder.mul(filters, number(form.numbers))))
-        bias = self._at(self.bias, builder.mul(group, builder.mul(layout.blocks, number(form.features))))
-        result = self._at(self.result, builder.mul(plane, builder.mul(layout.features, self.plane_size)))
+        weights = self.at(self.weights, builder.mul(group, builder.mul(filters, number(form.numbers))))
+        bias = self.at(self.bias, builder.mul(group, builder.mul(layout.blocks, number(form.features))))
+        result = self.at(self.result, builder.mul(plane, builder.mul(layout.features, self.plane_size)))
         blocks = [
             builder.udiv(builder.mul(layout.blocks, each), layout.parts)
             for each in (part, builder.add(part, number(1)))
@@ -220,22 +196,25 @@ class _Panels:
             feature = builder.mul(block, number(form.features))
             left = least(builder, builder.sub(layout.features, feature), number(form.features))
             filters = builder.mul(layout.depth, number(form.features))
-            rows = self._at(weights, builder.mul(builder.mul(block, number(form.numbers)), filters))
-            biases = self._at(bias, feature)
+            rows = self.at(weights, builder.mul(builder.mul(block, number(form.numbers)), filters))
+            biases = self.at(bias, feature)
             with loop(builder, number(0), number(form.numbers)) as k:
-                of_number = self._at(rows, builder.mul(k, filters))
+                of_number = self.at(rows, builder.mul(k, filters))
                 with loop(builder, number(0), panels) as panel:
                     work = self._work(panel)
                     place = number(form.features * form.positions)
-                    made = self._at(self._made(work), builder.mul(k, place))
-                    self._sums(of_number, self._packed(work, k), made, biases, self._count(first, panel))
-            to = self._at(result, builder.mul(feature, self.plane_size))
+                    made = self.at(self._made(work), builder.mul(k, place))
+                    added = None if form.kind == TILES else biases
+                    count = self._count(first, panel)
+                    self.sums(of_number, self._packed(work, k), layout.depth, made, added, count)
+            to = self.at(result, builder.mul(feature, self.plane_size))
             with loop(builder, number(0), panels) as panel:
                 begin = builder.mul(builder.add(first, panel), number(form.positions))
                 if form.kind == TILES:
                     self._keep_tiles(self._work(panel), to, biases, left)
                 else:
-                    self._keep(self._made(self._work(panel)), self._at(to, begin), left, self._count(first, panel))
+                    made = self._made(self._work(panel))
+                    self.keep(made, self.at(to, begin), self.plane_size, left, self._count(first, panel))
 
     def _count(self, first: Any, panel: Any) -> Any:
         """The positions of a panel, of a group whose first panel is given."""
@@ -253,8 +232,8 @@ class _Panels:
     def _packed(self, work: Any, k: Any) -> Any:
         """Where numbers ``k`` of what is packed are."""
         form = self.form
-        first = self._at(self._made(work), number(form.numbers * form.features * form.positions))
-        return self._at(first, self.builder.mul(k, self.pitch))
+        first = self.at(self._made(work), number(form.numbers * form.features * form.positions))
+        return self.at(first, self.builder.mul(k, self.pitch))
 
     # -- what positions see ---------------------------------------------------------
 
@@ -282,9 +261,9 @@ class _Panels:
                     masks = [lanes_inside(self.emitter, start, layout.width) if mask else None for start in starts]
                     with loop(builder, number(0), layout.depth) as k:
                         row = offset(builder, source, builder.mul(k, layout.channel))
-                        place = self._at(to, builder.mul(k, number(form.positions)))
+                        place = self.at(to, builder.mul(k, number(form.positions)))
                         for v, start in enumerate(starts):
-                            self._store(self._load(self._at(row, start), masks[v]), place, v)
+                            self.store(self.load(self.at(row, start), masks[v]), place, v)
 
     def _split(self, first: Any, count: Any, work: Any) -> Any:
         """Write the panel's *segments*, its parts of rows of positions; how many there are is the result.
@@ -329,9 +308,9 @@ class _Panels:
             image = offset(builder, source, builder.mul(channel, layout.channel))
             with loop(builder, number(0), height) as i:
                 k = builder.add(builder.mul(channel, height), i)
-                to = self._at(self._packed(work, number(0)), builder.mul(k, line))
+                to = self.at(self._packed(work, number(0)), builder.mul(k, line))
                 with loop(builder, number(0), width) as j:
-                    place = self._at(to, builder.mul(j, number(form.positions)))
+                    place = self.at(to, builder.mul(j, number(form.positions)))
                     with loop(builder, number(0), segments) as index:
                         lane, row, column, length = self._segment(work, index)
                         y = builder.add(builder.mul(row, layout.stride), builder.mul(i, layout.down))
@@ -344,20 +323,11 @@ class _Panels:
                         with loop(builder, number(0), length, form.lanes) as first:
                             begin = builder.add(x, builder.mul(first, number(form.stride)))
                             begins = [builder.add(begin, number(n * form.lanes)) for n in range(form.stride)]
-                            loaded = [self._load(self._at(at, b), lanes_inside(self.emitter, b, size)) for b in begins]
+                            loaded = [self.load(self.at(at, b), lanes_inside(self.emitter, b, size)) for b in begins]
                             found = loaded[0]
                             if form.stride == 2:
                                 found = builder.shuffle_vector(*loaded, indices(range(0, 2 * form.lanes, 2)))
-                            self._store(found, self._at(place, builder.add(lane, first)), 0)
-
-    def _load(self, at: Any, mask: Lanes | None = None) -> Any:
-        """A vector; 0 where the mask is not set."""
-        if mask is None:
-            return self.builder.load(at, typ=self.vector, align=_SIZE)
-        return masked_load(self.emitter, at, mask, ir.Constant(self.vector, None))
-
-    def _store(self, value: Any, to: Any, vector: int) -> None:
-        self.builder.store(value, self._at(to, number(vector * self.form.lanes)), align=_SIZE)
+                            self.store(found, self.at(place, builder.add(lane, first)), 0)
 
     def _transform(self, source: Any, segments: Any, work: Any) -> None:
         """Pack what F(2x2, 3x3) makes of each tile."""
@@ -365,14 +335,14 @@ class _Panels:
         even, odd = (indices(range(k, 2 * form.lanes, 2)) for k in (0, 1))
         with loop(builder, number(0), layout.channels) as channel:
             image = offset(builder, source, builder.mul(channel, layout.channel))
-            to = self._at(self._packed(work, number(0)), builder.mul(channel, number(form.positions)))
+            to = self.at(self._packed(work, number(0)), builder.mul(channel, number(form.positions)))
             with loop(builder, number(0), segments) as index:
                 lane, row, column, length = self._segment(work, index)
                 y = builder.sub(builder.mul(row, number(2)), layout.top)
                 with loop(builder, number(0), length, form.lanes) as i:
                     x = builder.sub(builder.mul(builder.add(column, i), number(2)), layout.left)
                     begins = [builder.add(x, number(n)) for k in (0, 2) for n in (k, form.lanes + k)]
-                    largest = builder.load(self.seen, typ=self.integers, align=_SIZE)
+                    largest = builder.load(self.seen, typ=self.integers, align=SIZE)
                     rows: list[list[Lanes]] = []
                     for k in range(4):
                         line = builder.add(y, number(k))
@@ -380,20 +350,18 @@ class _Panels:
                         is_inside = builder.icmp_unsigned("<", line, layout.height)
                         size = builder.select(is_inside, layout.width, number(0))
                         masks = [lanes_inside(self.emitter, begin, size) for begin in begins]
-                        a, b, c, d = (self._load(self._at(at, each), mask) for each, mask in zip(begins, masks))
+                        a, b, c, d = (self.load(self.at(at, each), mask) for each, mask in zip(begins, masks))
                         for each in (a, b, d):
                             largest = self._larger(largest, each)
                         seen = [
                             builder.shuffle_vector(*both, which) for both in ((a, b), (c, d)) for which in (even, odd)
                         ]
                         rows.append(_input_transform([Lanes(self.emitter, value, SINGLE) for value in seen]))
-                    builder.store(largest, self.seen, align=_SIZE)
+                    builder.store(largest, self.seen, align=SIZE)
                     numbers = [_input_transform([row[k] for row in rows]) for k in range(4)]
-                    place = self._at(to, builder.add(lane, i))
+                    place = self.at(to, builder.add(lane, i))
                     for k in range(form.numbers):
-                        self._store(
-                            numbers[k % 4][k // 4].value, self._at(place, builder.mul(self.pitch, number(k))), 0
-                        )
+                        self.store(numbers[k % 4][k // 4].value, self.at(place, builder.mul(self.pitch, number(k))), 0)
 
     def _larger(self, largest: Any, value: Any) -> Any:
         """The greater of magnitudes as integers: NaN is above all others."""
@@ -411,83 +379,18 @@ class _Panels:
             most = builder.select(builder.icmp_unsigned(">", each, most), each, most)
         builder.atomic_rmw("umax", self.largest, most, "monotonic")
 
-    # -- sums -----------------------------------------------------------------------
-
-    def _sums(self, weights: Any, packed: Any, to: Any, bias: Any, count: Any) -> None:
-        """Write the sums of products of a block of features at so many positions of a panel."""
-        builder, form = self.builder, self.form
-        with builder.if_else(builder.icmp_signed(">", count, number(form.lanes))) as (several, one):
-            with several:
-                self._blocks(weights, packed, to, bias, VECTORS)
-            with one:
-                self._blocks(weights, packed, to, bias, 1)
-
-    def _blocks(self, weights: Any, packed: Any, to: Any, bias: Any, vectors: int) -> None:
-        """As `_sums`, at the positions of the first ``vectors`` of the panel: `_DEPTH` products, then the next."""
-        builder, emitter, form, layout = self.builder, self.emitter, self.form, self.layout
-        places = [(m, v) for m in range(form.features) for v in range(vectors)]
-        zero = emitter.constant(0, SINGLE)
-        for m, v in places:
-            begun = zero if form.kind == TILES else self._one(bias, m)
-            self._store(begun.value, to, VECTORS * m + v)
-
-        def step(k: Any, sums: list[Lanes]) -> list[Lanes]:
-            column = self._at(packed, builder.mul(k, number(form.positions)))
-            row = self._at(weights, builder.mul(k, number(form.features)))
-            seen = [self._vector(column, v) for v in range(vectors)]
-            self._prefetch(offset(builder, row, number(_AHEAD)))
-            totals: list[Lanes] = []
-            for m in range(form.features):
-                factor = self._one(row, m)
-                totals += [x.fma(factor, total) for x, total in zip(seen, sums[m * vectors :])]
-            return totals
-
-        with loop(builder, number(0), layout.depth, _DEPTH) as first:
-            last = least(builder, layout.depth, builder.add(first, number(_DEPTH)))
-            for (m, v), total in zip(places, fold(builder, first, last, 1, [zero] * len(places), step)):
-                at = VECTORS * m + v
-                self._store((self._vector(to, at) + total).value, to, at)
-
-    def _prefetch(self, at: Any) -> None:
-        """Ask for memory that may be no weights any more: that is no access."""
-        kind = ir.IntType(32)
-        operands = [at, *[ir.Constant(kind, n) for n in (0, 3, 1)]]  # to read, into all caches, of data
-        self.emitter.call("llvm.prefetch.p0", VOID, operands)
-
-    def _one(self, start: Any, index: int) -> Lanes:
-        """One element in all lanes."""
-        scalar = self.builder.load(self._at(start, number(index)), typ=ir.FloatType(), align=_SIZE)
-        return self.emitter.splat(scalar, SINGLE)
-
-    def _vector(self, start: Any, index: int) -> Lanes:
-        return Lanes(self.emitter, self._load(self._at(start, number(index * self.form.lanes))), SINGLE)
-
     # -- results --------------------------------------------------------------------
-
-    def _keep(self, sums: Any, to: Any, features: Any, count: Any) -> None:
-        """Copy the sums of so many features at so many positions to the result."""
-        builder, form = self.builder, self.form
-        is_full = builder.icmp_signed("==", count, number(form.positions))
-        with loop(builder, number(0), features) as m:
-            row = self._at(sums, builder.mul(m, number(form.positions)))
-            place = self._at(to, builder.mul(self.plane_size, m))
-            with builder.if_else(is_full) as (full, part):
-                with full:
-                    for v in range(VECTORS):
-                        self._store(self._vector(row, v).value, place, v)
-                with part:
-                    copy_floats(self.emitter, place, row, count)
 
     def _keep_tiles(self, work: Any, to: Any, bias: Any, features: Any) -> None:
         """Write the results of a block of features that sums of products of tiles' numbers make."""
         builder, form = self.builder, self.form
         segments = builder.load(work, typ=INT)
         with loop(builder, number(0), features) as m:
-            place = self._at(self._made(work), builder.mul(m, number(form.positions)))
-            added = self._one(self._at(bias, m), 0)
+            place = self.at(self._made(work), builder.mul(m, number(form.positions)))
+            added = self.one(self.at(bias, m), 0)
             for v in range(VECTORS):
-                self._inverse(self._at(place, number(v * form.lanes)), added, v)
-            plane = self._at(to, builder.mul(self.plane_size, m))
+                self._inverse(self.at(place, number(v * form.lanes)), added, v)
+            plane = self.at(to, builder.mul(self.plane_size, m))
             with loop(builder, number(0), segments) as index:
                 self._tiles(plane, *self._segment(work, index))
 
@@ -495,7 +398,7 @@ class _Panels:
         """Write the two rows of results of a vector of tiles to `line`."""
         builder, form = self.builder, self.form
         apart = form.features * form.positions
-        numbers = [self._vector(self._at(place, number(k * apart)), 0) for k in range(form.numbers)]
+        numbers = [self.one_vector(self.at(place, number(k * apart)), 0) for k in range(form.numbers)]
         columns = [_output_transform([numbers[4 * i + j] for i in range(4)]) for j in range(4)]
         for r in range(2):
             left, right = _output_transform([column[r] for column in columns])
@@ -505,7 +408,7 @@ class _Panels:
                 shift = half * form.lanes // 2
                 mixed = builder.shuffle_vector(left.value, right.value, indices([n + shift for n in which]))
                 at = (r * 2 * VECTORS + 2 * vector + half) * form.lanes
-                self._store(mixed, self._at(self.line, number(at)), 0)
+                self.store(mixed, self.at(self.line, number(at)), 0)
 
     def _tiles(self, plane: Any, lane: Any, row: Any, column: Any, length: Any) -> None:
         """Copy the results of a segment of tiles from `line` to the plane of the result."""
@@ -515,9 +418,9 @@ class _Panels:
         for r in range(2):
             y = builder.add(builder.mul(row, number(2)), number(r))
             with builder.if_then(builder.icmp_signed("<", y, layout.result_height)):
-                to = self._at(plane, builder.add(builder.mul(y, layout.result_width), x))
+                to = self.at(plane, builder.add(builder.mul(y, layout.result_width), x))
                 first = builder.add(builder.mul(lane, number(2)), number(r * 2 * form.positions))
-                copy_floats(self.emitter, to, self._at(self.line, first), count)
+                copy_floats(self.emitter, to, self.at(self.line, first), count)
 
 
 def _input_transform(d: Sequence[Lanes]) -> list[Lanes]:

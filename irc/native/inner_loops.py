@@ -22,6 +22,7 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, i
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
     from irc.native.kernels import Call
+    from irc.native.products import Product
     from irc.native.recurrent import CellLoop
     from irc.runtime.kernels.windows import Axes, Axis
 
@@ -31,6 +32,9 @@ _MOST_CALLS = 512
 
 _MOST_TAPS = 36
 """Of a window whose elements are looked at together."""
+
+LEAST_PRODUCTS = 1 << 14
+"""Multiplications: of fewer, calls take longer than they save."""
 
 _LANES = 64
 """Of a vector, at the most."""
@@ -63,6 +67,7 @@ class NativeLoops(InnerLoops):
 
     def __init__(self) -> None:
         self._loops: dict[Any, _Loop] = {}
+        self._products: dict[Any, Product | None] = {}
         self._cells: dict[Any, CellLoop] = {}
         self._convolutions: dict[Any, Convolution | None] = {}
 
@@ -72,16 +77,18 @@ class NativeLoops(InnerLoops):
         loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "products", arrays, axes)
         return loop.run(*arrays)
 
-    def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
+    def convolution(
+        self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
+    ) -> bool:
         if x.dtype != SINGLE or not is_constant(w) or unusable():
             return False
         from irc.native.convolution_calls import LARGEST_BITS, convolution_of, packed
 
         x = _dense_rows(x)
-        kind = "convolution", x.shape, x.strides, w.shape, group, axes
+        kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
         how = self._convolutions.get(kind, ...)
         if how is ...:
-            how = convolution_of(x, w, group, axes, out)
+            how = convolution_of(x, w, group, axes, out, exact)
             made = self._convolutions if len(self._convolutions) < _MOST_CALLS else {}
             self._convolutions = {**made, kind: how}
         if how is None:
@@ -92,6 +99,35 @@ class NativeLoops(InnerLoops):
         largest = np.zeros(1, np.int32)
         how.run(x, *weights, largest, out)
         return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
+
+    def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
+        if a.dtype.itemsize != 1 or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
+            return False
+        from irc.native.products import packed_integers
+
+        panels = PACKED.of((b,), "integers", lambda: packed_integers(b))
+        if panels is None:
+            return False
+        depth = a.shape[-1]
+        pairs: Array = np.empty((a.size // depth, depth + depth % 2), np.int16)
+        np.subtract(a.reshape(-1, depth), np.int16(zero), out=pairs[:, :depth], dtype=np.int16)
+        pairs[:, depth:] = 0
+        return self._multiply(pairs.view(np.int32), panels, True, out)
+
+    def _multiply(self, a: Array, panels: tuple[Array, ...], of_integers: bool, out: Array) -> bool:
+        """The product of rows of ``a`` with packed panels."""
+        from irc.native.products import product_of
+
+        kind = "product", a.shape, a.strides, out.shape[-1], of_integers
+        made = self._products.get(kind, ...)
+        if made is ...:
+            made = product_of(a, out.shape[-1], of_integers)
+            products = self._products if len(self._products) < _MOST_CALLS else {}
+            self._products = {**products, kind: made}
+        if made is None:
+            return False
+        made.run(a, *panels, out)
+        return True
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:

@@ -37,8 +37,14 @@ class InnerLoops:
         """The convolution of ``x`` (N, C, spatial...) with ``w`` (O, 1, kernel...), O a multiple of C."""
         return False
 
-    def convolution(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> bool:
+    def convolution(
+        self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
+    ) -> bool:
         """See `irc.runtime.kernels.convolution.convolve`."""
+        return False
+
+    def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
+        """``a`` (..., K) of 8-bit integers, less ``zero``, times ``b`` (K, N), floats that are integers; of int32."""
         return False
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:

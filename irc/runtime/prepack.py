@@ -21,7 +21,7 @@ from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.registry import PREPARES, takes_out
-from irc.runtime.kernels.support import Array, is_half
+from irc.runtime.kernels.support import Array, as_constant, is_half
 from irc.runtime.values import is_array, owner
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Kept:
             return False
         for array in arrays:
             array.flags.writeable = False
+            as_constant(array)
         self.nbytes = size
         self.made = made  # last: whole, or, after an interrupt, not at all
         return True

@@ -15,10 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.native.convolution_calls import MOST_FEATURES, convolution_of
+from irc.native.convolution_calls import convolution_of
 from irc.native.convolutions import TILES, WINDOWS
 from irc.native.inner_loops import LOOPS
 from irc.native.packed import PACKED
+from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.convolution import convolve

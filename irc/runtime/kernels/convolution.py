@@ -80,11 +80,14 @@ def conv(
     return convolve(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), out)
 
 
-def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None) -> Array:
+def convolve(
+    x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array | None = None, exact: bool = False
+) -> Array:
     """Cross-correlation of ``x`` (N, C, spatial...) with ``w`` (O, C / group, kernel...), plus ``b`` (O).
 
     Returns (N, O, out...) of x's dtype, in ``out`` if given: in C order, sharing with no operand.
-    float16 and smaller floats are computed in float32, as which weights and bias may be given, too.
+    float16 and smaller floats are computed in float32, as which weights and bias may be given, too. Where operands are
+    integers whose sums are ``exact`` in any order, so are the results.
     """
     check_operands(x, w, b, group)
     if out is None:
@@ -100,7 +103,7 @@ def convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
-    elif CURRENT.scope.loops.convolution(x, w, b, group, axes, out):
+    elif CURRENT.scope.loops.convolution(x, w, b, group, axes, out, exact):
         pass
     elif all(a.trivial for a in axes):
         _pointwise(x, w, b, group, out)

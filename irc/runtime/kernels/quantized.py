@@ -17,12 +17,13 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.cast import conversion
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
-from irc.runtime.kernels.support import AnyDType, Array, axis_in, numpy_dtype
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, numpy_dtype
 from irc.runtime.kernels.windows import Axes, Sizes, resolver
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def dynamically_quantized(x: Array) -> tuple[Array, Array, Array]:
     return np.asarray(quantized).astype(np.uint8, order="C"), scale, zero
 
 
+_INT32 = np.dtype(np.int32)
+
 _EXACT = 1 << 24
 """Integers up to this are exact in float32."""
 
@@ -180,7 +183,8 @@ def _column(value: Array, rank: int) -> Array:
 
 def _int32(sums: Array) -> Array:
     """Exact sums as int32, which overflows as in 32 bits."""
-    return sums.astype(np.int32) if sums.dtype == np.float32 else sums.astype(np.int64).astype(np.int32)
+    is_wide = sums.dtype.itemsize > _INT32.itemsize
+    return (sums.astype(np.int64) if is_wide else sums).astype(np.int32, copy=False)
 
 
 def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero: Array) -> Array:
@@ -217,7 +221,7 @@ def _conv_sums(
     if b is not None and not np.array_equal(b.astype(values.dtype), b):
         values, filters = values.astype(np.float64), filters.astype(np.float64)
     bias = None if b is None else b.astype(values.dtype)
-    return convolve(values, filters, bias, group, resolve(x.shape[2:], filters.shape[2:]))
+    return convolve(values, filters, bias, group, resolve(x.shape[2:], filters.shape[2:]), exact=True)
 
 
 def _preparing(weights: int, make: Kernel) -> Callable[[F], F]:
@@ -265,8 +269,13 @@ def qlinear_conv(
 
 
 def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None = None) -> Array:
-    """The product of two matrices of integers less their zero points, exact, in floats that hold every sum."""
+    """The product of two matrices of integers less their zero points, exact, in numbers that hold every sum."""
     weights = b if isinstance(b, Weights) else columns(b, b_zero)
+    values = weights.values
+    if values.ndim == 2 and a.ndim and a.shape[-1] == len(values) and (a_zero is None or a_zero.size == 1):
+        sums = np.empty(check_size((*a.shape[:-1], values.shape[1]), _INT32), _INT32)
+        if CURRENT.scope.loops.integers(a, 0 if a_zero is None else int(a_zero.item()), values, sums):
+            return sums
     return matrix_product(*_operands(a, None if a_zero is None else _column(a_zero, 2), weights))
 
 

@@ -1,0 +1,27 @@
+"""Products on arrays next to pages that may not be touched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irc.native.inner_loops import LOOPS
+from irc.native.panels import MOST_FEATURES
+from irc.native.target import current
+from irc.runtime.kernels.support import as_constant
+from tests.native.guarded import ENDS, guarded, guarded_empty
+from tests.native.test_products import exact, integers
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("rows", [1, 14, 15, 30])
+@pytest.mark.parametrize("depth", [63, 64])
+@pytest.mark.parametrize("columns", [289, 304, 320])
+def test_integers(columns, depth, rows, end):
+    a = guarded(integers((rows, depth), "u1", 1), end, is_read_only=True)
+    b = as_constant(guarded(integers((depth, columns), "i1", 2).astype(np.float32), end, is_read_only=True))
+    out = guarded_empty((rows, columns), np.dtype(np.int32), end)
+    done = LOOPS.integers(a, 5, b, out)
+    assert done == (current().vector_bytes in MOST_FEATURES)
+    if done:
+        np.testing.assert_array_equal(out, exact(a, 5, b))

@@ -1,0 +1,105 @@
+"""Products of integers by native loops, which are exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("llvmlite")
+
+from irc.native.inner_loops import LEAST_PRODUCTS, LOOPS
+from irc.native.panels import MOST_FEATURES
+from irc.native.target import current
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.quantized import columns, matmul_sums
+from irc.runtime.kernels.support import as_constant
+from irc.runtime.threads import share
+
+Array = np.ndarray[Any, Any]
+
+natively = pytest.mark.skipif(current().vector_bytes not in MOST_FEATURES, reason="there is no code for this processor")
+
+
+def integers(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def product(a: Array, zero: int, b: Array) -> Array | None:
+    out = np.full((*a.shape[:-1], b.shape[1]), 7, np.int32)
+    return out if LOOPS.integers(a, zero, b, out) else None
+
+
+def exact(a: Array, zero: int, b: Array) -> Array:
+    return (a.astype(np.int64) - zero) @ b.astype(np.int64)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), max_size=2),
+    st.integers(1, 40),
+    st.integers(1, 150),
+    st.integers(1, 100),
+    st.sampled_from(["u1", "i1"]),
+    st.integers(0, 127),
+)
+def test_sums_are_exact(batch, rows, depth, columns, dtype, zero):
+    a = integers((*batch, rows, depth), dtype, 1)
+    b = as_constant(np.random.default_rng(2).integers(-255, 256, (depth, columns)).astype(np.float32))
+    found = product(a, zero, b)
+    if found is not None:
+        np.testing.assert_array_equal(found, exact(a, zero, b))
+
+
+@natively
+@pytest.mark.parametrize("value", [-255, 255])
+def test_the_largest_numbers(value):
+    a, b = np.full((20, 999), 255, np.uint8), as_constant(np.full((999, 40), value, np.float32))
+    found = product(a, 0, b)
+    assert found is not None
+    np.testing.assert_array_equal(found, exact(a, 0, b))
+
+
+@natively
+def test_what_does_not_fit_is_left():
+    a = integers((40, 40_000), "u1", 1)
+    assert product(a, 0, as_constant(np.full((40_000, 2), 255, np.float32))) is None
+    small = as_constant(np.ones((40_000, 2), np.float32))
+    assert product(a, 0, small) is not None
+    assert product(a, 0, np.ones((40_000, 2), np.float32)) is None  # may change
+    assert product(a.astype(np.uint16), 0, small) is None
+    assert a.size * 2 > LEAST_PRODUCTS
+
+
+@natively
+def test_results_do_not_depend_on_threads():
+    a = integers((100, 300), "u1", 1)
+    b = as_constant(integers((300, 700), "i1", 2).astype(np.float32))
+    one = product(a, 3, b)
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        two = product(a, 3, b)
+    finally:
+        CURRENT.scope.share = before
+    assert one is not None and two is not None and one.tobytes() == two.tobytes()
+
+
+@natively
+def test_sums_of_kernels_are_the_same_in_both_ways():
+    a, b = integers((3, 20, 64), "u1", 1), integers((64, 50), "i1", 2)
+    weights = columns(b, np.array(4, np.int8))
+    as_constant(weights.values)
+    scope = CURRENT.scope
+    expected = matmul_sums(a, weights, np.array(9, np.uint8))
+    before, scope.loops = scope.loops, LOOPS
+    try:
+        found = matmul_sums(a, weights, np.array(9, np.uint8))
+    finally:
+        scope.loops = before
+    assert found.dtype == np.int32 and expected.dtype.kind == "f"
+    np.testing.assert_array_equal(found, expected)
