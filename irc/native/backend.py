@@ -44,7 +44,8 @@ _PADS = (
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 _WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
-_OF_ONNX = (*_WINDOWS, "RNN", "GRU", "LSTM", "MatMulInteger", "QLinearMatMul")
+_PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
+_OF_ONNX = (*_WINDOWS, *_PRODUCTS, "RNN", "GRU", "LSTM")
 _TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 ASKING = frozenset(
     [

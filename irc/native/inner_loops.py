@@ -33,6 +33,12 @@ _MOST_CALLS = 512
 _MOST_TAPS = 36
 """Of a window whose elements are looked at together."""
 
+LEAST_ROWS = 4
+"""Of a product of floats: of fewer, it takes as long as to read the other matrix, whatever computes it."""
+
+LEAST_COLUMNS = 128
+"""Likewise: of fewer, it takes as long to pack the first matrix."""
+
 LEAST_PRODUCTS = 1 << 14
 """Multiplications: of fewer, calls take longer than they save."""
 
@@ -99,6 +105,18 @@ class NativeLoops(InnerLoops):
         largest = np.zeros(1, np.int32)
         how.run(x, *weights, largest, out)
         return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
+
+    def product(self, a: Array, b: Array, out: Array) -> bool:
+        if a.dtype != SINGLE or a.size < LEAST_ROWS * a.shape[-1] or not a.flags.c_contiguous:
+            return False
+        if b.shape[1] < LEAST_COLUMNS or a.size * b.shape[1] < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
+            return False
+        from irc.native.products import is_blas_behind, packed_floats
+
+        panels = PACKED.of((b,), "product", lambda: packed_floats(b)) if is_blas_behind() else None
+        if panels is None or not out.flags.c_contiguous:
+            return False
+        return self._multiply(a.reshape(-1, a.shape[-1]), panels, False, out)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype.itemsize != 1 or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():

@@ -7,7 +7,7 @@ of 16 bits, and added in 32 bits, which wrap.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,24 @@ from irc.native.panels import ALIGNMENT, MOST_FEATURES, SIZE, VECTORS, Panels
 from irc.native.target import Target, current, ir
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.support import scratch
+from irc.runtime.threads import blas_core
 
 SINGLE, INT16 = np.dtype(np.float32), np.dtype(np.int16)
 
+PACKED_BYTES = 1 << 19
+"""Of rows that are packed at once: they stay in the cache beside a panel."""
+
 _PICOSECONDS = 6.0
 """For a multiplication of floats, by estimate; a pair of integers takes as long."""
+
+
+@cache
+def is_blas_behind() -> bool:
+    """Whether NumPy's BLAS leaves half of the registers unused.
+
+    OpenBLAS knows processors by number, and takes what is newer than itself for an older one.
+    """
+    return current().vector_bytes == 64 and blas_core() in ("Haswell", "Zen")
 
 
 class Form(NamedTuple):
@@ -50,6 +63,7 @@ class Layout(NamedTuple):
         row: bytes from one of them to the next.
         depth: numbers in a sum, or pairs.
         columns: of the result.
+        at_once: blocks of rows that are packed before panels are looked at.
         work: what a panel counts between pauses.
     """
 
@@ -57,6 +71,7 @@ class Layout(NamedTuple):
     row: Any
     depth: Any
     columns: Any
+    at_once: Any
     work: Any
 
 
@@ -82,19 +97,22 @@ class _Product(Panels):
         builder, layout = self.builder, self.layout
         block_size = builder.mul(layout.depth, number(self.features))
         blocks = builder.udiv(builder.add(layout.rows, number(self.features - 1)), number(self.features))
-        with loop(builder, number(0), blocks) as block:
-            self._pack(block, self.at(self.packed, builder.mul(block, block_size)))
-        with paced_loop(self.emitter, begin, end, 1, layout.work) as panel:
-            column = builder.mul(panel, number(self.positions))
-            count = least(builder, builder.sub(layout.columns, column), number(self.positions))
-            seen = self.at(self.second, builder.mul(column, layout.depth))
-            with loop(builder, number(0), blocks) as block:
-                row = builder.mul(block, number(self.features))
-                left = least(builder, builder.sub(layout.rows, row), number(self.features))
-                factors = self.at(self.packed, builder.mul(block, block_size))
-                self.sums(factors, seen, layout.depth, self.made, None, count)
-                to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
-                self.keep(self.made, to, layout.columns, left, count)
+        with loop(builder, number(0), blocks, layout.at_once) as first:
+            last = least(builder, builder.add(first, layout.at_once), blocks)
+            with loop(builder, first, last) as block:
+                place = builder.mul(builder.sub(block, first), block_size)
+                self._pack(block, self.at(self.packed, place))
+            with paced_loop(self.emitter, begin, end, 1, layout.work) as panel:
+                column = builder.mul(panel, number(self.positions))
+                count = least(builder, builder.sub(layout.columns, column), number(self.positions))
+                seen = self.at(self.second, builder.mul(column, layout.depth))
+                with loop(builder, first, last) as block:
+                    row = builder.mul(block, number(self.features))
+                    left = least(builder, builder.sub(layout.rows, row), number(self.features))
+                    factors = self.at(self.packed, builder.mul(builder.sub(block, first), block_size))
+                    self.sums(factors, seen, layout.depth, self.made, None, count)
+                    to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
+                    self.keep(self.made, to, layout.columns, left, count)
 
     def _pack(self, block: Any, to: Any) -> None:
         """Pack some rows of the first operand, number by number of the sums; the last one stands for missing ones."""
@@ -141,9 +159,10 @@ def product_of(a: Array, columns: int, of_integers: bool) -> Product | None:
     form = Form(-(-rows // -(-rows // most)), current().vector_bytes // SIZE, of_integers)
     panels = -(-columns // (VECTORS * form.lanes))
     products = rows * depth * columns
-    layout = Layout(rows, a.strides[0], depth, columns, max(1, products // (8 * panels)))
-    blocks = -(-rows // form.features)
-    work = SIZE * form.features * (VECTORS * form.lanes + blocks * depth) + ALIGNMENT
+    block = SIZE * form.features * depth
+    at_once = max(1, min(-(-rows // form.features), PACKED_BYTES // block))
+    layout = Layout(rows, a.strides[0], depth, columns, at_once, max(1, products // (8 * panels)))
+    work = SIZE * form.features * VECTORS * form.lanes + at_once * block + ALIGNMENT
     name = "irc.product"
     make = partial(emit_product, name, form, current())
     nanoseconds = products * _PICOSECONDS / 1000

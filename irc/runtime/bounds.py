@@ -43,6 +43,10 @@ class InnerLoops:
         """See `irc.runtime.kernels.convolution.convolve`."""
         return False
 
+    def product(self, a: Array, b: Array, out: Array) -> bool:
+        """``a`` (..., M, K) times the constant ``b`` (K, N), if machine code is faster than NumPy's BLAS."""
+        return False
+
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         """``a`` (..., K) of 8-bit integers, less ``zero``, times ``b`` (K, N), floats that are integers; of int32."""
         return False

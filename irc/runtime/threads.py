@@ -227,7 +227,23 @@ def one_thread() -> OneThread:
     return OneThread(*found) if found else OneThread(lambda: 1, lambda number: None)
 
 
+def blas_core() -> str | None:
+    """The processor that NumPy's OpenBLAS computes for; None if the BLAS is not known."""
+    found = _of_blas("get_corename")
+    if found is None:
+        return None
+    (core,) = found
+    core.restype = ctypes.c_char_p
+    return core().decode()
+
+
 def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
+    found = _of_blas("get_num_threads", "set_num_threads")
+    return None if found is None else (found[0], found[1])
+
+
+def _of_blas(*names: str) -> list[Any] | None:
+    """Functions of the OpenBLAS that NumPy brings; None if there is none."""
     home = Path(np.__file__).parent
     for path in (path for folder in _FOLDERS for path in sorted((home / folder).glob("*openblas*"))):
         try:
@@ -235,10 +251,9 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
         except OSError:
             continue
         for prefix, suffix in product(("scipy_openblas", "openblas"), ("64_", "")):
-            get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-            put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-            if get is not None and put is not None:
-                return get, put
+            found = [getattr(library, f"{prefix}_{name}{suffix}", None) for name in names]
+            if None not in found:
+                return found
     return None
 
 

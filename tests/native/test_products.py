@@ -1,4 +1,4 @@
-"""Products of integers by native loops, which are exact."""
+"""Products by native loops: of integers, which are exact, and of floats."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("llvmlite")
 
+from irc.native import products
 from irc.native.inner_loops import LEAST_PRODUCTS, LOOPS
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
@@ -73,6 +74,22 @@ def test_what_does_not_fit_is_left():
     assert product(a, 0, np.ones((40_000, 2), np.float32)) is None  # may change
     assert product(a.astype(np.uint16), 0, small) is None
     assert a.size * 2 > LEAST_PRODUCTS
+
+
+@pytest.mark.parametrize("has_gaps", [False, True])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(4, 300, 257), (15, 130, 160), (60, 64, 128), (1200, 200, 150)])
+def test_floats(rows, depth, columns, has_gaps, monkeypatch):
+    monkeypatch.setattr(products, "is_blas_behind", lambda: current().vector_bytes in MOST_FEATURES)
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((2, rows, 2 * depth)).astype(np.float32)[..., : depth * (1 + (not has_gaps))]
+    b = as_constant(rng.standard_normal((a.shape[-1], columns)).astype(np.float32))
+    out = np.empty((2, rows, columns), np.float32)
+    done = LOOPS.product(a, b, out)
+    assert done == (current().vector_bytes in MOST_FEATURES and not has_gaps)
+    if done:
+        wide = a.astype(np.float64), b.astype(np.float64)
+        bound = np.abs(wide[0]) @ np.abs(wide[1])
+        assert (np.abs(out - wide[0] @ wide[1]) <= 4 * 2.0**-24 * bound).all()
 
 
 @natively

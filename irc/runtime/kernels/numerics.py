@@ -21,8 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, c_order, chosen, counting, is_half, scratch
+from irc.runtime.bounds import CURRENT, NONE
+from irc.runtime.kernels.support import (
+    AnyDType,
+    Array,
+    broadcast_shape,
+    c_order,
+    chosen,
+    counting,
+    is_constant,
+    is_half,
+    scratch,
+)
 from irc.runtime.values import is_array
 
 
@@ -471,6 +481,11 @@ _UNIT = 16
 
 def product(a: Array, b: Array, out: Array | None = None) -> Array:
     """``np.matmul(a, b, out)``, whose last digits may differ."""
+    loops = CURRENT.scope.loops
+    if loops is not NONE and b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and is_constant(b):
+        made = np.empty((*a.shape[:-1], b.shape[1]), b.dtype) if out is None else out
+        if loops.product(a, b, made):
+            return made
     if a.ndim > 1 < b.ndim and a.size * b.shape[-1] >= LARGE and a.dtype == b.dtype and a.dtype.char in "fd":
         if out is None:
             shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
