@@ -98,8 +98,8 @@ class _UpstreamAnchors:
     def __init__(self, graph: Graph) -> None:
         self._values: set[Value] = set()
         for node in graph.walk():
-            joins = is_elementwise(node) or is_group(node)
-            if (joins and not self._values.isdisjoint(node.inputs)) or anchor_of(node) is not None:
+            leads_on = not self._values.isdisjoint(node.inputs) and (is_elementwise(node) or is_group(node))
+            if leads_on or anchor_of(node) is not None:
                 self._values.update(node.outputs)
 
     def reaches(self, node: Node) -> bool:
