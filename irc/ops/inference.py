@@ -28,6 +28,7 @@ from irc.ir.types import (
     Shape,
     TensorType,
     Type,
+    rebuilt,
     without_names,
 )
 
@@ -60,13 +61,13 @@ class Known:
     """What is known of values besides their types.
 
     Attributes:
-        is_stable: whether no node, in called functions either, changes shapes and element types of existing tensors.
+        changes: whether something may give the tensors of a value other shapes or element types, after it was made.
         is_fixed: whether a list or tuple surely stays as it was made; its items may change inside.
         contents: of small integer tensors.
         symbolic: the types of tensors with sizes that have no name; see `type_of`.
     """
 
-    is_stable: bool = False
+    changes: Callable[[Value], bool] = _never
     is_fixed: Callable[[Value], bool] = _never
     contents: dict[Value, Contents] = field(default_factory=dict["Value", Contents])
     symbolic: dict[Value, TensorType] = field(default_factory=dict["Value", TensorType])
@@ -75,21 +76,22 @@ class Known:
         """The type of ``value``, with polynomials for sizes without a name: if the rank is known, no size is left open.
 
         So unknown sizes can be found equal; for nodes that a loop repeats, within one trip.
-        If shapes and element types may change, the type is a plain tensor.
         """
-        found, type = self.symbolic.get(value), value.type
+        found, type = self.symbolic.get(value), self.plain_type(value)
         if found is not None:
             return found
-        if not self.is_stable and isinstance(type, TensorType):
-            return TENSOR
         if type.shape is None or None not in type.shape:
             return type
         return self._keep(value, type.shape)
 
+    def plain_type(self, value: Value) -> Type:
+        """The type of ``value``, as far as it holds whenever that is used."""
+        return rebuilt(value.type, _without_facts) if self.changes(value) else value.type
+
     def tell(self, value: Value, type: Type) -> None:
         """Record that ``value``, whose own type stays, is of ``type``, which has polynomials as sizes."""
         told, own = type.shape, value.type.shape
-        if self.is_stable and told and own:
+        if told and own and not self.changes(value):
             pairs = zip(told, own, strict=True)
             self._keep(value, [a if isinstance(a, Polynomial) and not isinstance(b, int) else b for a, b in pairs])
 
@@ -97,6 +99,10 @@ class Known:
         sizes = tuple([unknown_size(value, i) if d is None else d for i, d in enumerate(shape)])
         type = self.symbolic[value] = TensorType(value.type.dtype, sizes)
         return type
+
+
+def _without_facts(part: Type) -> Type:
+    return TENSOR if isinstance(part, TensorType) else part
 
 
 class Slices(NamedTuple):
@@ -120,10 +126,6 @@ class NodeTypes:
     @property
     def contents(self) -> dict[Value, Contents]:
         return self.known.contents
-
-    @property
-    def is_stable(self) -> bool:
-        return self.known.is_stable
 
     def is_fixed(self, value: Value) -> bool:
         """Whether ``value`` surely stays as it was made; see `Known`."""
@@ -251,7 +253,7 @@ class NodeTypes:
 
     def plain_type(self, index: int) -> Type:
         """The type of input ``index`` as it is stated, without polynomials."""
-        return self.node.inputs[index].type
+        return self.known.plain_type(self.node.inputs[index])
 
     def item(self, index: int) -> Any:
         """The constant number, string or None that input ``index`` is, or UNKNOWN."""
@@ -289,7 +291,7 @@ class NodeTypes:
         """The types of what the list that input ``index`` is holds, if it is made on the spot."""
         value = self.node.inputs[index]
         made = value.made_by("prim::ListConstruct") if self.is_fixed(value) else None
-        return None if made is None else [v.type for v in made.inputs]
+        return None if made is None else list(map(self.known.plain_type, made.inputs))
 
     # -- dimensions ------------------------------------------------------
 
@@ -343,7 +345,7 @@ class OperandTypes(NodeTypes):
     __slots__ = ("looked", "operands")
 
     def __init__(self, node: Node, operands: Sequence[Any]) -> None:
-        super().__init__(node, Known(True, _always))
+        super().__init__(node, Known(is_fixed=_always))
         self.operands, self.looked = operands, False
 
     def has(self, index: int) -> bool:

@@ -67,7 +67,7 @@ def unpack(c: NodeTypes) -> Type | tuple[Type, ...]:
     if not isinstance(given, ListType) or not isinstance(given.elem, TensorType):
         return ()
     # What lists are believed to hold is what the rules of `irc.ops.aten.views` say of lists that are only read.
-    return tuple(c.element(0) if c.is_stable else TensorType() for _ in c.node.outputs)
+    return (c.element(0),) * len(c.node.outputs)
 
 
 def records() -> dict[str, Operator]:

@@ -134,20 +134,11 @@ class PassContext:
 
         return Rewriter(graph, self)
 
-    def types_hold(self, graph: Graph) -> bool:
-        """Whether types of values say what tensors are at any time, and not only what they are when they are made.
+    def may_change_shapes(self) -> bool:
+        """Whether something in the module, and so perhaps what calls a function, changes shapes in place."""
+        from irc.passes.shapes.infer import module_changes_metadata  # which needs what passes are
 
-        Then nothing in ``graph``, or in what it calls, changes shapes or element types in place, as ``aten::t_`` does.
-        """
-        from irc.passes.shapes.infer import types_hold  # which needs what passes are
-
-        return types_hold(graph, self.memory)
-
-    def module_types_hold(self, graph: Graph) -> bool:
-        """As `types_hold`, for all functions of the module of ``graph``: callers of ``graph`` are among them."""
-        from irc.passes.shapes.infer import module_types_hold
-
-        return module_types_hold(graph, self.memory)
+        return self.module is None or module_changes_metadata(self.module, self.memory)
 
     # -- reporting -------------------------------------------------------
 

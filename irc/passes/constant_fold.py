@@ -62,7 +62,7 @@ def output_types(node: Node) -> list[Type]:
     if rule is None:
         return declared
     try:
-        inferred = types_told(rule, NodeTypes(node, Known(is_stable=True)))
+        inferred = types_told(rule, NodeTypes(node, Known()))
     except Error as e:
         raise Refused(e.message) from None
     told = map(with_plain_sizes, inferred)

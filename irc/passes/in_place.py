@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -80,10 +79,6 @@ class _Overwriter:
         self._whole = StorageOwners(self._db)
         self._uses = LastUses()
 
-    @cached_property
-    def _types_hold(self) -> bool:
-        return self._ctx.types_hold(self._graph)
-
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
         before = self.done
@@ -121,7 +116,8 @@ class _Overwriter:
     def _refusal(self, node: Node, index: int) -> str | None:
         """Why ``node`` may not write its result into operand ``index``; None if it may."""
         value = node.inputs[index]
-        if not may_take(node, index):
+        changes_metadata = self._db.has_metadata_writers((*node.inputs, node.output))
+        if not may_take(node, index) and not changes_metadata:
             return f"its result may have another shape or element type than %{value.name}"
         db = self._db
         memory = db.location_set(value)
@@ -137,7 +133,7 @@ class _Overwriter:
             return f"%{value.name} is read through another operand too"
         if db.any_escaped(memory):
             return f"unknown code may know %{value.name}"
-        if not self._types_hold:
+        if changes_metadata:
             return "the graph changes shapes or element types of tensors in place"
         return self._later_use(node, value)
 

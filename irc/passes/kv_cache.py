@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from irc.alias.location_sets import intersects
@@ -58,11 +57,10 @@ class Growable:
         writers = [writer for writer in rewriter.db.writing_nodes() if writer.kind != APPEND] if nodes else []
         growing: list[Node] = []
         layouts = Layouts(graph, rewriter.db, ctx.memory)
-        types_hold = cache(partial(ctx.types_hold, graph))  # most graphs have no torch.cat
         for node in nodes:
             first = _parts(node)[0]
             shared = first, node.output
-            if node.kind != CONCAT and not (_concatenates_alike(node) and types_hold()):
+            if node.kind != CONCAT and not _concatenates_alike(node):
                 ctx.note(node, "copies: element types and ranks of what it concatenates are not known to be equal")
             elif graph.is_function:
                 ctx.note(node, "copies: who calls the function might write into what it is given or gives")

@@ -21,7 +21,7 @@ from irc.ops import functional_by_default, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from irc.alias import AliasDb
     from irc.ir import Block, Graph, Node
@@ -165,22 +165,21 @@ class Contiguity:
     """Which values are certainly contiguous tensors. Values that the graph is given, or that loops carry, never are.
 
     Args:
-        types_hold: whether nothing changes shapes and strides of tensors in place. If something does, none is certain.
+        changes: whether something changes shapes or strides of the tensor that a value is in place. None is certain
+            then.
     """
 
-    def __init__(self, types_hold: bool) -> None:
-        self.types_hold = types_hold
+    def __init__(self, changes: Callable[[Value], bool]) -> None:
+        self._changes = changes
         self._known: dict[Value, bool] = {}
 
     def is_certain(self, value: Value) -> bool:
         """Whether the elements of ``value`` certainly lie in order, without gaps, whenever it is used."""
-        if not self.types_hold:
-            return False
         known = self._known
         pending = [value]
         while pending:  # a chain may be too deep for recursion
             at = pending[-1]
-            needed = None if at in known else _contiguous_if(at)
+            needed = None if at in known or self._changes(at) else _contiguous_if(at)
             if needed is None:
                 known.setdefault(at, False)
                 pending.pop()

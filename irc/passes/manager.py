@@ -20,6 +20,7 @@ from irc.passes.base import Evaluate, Pass, PassContext
 from irc.passes.faults import is_ours, of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pass, print_pipeline
+from irc.passes.shapes.infer import DeclaredTypes
 from irc.support.remarks import PassRun, Refusal
 
 
@@ -114,14 +115,25 @@ class _Run:
         # Passes are idempotent: one that has seen the present version need not run again.
         self.version = self.ctx.version = 0
         self.settled: dict[tuple[Graph, Pass], int] = {}
+        self.declared = self.ctx.memory[DeclaredTypes] = DeclaredTypes()
 
     def run(self) -> PassReport:
         self.tell(
             "before the first pass", None, lambda each: each.start(self.manager.pipeline, self.graphs(), self.ctx)
         )
-        self.items(self.manager.pipeline)
+        self.take_declared_apart()
+        try:
+            self.items(self.manager.pipeline)
+        finally:
+            self.declared.give_back()
         self.tell("after the last pass", None, lambda each: each.finish(self.report, self.ctx))
         return self.report
+
+    def take_declared_apart(self) -> None:
+        """Let values have only the types that hold, whatever happens in place."""
+        for graph in self.graphs():
+            self.ctx.analyses.begin(graph)
+            self.declared.take_apart(graph, partial(self.ctx.alias_db, graph), self.ctx.memory)
 
     def tell(self, moment: str, p: Pass | None, call: Callable[[Instrument], None]) -> None:
         """Call each instrument; an error says which one failed, and at what ``moment``, of the pass ``p`` if given."""
@@ -201,6 +213,9 @@ class _Run:
             self.ctx.version = self.version
             if graph.is_function:
                 ctx.analyses.function_changed(graph)
+            if not is_ours(p):  # which may have put anything there
+                self.take_declared_apart()
+                ctx.analyses.begin(graph)
         self.settled[graph, p] = self.version
         return changed
 

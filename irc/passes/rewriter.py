@@ -120,7 +120,7 @@ class Rewriter:
             return True
         if not db.must_alias(a, b, if_any=True) or db.has_metadata_writers((a, b)):
             return False
-        return not self._is_function or self.ctx.module_types_hold(self.graph)
+        return not self._is_function or not self.ctx.may_change_shapes()
 
     def can_be_constant(self, results: Sequence[Value], read: Sequence[Value] = ()) -> bool:
         """Whether ``results`` may become constants, whose memory nothing may write.

@@ -113,8 +113,8 @@ CERTAIN = {
 @pytest.mark.parametrize("made", CERTAIN)
 def test_what_is_certainly_contiguous(made):
     g = graph(f"%c : Tensor = aten::clone(%x, %zero)\n%v : Tensor = {made}\nreturn (%v)")
-    assert Contiguity(types_hold=True).is_certain(g.value("v")) is CERTAIN[made]
-    assert not Contiguity(types_hold=False).is_certain(g.value("v"))
+    assert Contiguity(lambda value: False).is_certain(g.value("v")) is CERTAIN[made]
+    assert not Contiguity(lambda value: True).is_certain(g.value("v"))
     if CERTAIN[made]:
         (found,) = lower(g).run([np.asfortranarray(np.arange(9, dtype=np.float32).reshape(3, 3))])
         assert found.flags.c_contiguous
@@ -123,7 +123,7 @@ def test_what_is_certainly_contiguous(made):
 def test_contiguity_of_deep_chains_is_found_without_recursion():
     lines = "".join(f"%c{i + 1} : Tensor = aten::neg(%c{i})\n" for i in range(5000))
     g = graph(f"%c0 : Tensor = aten::clone(%x, %zero)\n{lines}return (%c5000)")
-    assert Contiguity(types_hold=True).is_certain(g.value("c5000"))
+    assert Contiguity(lambda value: False).is_certain(g.value("c5000"))
 
 
 @pytest.mark.parametrize("pipeline", ["constant-fold", "default", "remove-mutation,default"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 import irc
-from irc.ir import parse_graph, parse_module
+from irc.ir import Graph, parse_graph, parse_module
+from irc.passes import PassContext, PassManager
 from tests.passes.helpers import assert_same_results, kinds, transform, transform_module
 
 PROGRAMS = {
@@ -75,3 +79,50 @@ def test_what_does_not_change_is_still_folded():
 def test_notes_say_why_nothing_is_in_place():
     model = irc.compile(parse_graph(PROGRAMS["in place"]), "in-place")
     assert any("changes shapes or element types of tensors in place" in str(note) for note in model.report.refusals)
+
+
+APART = """
+    graph(%x : Float(2, 3)):
+      %y : Float(2, 3) = aten::relu(%x)
+      %w : Float(2, 3) = aten::relu(%x)
+      %z : Tensor = aten::t_(%y)
+      %s : Long(2) = onnx::Shape[since_version=13](%w)
+      %r : Float(3, 2) = aten::relu(%y)
+      return (%s, %r)
+    """
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Keeps the types that values have while passes run."""
+
+    name: ClassVar[str] = "seen"
+    types: ClassVar[dict[str, str]] = {}
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        self.types.update((value.name, str(value.type)) for value in graph.values())
+        return False
+
+
+def test_passes_see_the_types_that_hold_and_what_is_declared_comes_back():
+    graph = parse_graph(APART)
+    declared = {value.name: str(value.type) for value in graph.values()}
+    PassManager([Seen()]).run(graph)
+    assert Seen.types == {**declared, "y": "Tensor", "z": "Tensor"}
+    assert {value.name: str(value.type) for value in graph.values()} == declared
+
+
+def test_declared_types_come_back_when_a_pass_fails():
+    class Failing(Seen):
+        def run(self, graph: Graph, ctx: PassContext) -> bool:
+            raise RuntimeError
+
+    graph = parse_graph(APART)
+    before = str(graph)
+    with pytest.raises(irc.Error):
+        PassManager([Failing()]).run(graph)
+    assert str(graph) == before
+
+
+def test_what_nothing_changes_is_folded_beside_what_something_does():
+    assert "Shape" not in kinds(transform(APART, "canonicalize"))

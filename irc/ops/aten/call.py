@@ -59,7 +59,7 @@ def _apply(rule: CallRule, c: NodeTypes) -> Sequence[Type]:
     for value in outputs:
         c.contents.pop(value, None)
     found: Type | Sequence[Type] = ()
-    if schema is not None and c.is_stable:
+    if schema is not None:
         try:
             found = apply(lambda types: rule(Call(types, schema)), c)
         except Error:  # shapes that do not fit: if this ever runs, it fails, which is for the run to say

@@ -70,7 +70,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
     holders, origins = ReverseAlias(db, db.values_in_order()), Origins()
-    layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(ctx.types_hold(graph))
+    layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(db.has_metadata_writers)
     returned: Returned = {}
     later: LocationSet = EMPTY  # memory that lists hold which are made anew: the analysis does not know of these yet
     for location, writers in written.places.items():

@@ -299,9 +299,7 @@ class Family:
             return all(isinstance(v.type, TensorType) for v in node.inputs if self.member(v) is not None)
         if how.when_contiguous and not self.contiguity.is_certain(node.inputs[0]):
             return False
-        if how.like_other and self.contiguity.types_hold:
-            return True
-        return not db.has_writers(node.inputs[1:])
+        return not (db.has_metadata_writers if how.like_other else db.has_writers)(node.inputs[1:])
 
     def _depth(self, member: Value) -> int:
         return 0 if member is self.root else self._steps[member].depth

@@ -20,6 +20,7 @@ from irc.ir.types import (
     INT,
     NONE,
     STR,
+    TENSOR,
     Dim,
     DType,
     ListType,
@@ -42,7 +43,7 @@ from irc.passes.base import Worklist
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
-    from irc.ir import Block, Graph, Node, Value
+    from irc.ir import Block, Graph, Module, Node, Value
     from irc.passes.base import PassContext
 
 
@@ -73,7 +74,9 @@ class Inference:
         self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
         self._declared: dict[Value, Type] = {}  # what types said before
         self._untold: dict[Value, Type] = {}  # what the analysis takes them to be
-        self.known = Known(types_hold(graph, {} if memory is None else memory), self.is_fixed)
+        self._apart: DeclaredTypes | None = None if memory is None else memory.get(DeclaredTypes)
+        changes = changed_in_place(graph, self._alias_db, {} if memory is None else memory)
+        self.known = Known(is_fixed=self.is_fixed) if changes is None else Known(changes, self.is_fixed)
         self._surely_runs = graph.module is None or graph.is_main
         self._reached: dict[Value, Type] = {}  # while a loop is repeated: what those inside it came to carry
         self._loops = 0  # around what is being inferred
@@ -184,7 +187,10 @@ class Inference:
         return value.type, self.known.symbolic.get(value), None if contents is None else tuple(contents.flat)
 
     def set_type(self, value: Value, type: Type) -> None:
-        """Give ``value`` its type; what ``type`` leaves open stays as it was declared."""
+        """Give ``value`` its type, if it keeps it; what ``type`` leaves open stays as it was declared."""
+        if self._apart is not None and self.known.changes(value):
+            self._apart.tell(value, with_plain_sizes(type))
+            return
         plain, before = with_plain_sizes(type), value.type
         value.type = refined(plain, self._declared.setdefault(value, value.type))
         if before is not value.type and not (isinstance(before, TensorType) and isinstance(value.type, TensorType)):
@@ -236,7 +242,7 @@ class Inference:
         surely = onnx and self._surely_iterates(node)
         at = carried(node)
         for out, row in zip(node.outputs[at.many :], body.returns[at.returned + at.many :], strict=False):
-            self.set_type(out, stacked(row.type, None, surely=surely))
+            self.set_type(out, stacked(self.known.plain_type(row), None, surely=surely))
 
     def _surely_iterates(self, node: Node) -> bool:
         """Whether an ``onnx::Loop`` runs its body at least once, whatever its inputs."""
@@ -269,7 +275,8 @@ class Inference:
             self.set_type(param, TensorType(dtype, (*shape[:at], *shape[at + 1 :])))
         self._to_fixed_point(node)
         for out, row, axis in zip(node.outputs[states:], rows, out_axes, strict=False):
-            self.set_type(out, stacked(row.type, length, axis, surely=isinstance(length, int) and length > 0))
+            type = stacked(self.known.plain_type(row), length, axis, surely=isinstance(length, int) and length > 0)
+            self.set_type(out, type)
 
     def _to_fixed_point(self, loop: Node) -> None:
         """Types of carried values: the initial types joined with those that the body returns, until stable.
@@ -311,12 +318,11 @@ class Inference:
 
     def _group(self, node: Node) -> None:
         subgraph = node.attributes["Subgraph"]
-        for inner, outer in zip(subgraph.inputs, node.inputs, strict=True):
-            self.set_type(inner, outer.type)
         inside = Inference(subgraph)
         inside._declared = self._declared
+        for inner, outer in zip(subgraph.inputs, node.inputs, strict=True):
+            inside.set_type(inner, self.known.plain_type(outer))
         inside._surely_runs = self._is_reached(node)
-        inside.known.is_stable &= self.known.is_stable
         inside.run()
         for outer, inner in zip(node.outputs, subgraph.outputs, strict=True):
             self.set_type(outer, inner.type)
@@ -372,32 +378,78 @@ def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
     return TensorType(row.dtype, (*row.shape[:at], length, *row.shape[at:]))
 
 
-# -- whether types hold: a tensor may be given another shape later, by ``aten::t_``, say
+# -- types that hold: a tensor of a declared type may be given another shape later, by ``aten::t_``, say
+#
+# While passes run, values whose tensors something may change so have no more than the type that always holds. What the
+# model declares of them beyond that is kept apart until the passes have run.
 
 
-def types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
-    """Whether tensors keep their shapes and element types, in functions that ``graph`` may call too.
+Memory = dict[Any, Any]
+"""Where passes store results for as long as they run."""
 
-    If not, the type of a value is what it was when the value was made, and no rule may rely on it later.
+
+class DeclaredTypes:
+    """What graphs declare of tensors beyond the types that always hold."""
+
+    def __init__(self) -> None:
+        self._types: dict[Value, Type] = {}
+
+    def take_apart(self, graph: Graph, alias_db: Callable[[], AliasDb], memory: Memory) -> None:
+        """Leave the values of ``graph`` the types that hold, and keep what they were declared as."""
+        changes = changed_in_place(graph, alias_db, memory)
+        if changes is None:
+            return
+        for value in graph.values():
+            holding = always_holding(value.type)
+            if holding is not value.type and changes(value):
+                self._types.setdefault(value, value.type)
+                value.type = holding
+
+    def tell(self, value: Value, type: Type) -> None:
+        """Keep that ``value`` was of ``type`` when it was made."""
+        self._types[value] = refined(type, self._types.get(value, value.type))
+
+    def give_back(self) -> None:
+        """Let values that there still are have their declared types again, as far as nothing else is known now."""
+        for value, type in self._types.items():
+            if value.graph.has_value(value.name) and value.graph.value(value.name) is value:
+                value.type = refined(value.type, type)
+        self._types.clear()
+
+
+def always_holding(type: Type) -> Type:
+    """``type`` without what it says of tensors."""
+    return rebuilt(type, lambda part: TENSOR if isinstance(part, TensorType) else part)
+
+
+def changed_in_place(graph: Graph, alias_db: Callable[[], AliasDb], memory: Memory) -> Callable[[Value], bool] | None:
+    """Whether something may give a value's tensors other shapes or element types; None if nothing does in ``graph``.
 
     Args:
         graph: the graph.
-        memory: where passes store results for as long as they run.
+        alias_db: returns its alias analysis. Only called if something may.
+        memory: where passes store results.
     """
-    changing = _changing(graph)
-    if changing != {CALL} or graph.module is None:
-        return not changing
-    return module_types_hold(graph, memory)
+    if not changes_metadata(graph, memory):
+        return None
+    db = alias_db()
+    # Of tensors that lists hold, others may take the places.
+    return lambda value: (
+        not isinstance(value.type, TensorType) or value.graph is not graph or db.has_metadata_writers(value)
+    )
 
 
-def module_types_hold(graph: Graph, memory: dict[Any, Any]) -> bool:
-    """As `types_hold`, for all functions of the module of ``graph``, which are all that may call it."""
-    module = graph.module
-    if module is None:
-        return _changing(graph) <= {CALL}
-    key = (types_hold, module)
+def changes_metadata(graph: Graph, memory: Memory) -> bool:
+    """Whether a node of ``graph``, or of a function that it calls, may change shapes and element types of tensors."""
+    kinds = _changing(graph)
+    return bool(kinds) if kinds != {CALL} or graph.module is None else module_changes_metadata(graph.module, memory)
+
+
+def module_changes_metadata(module: Module, memory: Memory) -> bool:
+    """As `changes_metadata`, for all functions of a module, those that may call a graph among them."""
+    key = module_changes_metadata, module
     if key not in memory:
-        memory[key] = all(_changing(function) <= {CALL} for function in module.graphs.values())
+        memory[key] = not all(_changing(function) <= {CALL} for function in module.graphs.values())
     return memory[key]
 
 
