@@ -100,9 +100,6 @@ class Panels:
         builder = self.builder
         places = [(m, v) for m in range(self.features) for v in range(vectors)]
         zero = self.emitter.constant(0, self.dtype)
-        for m, v in places:
-            begun = zero if bias is None else self.one(bias, m)
-            self.store(begun.value, to, VECTORS * m + v)
 
         def step(k: Any, sums: list[Lanes]) -> list[Lanes]:
             column = self.at(packed, builder.mul(k, number(self.positions)))
@@ -117,9 +114,19 @@ class Panels:
 
         with loop(builder, number(0), depth, _DEPTH) as first:
             last = least(builder, depth, builder.add(first, number(_DEPTH)))
-            for (m, v), total in zip(places, fold(builder, first, last, 1, [zero] * len(places), step)):
-                at = VECTORS * m + v
-                self.store((self.one_vector(to, at) + total).value, to, at)
+            is_first = builder.icmp_signed("==", first, number(0))
+            begun = [zero] * len(places)
+            if bias is not None:
+                added = [self.one(bias, m) for m in range(self.features)]
+                begun = [zero.made(builder.select(is_first, added[m].value, zero.value)) for m, _ in places]
+            totals = fold(builder, first, last, 1, begun, step)
+            with builder.if_else(is_first) as (only, later):
+                with only:
+                    for (m, v), total in zip(places, totals):
+                        self.store(total.value, to, VECTORS * m + v)
+                with later:
+                    for (m, v), total in zip(places, totals):
+                        self.store((self.one_vector(to, VECTORS * m + v) + total).value, to, VECTORS * m + v)
 
     def _add_product(self, x: Lanes, factor: Lanes, total: Lanes) -> Lanes:
         if not self.of_integers:
