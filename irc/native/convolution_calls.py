@@ -53,6 +53,9 @@ LARGEST_BITS = int(np.float32(LARGEST).view(np.int32))
 _FILTERS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """``G`` of F(2x2, 3x3)."""
 
+_TILES = np.kron(_FILTERS, _FILTERS)
+"""From the 9 taps of a filter to its 16 numbers, row by row."""
+
 
 class Convolution(NamedTuple):
     """How arrays of some shapes are convolved.
@@ -166,21 +169,25 @@ def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ..
 
     None if tiles would make numbers of the weights that overflow.
     """
-    features = w.shape[0] // group
+    features, channels = w.shape[0] // group, w.shape[1]
     blocks = -(-features // form.features)
-    numbers: Array = w.reshape(group, 1, features, -1)
-    if form.kind == TILES:
-        if not np.isfinite(w).all() or np.abs(w).max() > LARGEST:
-            return None
-        tiles = _FILTERS @ w.astype(np.float64) @ _FILTERS.T
-        numbers = tiles.reshape(group, features, w.shape[1], 16).transpose(0, 3, 1, 2)
-    shape = (group, blocks, numbers.shape[1], numbers.shape[3], form.features)
-    memory = aligned_bytes(math.prod(shape) * SINGLE.itemsize)
-    weights: Array = np.ndarray(shape, SINGLE, memory)
-    for block in range(blocks):
-        some = numbers[:, :, block * form.features : (block + 1) * form.features]
-        weights[:, block, :, :, : some.shape[2]] = some.swapaxes(2, 3)
-        weights[:, block, :, :, some.shape[2] :] = 0
+    is_tiled = form.kind == TILES
+    if is_tiled and not np.abs(w).max() <= LARGEST:  # nor is that so of NaN
+        return None
+    depth = channels if is_tiled else math.prod(w.shape[1:])
+    shape = (group, blocks, form.numbers, depth, form.features)
+    weights: Array = np.ndarray(shape, SINGLE, aligned_bytes(math.prod(shape) * SINGLE.itemsize))
+    for number in range(group * blocks):
+        which, block = divmod(number, blocks)
+        first = which * features + block * form.features
+        some = w[first : min(first + form.features, (which + 1) * features)].reshape(-1, depth, 9 if is_tiled else 1)
+        place, count = weights[which, block], len(some)
+        if is_tiled:
+            taps = np.ascontiguousarray(some.transpose(2, 1, 0), np.float64).reshape(9, -1)
+            place[..., :count] = (_TILES @ taps).reshape(form.numbers, depth, count)
+        else:
+            place[0, :, :count] = some[:, :, 0].T
+        place[..., count:] = 0
     bias = np.zeros((group, blocks * form.features), SINGLE)
     if b is not None:
         bias[:, :features] = b.reshape(group, features)
