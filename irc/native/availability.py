@@ -5,6 +5,7 @@ Nothing here imports llvmlite before something is to be compiled.
 
 from __future__ import annotations
 
+import gc
 import platform
 import sys
 import warnings
@@ -34,7 +35,7 @@ def unusable() -> str:
 
     The first call imports llvmlite and tests what it compiles. If that fails, a RuntimeWarning says so, once.
     """
-    with _LOCK, gc_paused():  # what is imported stays, and collections of what a large model holds take long
+    with _LOCK, gc_paused():
         return _unusable()
 
 
@@ -49,6 +50,11 @@ def _unusable() -> str:
         reason = failure()
     except Exception as error:  # whatever another version of llvmlite, or another machine, makes of it
         reason = f"the self-test ends with {type(error).__name__}: {error}"
+    if not gc.get_freeze_count():
+        # What has been imported and compiled stays. By way of the permanent generation it becomes old without being
+        # looked at: two collections of a large model would take as long as all else in its first run.
+        gc.freeze()
+        gc.unfreeze()
     if reason:
         warnings.warn(f"no native code is used: {reason}. NumPy computes everything.", RuntimeWarning, stacklevel=3)
     return reason
