@@ -116,7 +116,6 @@ def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
         return np.empty(sizes, dtype)
 
     monkeypatch.setattr(windows, "scratch", scratch)
-    monkeypatch.setattr(windows, "WORTH_PHASES", 0)
     windows.storage.cache_clear()
     if in_blocks:
         monkeypatch.setattr(convolution, "COLUMNS", 1)
@@ -139,14 +138,8 @@ def _axes(draw: st.DrawFn) -> list[tuple[int, ...]]:
     return found
 
 
-def test_taps_of_one_phase_alone():
-    """Of two, if the dilation is a multiple of the stride; the image is stored nevertheless."""
-    axis = Window((3,), (2,), (2,), None, "NOTSET", False).resolve((9,))[0]
-    check_columns([axis, axis], 2, True, True, 0, axis.out)
-
-
-@given(_axes(), st.integers(1, 3), st.booleans(), st.booleans(), st.data())
-def test_columns_are_what_windows_see(axes, channels, in_phases, at_once, data):
+@given(_axes(), st.integers(1, 3), st.booleans(), st.data())
+def test_columns_are_what_windows_see(axes, channels, at_once, data):
     resolved = tuple(
         Window((kernel,), (stride,), (dilation,), (begin, end), "NOTSET", False).resolve((size,))[0]
         for size, kernel, stride, dilation, begin, end in axes
@@ -154,10 +147,10 @@ def test_columns_are_what_windows_see(axes, channels, in_phases, at_once, data):
     rows = resolved[0].out
     start = data.draw(st.integers(0, rows - 1))
     count = data.draw(st.integers(1, rows - start))
-    check_columns(resolved, channels, in_phases, at_once, start, count)
+    check_columns(resolved, channels, at_once, start, count)
 
 
-def check_columns(resolved, channels, in_phases, at_once, start, count):
+def check_columns(resolved, channels, at_once, start, count):
     """Beside one index after the other, of an image with zeros around it."""
     shape = (channels, *[a.size for a in resolved])
     image = np.arange(1, 1 + math.prod(shape), dtype=np.float32).reshape(shape)
@@ -170,22 +163,11 @@ def check_columns(resolved, channels, in_phases, at_once, start, count):
     rank = len(resolved)
     expected = interleaved.transpose(0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "WORTH_PHASES", 0 if in_phases else 1 << 30)
         patch.setattr(windows, "PACE_ELEMENTS", 1 << 30 if at_once else 0)
         windows.storage.cache_clear()
         found = windows.columns(image, tuple(resolved), start, count)
     windows.storage.cache_clear()
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(("stride", "kernel", "phases"), [(1, 3, 1), (2, 3, 4), (3, 3, 1), (3, 4, 9), (9, 12, 1)])
-def test_phases_of_overlapping_windows(stride, kernel, phases, monkeypatch):
-    """None where no number is read twice, nor of strides so large that each is in a cache line of its own."""
-    axis = Window((kernel,), (stride,), None, (1, 1), "NOTSET", False).resolve((40,))[0]
-    monkeypatch.setattr(windows, "WORTH_PHASES", 0)
-    windows.storage.cache_clear()
-    assert windows.storage((axis, axis), 0, axis.out, 2, 4).shape[0] == phases
-    windows.storage.cache_clear()
 
 
 ONE_FILTER = {

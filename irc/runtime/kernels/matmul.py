@@ -11,7 +11,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
-from irc.runtime.kernels.numerics import FEW_ROWS, LARGE, narrowed, product, widened
+from irc.runtime.kernels.numerics import LARGE, narrowed, product, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
 
@@ -29,9 +29,6 @@ PIECE = 1 << 24
 """Products of integers that a run under limits makes without looking at the clock: of a hundredth to a tenth of a
 second."""
 
-_FEW, _MANY = 16, 1 << 16
-"""Rows of one operand, and elements of another, up to which and from which on the transposed product is faster;
-measured."""
 
 _SURELY_SMALL = MAX_BYTES // 16
 """With at most this many combinations of elements, a product of matrices is no larger than results may be."""
@@ -93,19 +90,13 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
 
 
 def _multiply(a: Array, b: Array, out: Array | None) -> Array:
-    """``a @ b`` by what NumPy does fastest: as it is, turned, or as one product instead of a batch."""
-    if a.ndim > 1 and a.size != a.shape[-1]:  # of one row, all are as fast
-        if b.size >= _MANY and _is_turned(a, b):
-            flat = np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2)).swapaxes(-1, -2)
-            if out is None:
-                return np.ascontiguousarray(flat)
-            np.copyto(out, flat)
-            return out
-        if a.ndim > 2 == b.ndim and a.flags.c_contiguous and (out is None or out.flags.c_contiguous):
-            rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-            made = product(rows, b, None if out is None else out.reshape(len(rows), b.shape[1]))
-            return made.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
-    return np.asarray(product(a, b, out))
+    """``a @ b``, as one product instead of a batch if the rows of ``a`` are multiplied by one matrix."""
+    is_batch = a.ndim > 2 == b.ndim and a.size != a.shape[-1]  # of one row, all are as fast
+    if not is_batch or not a.flags.c_contiguous or not (out is None or out.flags.c_contiguous):
+        return np.asarray(product(a, b, out))
+    rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    made = product(rows, b, None if out is None else out.reshape(len(rows), b.shape[1]))
+    return made.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
 
 
 def _is_shared(a: Array, b: Array) -> bool:
@@ -116,21 +107,6 @@ def _is_shared(a: Array, b: Array) -> bool:
         and a.shape[:-3] == b.shape[:-3]
         and a.shape[-1] == b.shape[-2]
         and a.flags.c_contiguous
-    )
-
-
-def _is_turned(a: Array, b: Array) -> bool:
-    """Whether ``a`` has few rows, and columns of ``b`` are contiguous, such as the keys of a cache.
-
-    OpenBLAS first packs all of such a ``b``; as the left operand, its transpose takes half the time.
-    """
-    return (
-        (b.ndim > 2 <= a.ndim or a.ndim == b.ndim == 2)
-        and FEW_ROWS < a.shape[-2] <= _FEW
-        and b.strides[-2] == b.itemsize < b.strides[-1]
-        and a.dtype == b.dtype
-        and a.dtype.kind == "f"
-        and a.shape[-2] * b.shape[-2] * b.shape[-1] >= 2 * _MANY
     )
 
 

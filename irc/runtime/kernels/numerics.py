@@ -541,7 +541,8 @@ NUMBERED = 1 << 16
 def combine_at(combine: np.ufunc, out: Array, places: Sequence[Any], values: Any) -> None:
     """``combine.at(out, tuple(places), values)``, to the last bit, in a fifth of the time where there are many values.
 
-    NumPy has fast loops for arrays of one axis and places in order of their values alone, so the places are numbered.
+    NumPy has fast loops for arrays of one axis and places in order of their values alone, so the places of others are
+    numbered.
 
     Args:
         combine: a ufunc of two operands.
@@ -567,7 +568,7 @@ def combine_at(combine: np.ufunc, out: Array, places: Sequence[Any], values: Any
 
 def _numbered(out: Array, places: Sequence[Any]) -> Array | None:
     """The places numbered in the order in which elements lie; None if that is not worth it, or one is out of range."""
-    if not places or not out.size or out.dtype.kind not in "fiu" or not out.flags.c_contiguous:
+    if not places or out.ndim == 1 or not out.size or out.dtype.kind not in "fiu" or not out.flags.c_contiguous:
         return None
     given: list[Array] = [p for p in places if is_array(p) and p.dtype.kind in "iu"]
     if len(given) < len(places):

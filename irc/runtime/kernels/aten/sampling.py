@@ -7,6 +7,7 @@ float32 for nearest, which decides what the nearest element is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ from irc.runtime.values import is_sequence
 Scales = Sequence[float | None]
 """By axis: the factor that was asked for; None where only the size was."""
 
-Places = Callable[[int, int, float | None], Taps]
-"""``(size, out, scale)``: which inputs weigh how much."""
+Places = Callable[[int, int, float | None, bool], Taps]
+"""``(size, out, scale, corners)``: which inputs weigh how much."""
 
 
 # -- coordinates ---------------------------------------------------------------
@@ -67,64 +68,47 @@ def _same(size: int) -> Taps:
     return counting(size)[None], np.ones((1, size))
 
 
-def _linear(corners: bool) -> Places:
-    def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
-        if out == size:
-            return _same(size)
-        at = np.maximum(_centres(size, out, scale, corners), 0)
-        low = np.minimum(np.floor(at).astype(np.int64), size - 1)
-        rest = np.clip(at - low, 0, 1)
-        return np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - rest, rest])
-
-    return places
+def _linear(size: int, out: int, scale: float | None, corners: bool) -> Taps:
+    if out == size:
+        return _same(size)
+    at = np.maximum(_centres(size, out, scale, corners), 0)
+    low = np.minimum(np.floor(at).astype(np.int64), size - 1)
+    rest = np.clip(at - low, 0, 1)
+    return np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - rest, rest])
 
 
-def _cubic(corners: bool) -> Places:
-    def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
-        at = _centres(size, out, scale, corners)
-        low = np.floor(at)
-        steps = np.arange(-1, 3)[:, None]
-        weights = cubic_filter(steps - (at - low), -0.75)
-        return np.clip(low.astype(np.int64) + steps, 0, size - 1), weights
-
-    return places
-
-
-def _lanczos(x: Array, reach: float) -> Array:
-    return np.where(np.abs(x) < reach, np.sinc(x) * np.sinc(x / reach), 0)
+def _cubic(size: int, out: int, scale: float | None, corners: bool) -> Taps:
+    at = _centres(size, out, scale, corners)
+    low = np.floor(at)
+    steps = np.arange(-1, 3)[:, None]
+    weights = cubic_filter(steps - (at - low), -0.75)
+    return np.clip(low.astype(np.int64) + steps, 0, size - 1), weights
 
 
 _SMOOTH: dict[str, tuple[Callable[[Array], Array], int]] = {
     "bilinear": (lambda x: np.maximum(1 - np.abs(x), 0), 1),
     "bicubic": (lambda x: cubic_filter(x, -0.5), 2),
-    "lanczos": (lambda x: _lanczos(x, 3), 3),
+    "lanczos": (lambda x: np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0), 3),
 }
 """By mode: a filter, and how far it reaches."""
 
 
-def _antialiased(mode: str) -> Callable[[bool], Places]:
+def _antialiased(mode: str, size: int, out: int, scale: float | None, corners: bool) -> Taps:
     """Filters stretched over all inputs that become one output, as Pillow has it."""
     function, reach = _SMOOTH[mode]
-
-    def make(corners: bool) -> Places:
-        def places(size: int, out: int, scale: float | None) -> tuple[Array, Array]:
-            if out == size:
-                return _same(size)
-            step = ((size - 1) / (out - 1) if out > 1 else 0.0) if corners else _step(size, out, scale)
-            stretch = max(step, 1.0)
-            centres = (counting(out) + 0.5) * step
-            first = np.maximum((centres - reach * stretch + 0.5).astype(np.int64), 0)
-            last = np.minimum((centres + reach * stretch + 0.5).astype(np.int64), size)
-            most = int((last - first).max(initial=1))
-            check_size((most, out), np.dtype(np.float64))
-            indices = first + counting(most)[:, None]
-            weights = np.where(indices < last, function((indices - centres + 0.5) / stretch), 0)
-            total = weights.sum(0)
-            return np.minimum(indices, size - 1), weights / np.where(total == 0, 1, total)
-
-        return places
-
-    return make
+    if out == size:
+        return _same(size)
+    step = ((size - 1) / (out - 1) if out > 1 else 0.0) if corners else _step(size, out, scale)
+    stretch = max(step, 1.0)
+    centres = (counting(out) + 0.5) * step
+    first = np.maximum((centres - reach * stretch + 0.5).astype(np.int64), 0)
+    last = np.minimum((centres + reach * stretch + 0.5).astype(np.int64), size)
+    most = int((last - first).max(initial=1))
+    check_size((most, out), np.dtype(np.float64))
+    indices = first + counting(most)[:, None]
+    weights = np.where(indices < last, function((indices - centres + 0.5) / stretch), 0)
+    total = weights.sum(0)
+    return np.minimum(indices, size - 1), weights / np.where(total == 0, 1, total)
 
 
 # -- resizing ------------------------------------------------------------------
@@ -159,28 +143,31 @@ def _resized_nearest(x: Array, rank: int, size: Any, scales: Any, nearest: Neare
     return layout.in_format(found, layout.format_of(x))
 
 
-def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places) -> Array:
+def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places, corners: bool) -> Array:
     sizes, factors = _target(x, rank, size, scales)
-    if x.dtype == np.uint8 and rank == 2:
-        return layout.in_format(_resized_bytes(x, sizes, factors, places), layout.format_of(x))
-    if is_integral(x.dtype):
-        raise Error(
-            "IRC423", f"elements of type {x.dtype.name} cannot be interpolated, only floats and images of uint8"
-        )
-    taps = {i: places(*side) for i, side in enumerate(zip(x.shape[2:], sizes, factors, strict=True), 2)}
-    return layout.in_format(weigh(x, taps, wide(x.dtype)), layout.format_of(x))
-
-
-def _resized_bytes(x: Array, sizes: Sequence[int], factors: Scales, places: Places) -> Array:
-    """As torch and Pillow do: rounded after each axis, the last one first, with weights of 16 bits."""
+    if x.dtype != np.uint8 or rank != 2:
+        if is_integral(x.dtype):
+            raise Error("IRC423", f"no elements of {x.dtype.name} can be interpolated, only floats and images of uint8")
+        sides = zip(x.shape[2:], sizes, factors, strict=True)
+        taps = {i: places(*side, corners) for i, side in enumerate(sides, 2)}
+        return layout.in_format(weigh(x, taps, wide(x.dtype)), layout.format_of(x))
+    # As torch and Pillow do: rounded after each axis, the last one first, with weights of 16 bits.
     found = x.astype(np.float64)  # in which sums of such products are exact
     for i in (3, 2):
         if sizes[i - 2] != x.shape[i]:
-            indices, weights = places(x.shape[i], sizes[i - 2], factors[i - 2])
+            indices, weights = places(x.shape[i], sizes[i - 2], factors[i - 2], corners)
             one = _fixed_one(float(weights.max()))
             fixed = np.trunc(weights * one + np.copysign(0.5, weights))
             found = np.clip(np.floor(weigh_along(found, i, indices, fixed) / one + 0.5), 0, 255)
-    return found.astype(np.uint8)
+    return layout.in_format(found.astype(np.uint8), layout.format_of(x))
+
+
+def _upsample(rank: int, places: Places, x: Array, size: Any, corners: bool, *scales: Any) -> Array:
+    return _resized(x, rank, size, _scales(size, scales), places, corners)
+
+
+def _upsample_nearest(rank: int, nearest: Nearest, x: Array, size: Any, *scales: Any) -> Array:
+    return _resized_nearest(x, rank, size, _scales(size, scales), nearest)
 
 
 def _fixed_one(largest: float) -> float:
@@ -200,23 +187,13 @@ def _scales(size: Any, arguments: tuple[Any, ...]) -> Any:
     return None if all(a is None for a in arguments) else arguments
 
 
-def _upsample_nearest(rank: int, nearest: Nearest) -> Callable[..., Array]:
-    def run(x: Array, size: Any, *scales: Any) -> Array:
-        return _resized_nearest(x, rank, size, _scales(size, scales), nearest)
-
-    return run
-
-
-def _upsample(rank: int, make: Callable[[bool], Places]) -> Callable[..., Array]:
-    def run(x: Array, size: Any, corners: bool, *scales: Any) -> Array:
-        return _resized(x, rank, size, _scales(size, scales), make(corners))
-
-    return run
-
-
-for _rank in (1, 2, 3):
-    aten(f"upsample_nearest{_rank}d")(_upsample_nearest(_rank, _nearest))
-    aten(f"_upsample_nearest_exact{_rank}d")(_upsample_nearest(_rank, _nearest_exact))
+_INTERPOLATIONS: dict[tuple[str, int], Places] = {
+    ("linear", 1): _linear,
+    ("bilinear", 2): _linear,
+    ("trilinear", 3): _linear,
+    ("bicubic", 2): _cubic,
+}
+"""By mode and number of dimensions."""
 
 
 @aten("__interpolate")
@@ -244,11 +221,9 @@ def interpolate(
         return _resized_nearest(x, rank, size, scales)
     if mode == "area":
         return adaptive_average(x, rank, size)
-    if (mode, rank) in (("linear", 1), ("bilinear", 2), ("trilinear", 3)):
-        return _resized(x, rank, size, scales, _linear(bool(align_corners)))
-    if (mode, rank) == ("bicubic", 2):
-        return _resized(x, rank, size, scales, _cubic(bool(align_corners)))
-    raise Error("IRC424", f"there is no interpolation {mode!r} in {rank} dimensions")
+    if (mode, rank) not in _INTERPOLATIONS:
+        raise Error("IRC424", f"there is no interpolation {mode!r} in {rank} dimensions")
+    return _resized(x, rank, size, scales, _INTERPOLATIONS[mode, rank], bool(align_corners))
 
 
 # -- sampling ------------------------------------------------------------------
@@ -334,17 +309,13 @@ def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = No
     return layout.in_format(c_order(found), layout.format_of(x))
 
 
-def _padding(mode: str, rank: int) -> Callable[..., Array]:
+def _padding(mode: str, rank: int, x: Array, widths: Sequence[int]) -> Array:
     """Of the last ``rank`` dimensions, all of them."""
-
-    def run(x: Array, widths: Sequence[int]) -> Array:
-        if len(widths) != 2 * rank:
-            raise Error("IRC424", f"{rank} dimensions are padded by {2 * rank} widths, not by {list(widths)}")
-        if x.ndim not in (rank + 1, rank + 2):
-            raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
-        return pad(x, widths, mode)
-
-    return run
+    if len(widths) != 2 * rank:
+        raise Error("IRC424", f"{rank} dimensions are padded by {2 * rank} widths, not by {list(widths)}")
+    if x.ndim not in (rank + 1, rank + 2):
+        raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
+    return pad(x, widths, mode)
 
 
 def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
@@ -352,13 +323,12 @@ def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
 
 
 table(
-    upsample_linear1d=_upsample(1, _linear),
-    upsample_bilinear2d=_upsample(2, _linear),
-    upsample_trilinear3d=_upsample(3, _linear),
-    upsample_bicubic2d=_upsample(2, _cubic),
-    **{f"_upsample_{mode}2d_aa": _upsample(2, _antialiased(mode)) for mode in _SMOOTH},
+    **{f"upsample_nearest{n}d": partial(_upsample_nearest, n, _nearest) for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": partial(_upsample_nearest, n, _nearest_exact) for n in (1, 2, 3)},
+    **{f"upsample_{mode}{n}d": partial(_upsample, n, places) for (mode, n), places in _INTERPOLATIONS.items()},
+    **{f"_upsample_{mode}2d_aa": partial(_upsample, 2, partial(_antialiased, mode)) for mode in _SMOOTH},
     pad=pad,
     constant_pad_nd=_pad_constant,
-    **{f"reflection_pad{n}d": _padding("reflect", n) for n in (1, 2, 3)},
-    **{f"replication_pad{n}d": _padding("replicate", n) for n in (1, 2, 3)},
+    **{f"reflection_pad{n}d": partial(_padding, "reflect", n) for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": partial(_padding, "replicate", n) for n in (1, 2, 3)},
 )

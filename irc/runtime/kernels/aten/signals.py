@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,23 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating, real_type, result_type
-from irc.runtime.kernels.aten.pointwise import Computation, Operand, Setup, register
-from irc.runtime.kernels.aten.registering import one, table, two
-from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.aten.pointwise import Computation, Operand, register
+from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting
 
 # -- windows -------------------------------------------------------------------
 
 
-def _window(shape: Callable[..., Any]) -> Kernel:
+def _window(shape: Callable[..., Any], length: int, *arguments: Any) -> Array:
     """A window by its length, whether it is periodic, parameters, and options (the first is the element type)."""
-
-    def run(length: int, *arguments: Any) -> Array:
-        given = [a for a in arguments[:3] if isinstance(a, (bool, float))]
-        dtype = _floating((*arguments[len(given) :], None)[0])
-        is_periodic, parameters = (given or [True])[0], given[1:]
-        check_size((length,), dtype)
-        if length <= 1:
-            return np.ones(length, dtype)
-        last = length if is_periodic else length - 1
-        return np.asarray(shape(counting(length) / last, *parameters)).astype(dtype)
-
-    return run
+    given = [a for a in arguments[:3] if isinstance(a, (bool, float))]
+    dtype = _floating((*arguments[len(given) :], None)[0])
+    is_periodic, parameters = (given or [True])[0], given[1:]
+    check_size((length,), dtype)
+    if length <= 1:
+        return np.ones(length, dtype)
+    last = length if is_periodic else length - 1
+    return np.asarray(shape(counting(length) / last, *parameters)).astype(dtype)
 
 
 def _floating(number: int | None) -> AnyDType:
@@ -59,39 +55,56 @@ def _kaiser(place: Array, beta: float = 12.0) -> Any:
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _transform(compute: Callable[..., Any], takes_complex: bool = True, gives_real: bool = False) -> Kernel:
+def _transform(
+    compute: Callable[..., Any], x: Array, sizes: Sequence[int] | None, dims: Sequence[int], norm: str | None
+) -> Array:
     """A transform over several dimensions; ``compute`` is NumPy's function for them."""
+    takes_complex, gives_real = compute is not np.fft.rfftn, compute is np.fft.irfftn
+    dtype = as_float(x.dtype)
+    if dtype.char not in "fdFD" or (dtype.kind == "c" and not takes_complex):
+        raise Error("IRC423", f"this Fourier transform is not defined on elements of {x.dtype.name}")
+    if norm not in _NORMS:
+        raise Error("IRC424", f"norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'")
+    axes = axes_in(dims, x.ndim)
+    if sizes is not None and len(sizes) != len(axes):
+        raise Error("IRC421", f"{len(sizes)} sizes are given for {len(axes)} dimensions")
+    whole = [x.shape[a] for a in axes]
+    if gives_real:
+        whole[-1] = 2 * (whole[-1] - 1)
+    if sizes is not None:
+        whole = [n if s == -1 else s for n, s in zip(whole, sizes)]
+    if any(n < 1 for n in whole):
+        raise Error("IRC421", f"there is no Fourier transform of {min(whole)} elements")
+    shape = list(x.shape)
+    for axis, n in zip(axes, whole):
+        shape[axis] = n
+    check_size(shape, np.dtype(np.complex128))
+    single = dtype.char in "fF"
+    kind = ("f4" if single else "f8") if gives_real else ("c8" if single else "c16")
+    found = np.asarray(compute(x.astype(dtype, copy=False), whole, axes, norm=norm))
+    is_padded = any(n > m for n, m in zip(shape, x.shape))
+    order = _order(x, axes, is_padded, is_last_fixed=gives_real or not takes_complex)
+    out = layout.empty_in_order(found.shape, np.dtype(kind), order)
+    np.copyto(out, found, casting="same_kind")
+    return out
 
-    def run(x: Array, sizes: Sequence[int] | None, dims: Sequence[int], norm: str | None) -> Array:
-        dtype = as_float(x.dtype)
-        if dtype.char not in "fdFD" or (dtype.kind == "c" and not takes_complex):
-            raise Error("IRC423", f"this Fourier transform is not defined on elements of {x.dtype.name}")
-        if norm not in _NORMS:
-            raise Error("IRC424", f"norm is {norm!r}; it must be 'backward', 'ortho' or 'forward'")
-        axes = axes_in(dims, x.ndim)
-        is_last_fixed = gives_real or not takes_complex
-        if sizes is not None and len(sizes) != len(axes):
-            raise Error("IRC421", f"{len(sizes)} sizes are given for {len(axes)} dimensions")
-        whole = [x.shape[a] for a in axes]
-        if gives_real:
-            whole[-1] = 2 * (whole[-1] - 1)
-        if sizes is not None:
-            whole = [n if s == -1 else s for n, s in zip(whole, sizes)]
-        if any(n < 1 for n in whole):
-            raise Error("IRC421", f"there is no Fourier transform of {min(whole)} elements")
-        shape = list(x.shape)
-        for axis, n in zip(axes, whole):
-            shape[axis] = n
-        check_size(shape, np.dtype(np.complex128))
-        single = dtype.char in "fF"
-        kind = ("f4" if single else "f8") if gives_real else ("c8" if single else "c16")
-        found = np.asarray(compute(x.astype(dtype, copy=False), whole, axes, norm=norm))
-        is_padded = any(n > m for n, m in zip(shape, x.shape))
-        out = layout.empty_in_order(found.shape, np.dtype(kind), _order(x, axes, is_padded, is_last_fixed))
-        np.copyto(out, found, casting="same_kind")
-        return out
 
-    return run
+def _along(
+    compute: Callable[..., Any], x: Array, n: int | None = None, dim: int = -1, norm: str | None = None
+) -> Array:
+    if n is not None and n < 1:
+        raise Error("IRC421", f"there is no Fourier transform of {n} elements")
+    return _transform(compute, x, None if n is None else [n], [dim], norm)
+
+
+def _over(compute: Callable[..., Any], x: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """A transform over as many of the last dimensions as sizes are given, or over all, if ``dim`` is None."""
+    count = x.ndim if s is None else len(s)
+    return _transform(compute, x, s, range(-count, 0) if dim is None else dim, norm)
+
+
+def _over_all(compute: Callable[..., Any], x: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    return _over(compute, x, s, dim, norm)
 
 
 def _order(x: Array, axes: Sequence[int], is_dense: bool, is_last_fixed: bool) -> list[int]:
@@ -102,82 +115,46 @@ def _order(x: Array, axes: Sequence[int], is_dense: bool, is_last_fixed: bool) -
     return [*sorted(rest, key=lambda i: (i in axes, -steps[i])), *last]
 
 
-def _along(transform: Kernel) -> Kernel:
-    def run(x: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
-        if n is not None and n < 1:
-            raise Error("IRC421", f"there is no Fourier transform of {n} elements")
-        return transform(x, None if n is None else [n], [dim], norm)
-
-    return run
+def _shift(shift: Callable[..., Any], x: Array, dim: Any = None) -> Array:
+    return np.array(shift(x, None if dim is None else axes_in(dim, x.ndim)), order="C")
 
 
-def _over(transform: Kernel) -> Kernel:
-    def run(x: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
-        return transform(x, s, dim, norm)
-
-    return run
-
-
-def _over_all(transform: Kernel) -> Kernel:
-    """A transform over as many of the last dimensions as sizes are given; over all if none are."""
-
-    def run(x: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-        count = x.ndim if s is None else len(s)
-        return transform(x, s, range(-count, 0) if dim is None else dim, norm)
-
-    return run
+def _frequencies(
+    frequencies: Callable[..., Any], n: int, d: float = 1.0, dtype: int | None = None, *options: Any
+) -> Array:
+    element = _floating(dtype)
+    check_size((n,), element)
+    if not n:
+        return np.asarray(frequencies(1, 1.0)).astype(element)[: int(frequencies is np.fft.rfftfreq)]
+    return (np.asarray(frequencies(n, 1.0)) / np.float64(d)).astype(element)
 
 
-def _shift(shift: Callable[..., Any]) -> Kernel:
-    def run(x: Array, dim: Any = None) -> Array:
-        return np.array(shift(x, None if dim is None else axes_in(dim, x.ndim)), order="C")
-
-    return run
-
-
-def _frequencies(frequencies: Callable[..., Any]) -> Kernel:
-    def run(n: int, d: float = 1.0, dtype: int | None = None, *options: Any) -> Array:
-        element = _floating(dtype)
-        check_size((n,), element)
-        if not n:
-            return np.asarray(frequencies(1, 1.0)).astype(element)[: int(frequencies is np.fft.rfftfreq)]
-        return (np.asarray(frequencies(n, 1.0)) / np.float64(d)).astype(element)
-
-    return run
-
-
-_complex = {
-    "fft": _transform(np.fft.fftn),
-    "ifft": _transform(np.fft.ifftn),
-    "rfft": _transform(np.fft.rfftn, takes_complex=False),
-    "irfft": _transform(np.fft.irfftn, gives_real=True),
-}
+_TRANSFORMS = {name: getattr(np.fft, f"{name}n") for name in ("fft", "ifft", "rfft", "irfft")}
 
 
 # -- complex numbers -----------------------------------------------------------
 
 
-def _of_parts(real: Callable[[Array, Array], Any], imaginary: Callable[[Array, Array], Any]) -> Setup:
-    def setup(x: Operand, y: Operand) -> Computation:
-        if x.dtype != y.dtype or x.dtype.char not in "fd":
-            types = f"{x.dtype.name} and {y.dtype.name}"
-            raise Error("IRC423", f"complex numbers are made of float32 or float64, both parts alike, not of {types}")
-        kind = np.dtype(np.complex64 if x.dtype == FLOAT32 else np.complex128)
+def _of_parts(
+    real: Callable[[Array, Array], Any], imaginary: Callable[[Array, Array], Any], x: Operand, y: Operand
+) -> Computation:
+    if x.dtype != y.dtype or x.dtype.char not in "fd":
+        types = f"{x.dtype.name} and {y.dtype.name}"
+        raise Error("IRC423", f"complex numbers are made of float32 or float64, both parts alike, not of {types}")
+    kind = np.dtype(np.complex64 if x.dtype == FLOAT32 else np.complex128)
 
-        def compute(a: Array, b: Array, out: Array | None = None) -> Any:
-            found = np.empty(np.broadcast(a, b).shape, kind) if out is None else out
-            found.real, found.imag = real(a, b), imaginary(a, b)
-            return found
+    def compute(a: Array, b: Array, out: Array | None = None) -> Any:
+        found = np.empty(np.broadcast(a, b).shape, kind) if out is None else out
+        found.real, found.imag = real(a, b), imaginary(a, b)
+        return found
 
-        return Computation(compute, (x, y), x.dtype, kind)
-
-    return setup
+    return Computation(compute, (x, y), x.dtype, kind)
 
 
-register("complex", _of_parts(lambda a, b: a, lambda a, b: b))
+register("complex", partial(_of_parts, two(lambda a, b: a), two(lambda a, b: b)))
 register(
     "polar",
-    _of_parts(lambda a, b: a * np.cos(b), lambda a, b: a * np.sin(b)),
+    partial(_of_parts, two(lambda a, b: a * np.cos(b)), two(lambda a, b: a * np.sin(b))),
     python=two(lambda a, b: complex(np.float64(a) * np.cos(np.float64(b)), np.float64(a) * np.sin(np.float64(b)))),
 )
 
@@ -256,9 +233,7 @@ def _istft(
         raise Error("IRC424", f"istft needs 0 < hop length {hop} <= window length {length} <= {n_fft}")
     factors = _centred(window, n_fft, length, real_type(x.dtype))
     if onesided if return_complex else window is not None and window.dtype.kind == "c":
-        raise Error(
-            "IRC424", "istft gives complex numbers of both sides of spectra only, real ones by real windows only"
-        )
+        raise Error("IRC424", "istft gives complex numbers of both sides of spectra, and real ones by real windows")
     whole = n_fft + hop * (count - 1)
     check_size((*x.shape[:-2], max(whole, size or 0)), np.dtype(np.complex128))
     spectra = np.swapaxes(x, -1, -2)
@@ -286,17 +261,17 @@ def _istft(
 
 
 table(
-    hann_window=_window(one(lambda place: _hamming(place, 0.5, 0.5))),
-    hamming_window=_window(_hamming),
-    blackman_window=_window(_blackman),
-    kaiser_window=_window(_kaiser),
-    **{f"fft_{name}": _along(transform) for name, transform in _complex.items()},
-    **{f"fft_{name}2": _over(transform) for name, transform in _complex.items()},
-    **{f"fft_{name}n": _over_all(transform) for name, transform in _complex.items()},
-    fft_fftshift=_shift(np.fft.fftshift),
-    fft_ifftshift=_shift(np.fft.ifftshift),
-    fft_fftfreq=_frequencies(np.fft.fftfreq),
-    fft_rfftfreq=_frequencies(np.fft.rfftfreq),
+    hann_window=partial(_window, partial(_hamming, alpha=0.5, beta=0.5)),
+    hamming_window=partial(_window, _hamming),
+    blackman_window=partial(_window, _blackman),
+    kaiser_window=partial(_window, _kaiser),
+    **{f"fft_{name}": partial(_along, compute) for name, compute in _TRANSFORMS.items()},
+    **{f"fft_{name}2": partial(_over, compute) for name, compute in _TRANSFORMS.items()},
+    **{f"fft_{name}n": partial(_over_all, compute) for name, compute in _TRANSFORMS.items()},
+    fft_fftshift=partial(_shift, np.fft.fftshift),
+    fft_ifftshift=partial(_shift, np.fft.ifftshift),
+    fft_fftfreq=partial(_frequencies, np.fft.fftfreq),
+    fft_rfftfreq=partial(_frequencies, np.fft.rfftfreq),
     stft=_stft,
     istft=_istft,
 )

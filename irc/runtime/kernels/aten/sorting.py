@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, filled, one, table
+from irc.runtime.kernels.aten.registering import by_node, filled, one, table, two
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, in_rows
@@ -215,10 +216,6 @@ def _bucketize(x: Any, boundaries: Array, out_int32: bool = False, right: bool =
     return _search(boundaries, x, out_int32, right)
 
 
-def _kth(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
-    return _ranked(x, k - 1, dim, keepdim)
-
-
 def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Array:
     dtype = result_type(elements, among)
     return np.array(np.isin(tensor(elements, dtype), tensor(among, dtype), invert=invert), order="C")
@@ -229,27 +226,24 @@ def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool 
 _WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(skips_nan: bool) -> Kernel:
-    def run(x: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Array:
-        if x.dtype.char not in "fd" or (is_array(q) and q.dtype != x.dtype):
-            raise Error("IRC423", f"quantiles are of float32 or float64, all alike, not of {x.dtype.name}")
-        places = tensor(q, x.dtype)
-        if interpolation not in _WAYS or places.ndim > 1 or not ((places >= 0) & (places <= 1)).all():
-            raise Error(
-                "IRC424", f"no quantiles {q!r} by {interpolation}: they lie between 0 and 1, in a vector or alone"
-            )
-        if not x.size:
-            raise Error("IRC422", "there are no quantiles of nothing")
-        axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
-        rows = np.moveaxis(x.reshape(1) if not x.ndim else x, axis, -1) if axis is not None else x.reshape(-1)
-        found = _at_ranks(np.sort(rows, -1), places.reshape(-1), interpolation, skips_nan)
-        found = np.moveaxis(found, -1, 0).reshape((*places.shape, *rows.shape[:-1]))
-        if keepdim:
-            kept = [1 if axis in (None, i) else n for i, n in enumerate(x.shape)]
-            found = found.reshape((*places.shape, *kept))
-        return np.ascontiguousarray(found).reshape(found.shape)
-
-    return run
+def _quantile(
+    x: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear", *, skips_nan: bool
+) -> Array:
+    if x.dtype.char not in "fd" or (is_array(q) and q.dtype != x.dtype):
+        raise Error("IRC423", f"quantiles are of float32 or float64, all alike, not of {x.dtype.name}")
+    places = tensor(q, x.dtype)
+    if interpolation not in _WAYS or places.ndim > 1 or not ((places >= 0) & (places <= 1)).all():
+        raise Error("IRC424", f"no quantiles {q!r} by {interpolation}: they lie from 0 to 1, in a vector or alone")
+    if not x.size:
+        raise Error("IRC422", "there are no quantiles of nothing")
+    axis = None if dim is None else axis_in(dim, max(x.ndim, 1))
+    rows = np.moveaxis(x.reshape(1) if not x.ndim else x, axis, -1) if axis is not None else x.reshape(-1)
+    found = _at_ranks(np.sort(rows, -1), places.reshape(-1), interpolation, skips_nan)
+    found = np.moveaxis(found, -1, 0).reshape((*places.shape, *rows.shape[:-1]))
+    if keepdim:
+        kept = [1 if axis in (None, i) else n for i, n in enumerate(x.shape)]
+        found = found.reshape((*places.shape, *kept))
+    return np.ascontiguousarray(found).reshape(found.shape)
 
 
 def _at_ranks(ordered: Array, places: Array, interpolation: str, skips_nan: bool) -> Array:
@@ -292,7 +286,7 @@ table(
     msort=one(lambda x: _sort(x, 0)[0]),
     argsort=_argsort,
     topk=_top_k,
-    kthvalue=_kth,
+    kthvalue=two(lambda x, k, dim=-1, keepdim=False: _ranked(x, k - 1, dim, keepdim)),
     median=_median,
     mode=_mode,
     _unique2=_unique,
@@ -301,7 +295,7 @@ table(
     histc=_histogram,
     searchsorted=_search,
     bucketize=_bucketize,
-    quantile=_quantile(False),
-    nanquantile=_quantile(True),
+    quantile=partial(_quantile, skips_nan=False),
+    nanquantile=partial(_quantile, skips_nan=True),
     nanmedian=_nan_median,
 )
