@@ -116,7 +116,8 @@ def attend(
         raise Error("IRC423", "query, key and value must have one element type, of floats; convert them")
     if mask is not None and mask.dtype.kind != "b":
         raise Error("IRC423", f"a mask of {mask.dtype.name}; convert it to bools")
-    query, key, value, bias, mask, group, heads = _operands(query, key, value, bias, mask, form)
+    given, group, heads = _operands(query, key, value, bias, mask, form)
+    query, key, value, bias, mask, _ = given
     if sink is not None:
         sink = _of_heads(sink, query.shape[:-2], group, heads)
     if out is None:
@@ -129,7 +130,7 @@ def attend(
     elif out.size:
         if dtype.char not in "fd" and is_half(dtype):
             key, value = widened(key), widened(value)
-        _compute(form, group, out, query, key, value, bias, mask, sink)
+        _compute(form, group, out, (query, key, value, bias, mask, sink))
     return out
 
 
@@ -137,21 +138,25 @@ _SURELY_SMALL = 1 << 20
 """Elements of a result that cannot be too large without limits."""
 
 
-_Operands = tuple[Array, Array, Array, Array | None, Array | None, int, Shape]
-"""Operands with one batch, and, if heads share keys, with an axis for those that share one. Of these there are G.
+Operands = tuple[Array, Array, Array, Array | None, Array | None, Array | None]
+"""Query, key, value, bias, mask and sink with one batch, and an axis for heads that share keys, of which there are G.
 
-The query is (..., K, G, L, E), or (..., H, L, E) if each head has keys of its own; the key (..., K, S, E); the value
-(..., K, S, V). Bias and mask broadcast to (..., K, G, L, S), or (..., H, L, S). Then G, which is 1 if each head has
-keys of its own, and the axes of the result but for the last two, as the caller knows them.
+The query is (..., K, G, L, E), or (..., H, L, E) if each head has keys of its own; the key (..., K, S, E); the
+value (..., K, S, V). Bias and mask broadcast to (..., K, G, L, S), or (..., H, L, S), the sink to one key.
 """
 
 
-def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, form: Form) -> _Operands:
-    """The operands, with an axis for heads that share keys. Raises IRC421."""
+def _operands(
+    query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, form: Form
+) -> tuple[Operands, int, Shape]:
+    """The operands, with an axis for heads that share keys; how many share each, 1 if none do; the result's axes.
+
+    But for the last two, as the caller knows them. Raises IRC421.
+    """
     own, others, rows = query.shape, key.shape, query.shape[-2:-1]
     lead = own[:-2]
     if bias is mask is None and lead and (*lead, others[-2], own[-1]) == others and others[:-1] == value.shape[:-1]:
-        return query, key, value, None, None, 1, lead  # most decoders' steps: nothing broadcasts
+        return (query, key, value, None, None, None), 1, lead  # most decoders' steps: nothing broadcasts
     if min(len(own), len(others), value.ndim) < 2:
         raise Error("IRC421", f"query, key and value need 2 dimensions; the query has shape {list(own)}")
     if own[-1] != others[-1]:
@@ -184,7 +189,7 @@ def _operands(query: Array, key: Array, value: Array, bias: Array | None, mask: 
     if group != 1:
         query = query.reshape(*lead, group, *own[-2:])
         bias, mask = (None if x is None else _apart(x, group) for x in (bias, mask))
-    return query, key, value, bias, mask, group, heads
+    return (query, key, value, bias, mask, None), group, heads
 
 
 def _of_heads(sink: Array, lead: Shape, group: int, heads: Shape) -> Array:
@@ -217,25 +222,16 @@ def _apart(x: Array, group: int) -> Array:
     return x.reshape(*lead, *apart, rows, keys)
 
 
-def _compute(
-    form: Form,
-    group: int,
-    out: Array,
-    query: Array,
-    key: Array,
-    value: Array,
-    bias: Array | None,
-    mask: Array | None,
-    sink: Array | None,
-) -> None:
+def _compute(form: Form, group: int, out: Array, given: Operands) -> None:
     """Compute all blocks into ``out``, from what `_operands` gives, with keys and values that are wide."""
+    query, key, value, bias, mask, sink = given
     *lead, count, _ = query.shape
     keys, row = key.shape[-2], key.shape[-2] * key.itemsize
     last = keys - count if form.causal == "last" else 0  # the last key that the first query sees
     if group != 1:
         out = out.reshape(*lead, *out.shape[-2:])
     if math.prod(lead) * count * row <= BLOCK_BYTES:
-        _block(form, group, last, out, query, key, value, bias, mask, sink)
+        _block(form, group, last, out, given)
         return
     scores = (*lead, count, keys)
     bias, mask = (None if x is None else np.broadcast_to(x, scores) for x in (bias, mask))
@@ -247,37 +243,17 @@ def _compute(
         end = min(keys, max(1, stop + last)) if form.causal else keys
         seen = (*heads, ..., slice(end), slice(None))
         visible = (*part[:-1], slice(end))
-        _block(
-            form,
-            group,
-            start + last,
-            out[part],
-            query[part],
-            key[seen],
-            value[seen],
-            None if bias is None else bias[visible],
-            None if mask is None else mask[visible],
-            None if sink is None else sink[heads],
-        )
+        more = [None if x is None else x[at] for x, at in ((bias, visible), (mask, visible), (sink, heads))]
+        _block(form, group, start + last, out[part], (query[part], key[seen], value[seen], more[0], more[1], more[2]))
         pace()
 
     share = CURRENT.scope.share if form.dropout is None else in_turn  # what is drawn depends on the order
     share(len(blocks), piece)
 
 
-def _block(
-    form: Form,
-    group: int,
-    last: int,
-    out: Array,
-    query: Array,
-    key: Array,
-    value: Array,
-    bias: Array | None,
-    mask: Array | None,
-    sink: Array | None,
-) -> None:
+def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> None:
     """Compute the result ``out`` of some rows of some heads, of which the first sees keys up to number ``last``."""
+    query, key, value, bias, mask, sink = given
     shape, wide, scope = query.shape, key.dtype, CURRENT.scope
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide

@@ -221,7 +221,7 @@ def _infer(node: Node, since: int) -> Kernel:
     def run(x: Array, scale: Array, b: Array, mean: Array, var: Array, out: Array | None = None) -> Any:
         # Versions before 7 contradict themselves on what has one dimension where nothing is spatial.
         _check(x, scale, b, mean, var, spatial=spatial or (since < 7 and scale.ndim == 1))
-        y = _affine(x, *_coefficients(scale, b, mean, var, epsilon), out)
+        y = affine(x, *_coefficients(scale, b, mean, var, epsilon), out)
         # Further outputs are for training; where they are declared all the same, the statistics are as they were.
         return (y, *(v.copy() for v in (mean, var, mean, var)[: outputs - 1])) if outputs > 1 else y
 
@@ -245,7 +245,7 @@ def _train(node: Node) -> Kernel:
             (old * momentum + new * (1 - momentum)).astype(old.dtype) for old, new in ((mean, batch), (var, spread))
         ]
         saved = [batch.astype(mean.dtype), spread.astype(var.dtype)]
-        y = _affine(x, *_coefficients(scale, b, batch, spread, epsilon), None)
+        y = affine(x, *_coefficients(scale, b, batch, spread, epsilon), None)
         return (y, *running, *saved)[:outputs] if outputs > 1 else y
 
     return run
@@ -269,7 +269,7 @@ def _coefficients(scale: Array, b: Array, mean: Array, var: Array, epsilon: floa
     return factor, b.astype(np.float64) - mean.astype(np.float64) * factor
 
 
-def _affine(x: Array, factor: Array, shift: Array, out: Array | None) -> Array:
+def affine(x: Array, factor: Array, shift: Array, out: Array | None) -> Array:
     """``x * factor + shift`` for each channel, or for each position of an image, by the factor's rank."""
     result: Array = np.empty(x.shape, x.dtype) if out is None else out
     wide = np.dtype(np.float32) if is_half(x.dtype) else x.dtype

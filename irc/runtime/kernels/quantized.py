@@ -23,7 +23,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
-from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, numpy_dtype
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype
 from irc.runtime.kernels.windows import Axes, Sizes, resolver
 
 if TYPE_CHECKING:
@@ -236,34 +236,15 @@ def _preparing(weights: int, make: Kernel) -> Callable[[F], F]:
 
 @computes("onnx::ConvInteger", since=10, resolve=resolver)
 @_preparing(1, _filters)
-def conv_integer(
-    x: Array,
-    w: Array | Weights,
-    x_zero: Array | None = None,
-    w_zero: Array | None = None,
-    *,
-    resolve: Any,
-    group: int = 1,
-) -> Array:
+def conv_integer(x: Array, w: Array | Weights, *zeros: Array | None, resolve: Any, group: int = 1) -> Array:
+    x_zero, w_zero = filled(zeros, None, None)
     return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve))
 
 
 @computes("onnx::QLinearConv", since=10, resolve=resolver)
 @_preparing(3, _filters)
-def qlinear_conv(
-    x: Array,
-    x_scale: Array,
-    x_zero: Array,
-    w: Array | Weights,
-    w_scale: Array,
-    w_zero: Array,
-    y_scale: Array,
-    y_zero: Array,
-    b: Array | None = None,
-    *,
-    resolve: Any,
-    group: int = 1,
-) -> Array:
+def qlinear_conv(*operands: Any, resolve: Any, group: int = 1) -> Array:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = filled(operands, *[None] * 9)
     sums = _conv_sums(x, w, x_zero, w_zero, group, resolve, b)
     return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
 
@@ -287,14 +268,6 @@ def matmul_integer(a: Array, b: Array | Weights, a_zero: Array | None = None, b_
 
 @computes("onnx::QLinearMatMul", since=10)
 @_preparing(3, columns)
-def qlinear_matmul(
-    a: Array,
-    a_scale: Array,
-    a_zero: Array,
-    b: Array | Weights,
-    b_scale: Array,
-    b_zero: Array,
-    y_scale: Array,
-    y_zero: Array,
-) -> Array:
+def qlinear_matmul(*operands: Any) -> Array:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = operands
     return _requantized(matmul_sums(a, b, a_zero, b_zero), (_column(a_scale, 2), b_scale), y_scale, y_zero)

@@ -103,6 +103,11 @@ def shapes_of(*arrays: Array | None) -> str:
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
+def filled(arguments: Sequence[Any], *defaults: Any) -> tuple[Any, ...]:
+    """``arguments``, and the defaults of those at the end that are left out."""
+    return (*arguments, *defaults[len(arguments) :])
+
+
 def shapes_differ(error: ValueError, *inputs: Array) -> Error:
     """What to raise when NumPy refuses to broadcast ``inputs``."""
     return Error("IRC421", f"the shapes {shapes_of(*inputs)} do not broadcast against each other ({error})")

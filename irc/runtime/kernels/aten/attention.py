@@ -19,7 +19,7 @@ from irc.runtime.kernels.attention import Form, attend, broadcasts_into
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.softmax import softmax
-from irc.runtime.kernels.support import Array, broadcast_shape
+from irc.runtime.kernels.support import Array, broadcast_shape, filled
 
 _GELU = of_expression(functions.gelu, 1)
 
@@ -90,24 +90,17 @@ def _excluded(mask: Array, mask_type: int | None, scores: tuple[int, ...]) -> Ar
 
 @aten("_native_multi_head_attention")
 def multi_head_attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    embed_dim: int,
-    heads: int,
-    qkv_weight: Array,
-    qkv_bias: Array,
-    proj_weight: Array,
-    proj_bias: Array,
-    mask: Array | None = None,
-    need_weights: bool = True,
-    average: bool = True,
-    mask_type: int | None = None,
+    query: Array, key: Array, value: Array, embed_dim: int, heads: int, *arguments: Any
 ) -> tuple[Array, Array | None]:
     """Attention of several heads over (batch, length, width), with the linear layers before and after it.
 
-    Returns: the result, and the weights, their mean over the heads if ``average``.
+    Further arguments: weights and biases of these layers; a mask, whether to give weights, and their mean; the mask's
+    type.
+
+    Returns: the result, and the weights, their mean over the heads if told so.
     """
+    qkv_weight, qkv_bias, proj_weight, proj_bias, *options = arguments
+    mask, need_weights, average, mask_type = filled(options, None, True, True, None)
     if query.ndim != 3 or heads < 1 or embed_dim % heads or qkv_weight.shape != (3 * embed_dim, embed_dim):
         raise Error("IRC421", f"{heads} heads of a query {list(query.shape)}, weight {list(qkv_weight.shape)}")
     projected = (
@@ -128,25 +121,14 @@ def multi_head_attention(
 
 
 @aten("_transformer_encoder_layer_fwd")
-def encoder_layer(
-    x: Array,
-    embed_dim: int,
-    heads: int,
-    qkv_weight: Array,
-    qkv_bias: Array,
-    proj_weight: Array,
-    proj_bias: Array,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    *arguments: Any,
-) -> Array:
+def encoder_layer(x: Array, embed_dim: int, heads: int, *arguments: Any) -> Array:
     """One layer of a transformer's encoder.
 
-    Further arguments: scales and shifts of two normalisations, weights and biases of two linear layers, a mask, its
-    type.
+    Further arguments: weights and biases of the linear layers of attention; whether to use GELU, whether to normalise
+    first, epsilon; scales and shifts of two normalisations, weights and biases of two linear layers, a mask, its type.
     """
-    scale1, shift1, scale2, shift2, weight1, bias1, weight2, bias2, *masking = arguments
+    layers, (use_gelu, norm_first, eps), others = arguments[:4], arguments[4:7], arguments[7:]
+    scale1, shift1, scale2, shift2, weight1, bias1, weight2, bias2, *masking = others
 
     def first(y: Array) -> Array:
         return layer_norm(y, (embed_dim,), scale1, shift1, eps)
@@ -161,7 +143,6 @@ def encoder_layer(
 
     def attend(y: Array) -> Array:
         mask, mask_type = (*masking, None, None)[:2]
-        layers = (qkv_weight, qkv_bias, proj_weight, proj_bias)
         return multi_head_attention(y, y, y, embed_dim, heads, *layers, mask, False, True, mask_type)[0]
 
     if norm_first:

@@ -13,11 +13,11 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64
-from irc.runtime.kernels.aten.registering import aten, filled, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.convolution import check_operands, convolve, transpose_convolve, transposed_axes
 from irc.runtime.kernels.pool import argmax_windows, count_taps, maxima, means, reduce_windows
-from irc.runtime.kernels.support import Array, check_size, counting, is_half
+from irc.runtime.kernels.support import Array, check_size, counting, filled, is_half
 from irc.runtime.kernels.windows import Axes, Sizes, Window, pairing
 from irc.runtime.values import is_sequence
 

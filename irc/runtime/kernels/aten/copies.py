@@ -19,10 +19,10 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     promote,
 )
-from irc.runtime.kernels.aten.registering import aten, filled, one, table, two
+from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, fresh
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, filled, fresh
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import aten, table
-from irc.runtime.kernels.normalization import standardize
+from irc.runtime.kernels.normalization import affine, standardize
 from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.kernels.support import Array, axis_in
@@ -62,11 +63,7 @@ def batch_norm(
         centred = (x - mean) * factor + _by_channel(bias, x, double, 0)
         return layout.in_format(centred.astype(x.dtype), layout.format_of(x))
     shift = _by_channel(bias, x, double, 0) - mean * factor
-    out = layout.empty_in_format(x.shape, x.dtype, layout.format_of(x))
-    within = wide(x.dtype)
-    scaled = np.multiply(x.astype(within, copy=False), factor.astype(within), out=out if within == x.dtype else None)
-    np.add(scaled, shift.astype(within), out=out, casting="same_kind")
-    return out
+    return affine(x, factor, shift, layout.empty_in_format(x.shape, x.dtype, layout.format_of(x)))
 
 
 def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, momentum: float) -> tuple[Array, Array]:
@@ -85,19 +82,10 @@ def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, mome
     return found, spread
 
 
-@aten("instance_norm")
-def instance_norm(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Array:
+@aten("instance_norm", takes=(batch_norm,))
+def instance_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
     """As `batch_norm`, each channel of each sample by itself."""
+    running_mean, running_var, use_input_stats, momentum, eps = arguments[:5]
     if not use_input_stats:
         return np.ascontiguousarray(batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps))
     n, c = x.shape[:2]
@@ -153,7 +141,17 @@ def layer_norm(
     return _layer(x, shape, weight, bias, eps)[0]
 
 
-def _groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+def _group_norm(
+    x: Array, groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, *ignored: bool
+) -> Array:
+    return _groups(x, weight, bias, groups, eps)[0]
+
+
+def _native_group_norm(x: Array, weight: Array | None, bias: Array | None, *sizes_groups_eps: Any) -> tuple[Array, ...]:
+    return _groups(x, weight, bias, *sizes_groups_eps[3:])
+
+
+def _groups(x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> tuple[Array, ...]:
     if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
         raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
     normal, mean, inverse = _standardized(x, (x.shape[0] * groups, math.prod(x.shape[1:]) // groups), eps)
@@ -162,23 +160,6 @@ def _groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps
     y = (normal.reshape(x.shape) * factor + shift).astype(x.dtype, copy=False)
     statistics = [v.reshape(x.shape[0], groups).astype(x.dtype, copy=False) for v in (mean, inverse)]
     return layout.in_format(y, layout.format_of(x)), *statistics
-
-
-def _group_norm(
-    x: Array,
-    groups: int,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Array:
-    return _groups(x, groups, weight, bias, eps)[0]
-
-
-def _native_group_norm(
-    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, inner: int, group: int, eps: float
-) -> tuple[Array, ...]:
-    return _groups(x, group, weight, bias, eps)
 
 
 def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
@@ -212,20 +193,16 @@ def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: 
 # -- softmax -------------------------------------------------------------------
 
 
-def _along(compute: Callable[[Array, int], Array]) -> Callable[..., Array]:
-    def run(x: Array, dim: int, dtype: Any = None) -> Array:
-        """``dtype``: of the result; of ``_softmax`` it is a flag, which only half precision on GPUs may set."""
-        element = x.dtype if isinstance(dtype, bool) else dtype_of(dtype, x.dtype)
-        axis = axis_in(dim, max(x.ndim, 1))
-        check_kind("_softmax", element)
-        if not x.ndim:
-            return np.asarray(compute(x.reshape(1).astype(wide(element)), axis)).reshape(()).astype(element)
-        return compute(np.ascontiguousarray(x, wide(element)), axis).astype(element, copy=False)
-
-    return run
+def _along(compute: Callable[[Array, int], Array], x: Array, dim: int, dtype: Any = None) -> Array:
+    """``dtype``: of the result; of ``_softmax`` it is a flag, which only half precision on GPUs may set."""
+    element = x.dtype if isinstance(dtype, bool) else dtype_of(dtype, x.dtype)
+    axis = axis_in(dim, max(x.ndim, 1))
+    check_kind("_softmax", element)
+    found = compute(np.ascontiguousarray(x, wide(element)), axis)  # which makes a vector of what has no dimensions
+    return found.reshape(x.shape).astype(element, copy=False)
 
 
-_softmax, _log_softmax = _along(softmax), _along(log_softmax)
+_softmax, _log_softmax = partial(_along, softmax), partial(_along, log_softmax)
 
 table(
     layer_norm=layer_norm,

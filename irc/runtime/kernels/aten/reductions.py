@@ -34,7 +34,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
-from irc.runtime.kernels.aten.registering import aten, filled, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
@@ -47,6 +47,7 @@ from irc.runtime.kernels.support import (
     check_size,
     common_shape,
     counting,
+    filled,
     is_half,
 )
 from irc.runtime.values import is_array, is_sequence

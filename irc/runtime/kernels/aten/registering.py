@@ -7,7 +7,7 @@ many arguments there are and by what they are, so one function serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
@@ -121,11 +121,6 @@ def _finished(binder: Callable[[Node], Kernel], finish: Callable[[Array, Any], A
 def copied(_: Array, shown: Array | list[Array]) -> Any:
     """What a view shows, or each of several, laid out row by row."""
     return [part.copy() for part in shown] if isinstance(shown, list) else shown.copy()
-
-
-def filled(arguments: Sequence[Any], *defaults: Any) -> tuple[Any, ...]:
-    """``arguments``, and the defaults of those at the end that are left out."""
-    return (*arguments, *defaults[len(arguments) :])
 
 
 def one(run: Callable[[Any], Any]) -> Kernel:

@@ -11,10 +11,10 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import discard, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, filled, one, table, two
+from irc.runtime.kernels.aten.registering import by_node, one, table, two
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, axis_in, check_size, in_rows
+from irc.runtime.kernels.support import Array, axis_in, check_size, filled, in_rows
 from irc.runtime.values import is_array
 
 
