@@ -240,22 +240,13 @@ def _targets(ids: Array, count: int) -> int:
 
 def _forest(node: Node, votes: str) -> tuple[Forest, Array]:
     """The trees of the older forms, whose nodes have a tree and a number in it; and the targets of all votes."""
-    trees, numbers = _ints(node, "nodes_treeids"), _ints(node, "nodes_nodeids")
+    of_nodes = [f"nodes_{name}" for name in ("treeids", "nodeids", "truenodeids", "falsenodeids", "featureids")]
+    trees, numbers, yes, no, features = given = [_ints(node, name) for name in of_nodes]
     names: list[str] = node.attributes.get("nodes_modes") or []
-    nodes = len(trees)
-    yes, no = _ints(node, "nodes_truenodeids"), _ints(node, "nodes_falsenodeids")
-    features, splits = _ints(node, "nodes_featureids"), _floats(node, "nodes_values")
+    nodes, splits = len(trees), _floats(node, "nodes_values")
     nan_is_yes = _ints(node, "nodes_missing_value_tracks_true", 0, nodes)
-    check_lengths(
-        nodes_treeids=trees,
-        nodes_nodeids=numbers,
-        nodes_modes=names,
-        nodes_truenodeids=yes,
-        nodes_falsenodeids=no,
-        nodes_featureids=features,
-        nodes_values=splits,
-        nodes_missing_value_tracks_true=nan_is_yes,
-    )
+    others = {"nodes_modes": names, "nodes_values": splits, "nodes_missing_value_tracks_true": nan_is_yes}
+    check_lengths(**dict(zip(of_nodes, given)), **others)
     unknown = sorted({*names} - {*MODES})
     if unknown:
         raise Error("IRC320", f"nodes_modes has {unknown[0]!r}; it must be one of {', '.join(MODES)}")
@@ -316,23 +307,14 @@ def tree_ensemble_regressor(node: Node) -> Kernel:
 @kernel("ai.onnx.ml::TreeEnsemble")
 def tree_ensemble(node: Node) -> Kernel:
     """Inner nodes and leaves are numbered apart here; each leaf has one vote."""
-    yes, no = _ints(node, "nodes_truenodeids"), _ints(node, "nodes_falsenodeids")
-    inner = len(yes)
-    yes_leaf, no_leaf = _ints(node, "nodes_trueleafs"), _ints(node, "nodes_falseleafs")
-    features, splits = _ints(node, "nodes_featureids"), np.asarray(node.attributes["nodes_splits"].numpy())
+    of_nodes = [f"nodes_{name}" for name in ("truenodeids", "falsenodeids", "trueleafs", "falseleafs", "featureids")]
+    yes, no, yes_leaf, no_leaf, features = given = [_ints(node, name) for name in of_nodes]
+    inner, splits = len(yes), np.asarray(node.attributes["nodes_splits"].numpy())
     modes = np.asarray(node.attributes["nodes_modes"].numpy()).astype(np.int64)
     nan_is_yes = _ints(node, "nodes_missing_value_tracks_true", 0, inner)
     ids, weights = _ints(node, "leaf_targetids"), np.asarray(node.attributes["leaf_weights"].numpy())
-    check_lengths(
-        nodes_truenodeids=yes,
-        nodes_falsenodeids=no,
-        nodes_trueleafs=yes_leaf,
-        nodes_falseleafs=no_leaf,
-        nodes_featureids=features,
-        nodes_splits=splits,
-        nodes_modes=modes,
-        nodes_missing_value_tracks_true=nan_is_yes,
-    )
+    others = {"nodes_splits": splits, "nodes_modes": modes, "nodes_missing_value_tracks_true": nan_is_yes}
+    check_lengths(**dict(zip(of_nodes, given)), **others)
     check_lengths(leaf_targetids=ids, leaf_weights=weights)
     if modes.size and modes.max() > MEMBER:
         raise Error("IRC320", f"nodes_modes has {modes.max()}; it must be 0 to {MEMBER}")

@@ -17,7 +17,7 @@ from irc.errors import Error
 from irc.ir.objects import EnumMember, Object
 from irc.ir.types import ClassType, PrimType, Type, parts
 from irc.runtime.kernels.aten.arithmetic import wrapped
-from irc.runtime.kernels.aten.containers import discard
+from irc.runtime.kernels.aten.containers import changing
 from irc.runtime.kernels.aten.copies import concatenate, stack
 from irc.runtime.kernels.aten.element_types import FLOAT32, number_of
 from irc.runtime.kernels.aten.python import item, texts
@@ -99,7 +99,7 @@ def print_(node: Node) -> Kernel:
     def run(*values: Any) -> None:
         print(*written(values), file=sys.stderr)
 
-    return discard(run)(node)
+    return changing(run)(node)
 
 
 # -- types ---------------------------------------------------------------------

@@ -22,7 +22,7 @@ from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.numerics import product, widened
 from irc.runtime.kernels.quantized import columns, dynamically_quantized, matmul_sums
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, counting, is_constant, is_half
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, filled, is_constant, is_half, shapes_of
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -279,22 +279,14 @@ def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[s
     ready: list[_Ready | None] = [None]
 
     def run(
-        x: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        lengths: Array | None = None,
-        initial_h: Array | None = None,
-        initial_c: Array | None = None,
-        peepholes: Array | None = None,
-        weights_of: WeightsOf | None = None,
-        made_of: Sequence[Array | None] | None = None,
+        x: Array, w: Array, r: Array, *others: Any, weights_of: WeightsOf | None = None, made_of: Any = None
     ) -> Any:
+        b, lengths, initial_h, initial_c, peepholes = filled(others, *[None] * 5)
         hidden = size if size is not None else r.shape[-1] if r.ndim else 0
         dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
         if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
-            shapes = f"{list(x.shape)}, {list(w.shape)} and {list(r.shape)}"
-            raise Error("IRC421", f"X, W and R of shapes {shapes} do not fit a layer of {directions} direction(s)")
+            text = f"do not fit a layer of {directions} direction(s)"
+            raise Error("IRC421", f"X, W and R of shapes {shapes_of(x, w, r)} {text}")
         wide = (x.swapaxes(0, 1) if batch_first else x).astype(dtype, copy=False)
         steps, batch = wide.shape[:2]
         if lengths is not None and (lengths.shape != (batch,) or ((lengths < 0) | (lengths > steps)).any()):
@@ -400,27 +392,11 @@ def dynamic_quantize_lstm(node: Node) -> Kernel:
     """
     layer = lstm(node)
 
-    def run(
-        x: Array,
-        w: Array,
-        r: Array,
-        b: Array | None,
-        lengths: Array | None,
-        initial_h: Array | None,
-        initial_c: Array | None,
-        peepholes: Array | None,
-        w_scale: Array,
-        w_zero: Array,
-        r_scale: Array,
-        r_zero: Array,
-    ) -> Any:
+    def run(x: Array, w: Array, r: Array, *others: Any) -> Any:
+        of_layer, scales = others[:5], others[5:]
+        w_scale, w_zero, r_scale, r_zero = scales
         directions, columns = w.shape[0] if w.ndim == 3 else 0, w.shape[-1] if w.ndim else 0
-        for name, given in (
-            ("W_scale", w_scale),
-            ("W_zero_point", w_zero),
-            ("R_scale", r_scale),
-            ("R_zero_point", r_zero),
-        ):
+        for name, given in zip(("W_scale", "W_zero_point", "R_scale", "R_zero_point"), scales):
             if given.shape not in ((directions,), (directions, columns)):
                 _check_shape(name, given, (directions,))
 
@@ -428,19 +404,18 @@ def dynamic_quantize_lstm(node: Node) -> Kernel:
             made = Weights(w[d].T, r[d].T, bias, peep, several=False)
             made.share = _quantizing_product(w[d], w_scale[d], w_zero[d])
             made.recurrent = _quantizing_product(r[d], r_scale[d], r_zero[d])
-            scales = np.broadcast_to(r_scale[d], r.shape[-1])
+            spread = np.broadcast_to(r_scale[d], r.shape[-1])
 
             def cells(share: Array, lengths: Array, state: State, out: Array) -> bool:
                 recur = CURRENT.scope.loops.recur
-                return recur("quantized lstm", share, r, d, scales, lengths, state, out, r_zero)
+                return recur("quantized lstm", share, r, d, spread, lengths, state, out, r_zero)
 
             made.cells = cells
             return made
 
         weights = [v.swapaxes(1, 2) if v.ndim == 3 else v for v in (w, r)]
-        made_of = w, r, b, peepholes, w_scale, w_zero, r_scale, r_zero
-        operands = x, *weights, b, lengths, initial_h, initial_c, peepholes
-        return layer(*operands, weights_of=weights_of, made_of=made_of)
+        made_of = w, r, of_layer[0], of_layer[4], *scales  # with biases and peepholes
+        return layer(x, *weights, *of_layer, weights_of=weights_of, made_of=made_of)
 
     return run
 

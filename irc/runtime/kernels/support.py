@@ -104,7 +104,10 @@ def shapes_of(*arrays: Array | None) -> str:
 
 
 def filled(arguments: Sequence[Any], *defaults: Any) -> tuple[Any, ...]:
-    """``arguments``, and the defaults of those at the end that are left out."""
+    """``arguments``, and the defaults of those at the end that are left out; Error if there are more."""
+    more = len(arguments) - len(defaults)
+    if more > 0:
+        raise Error("IRC423", f"irc does not know the overload that has {more} more arguments")
     return (*arguments, *defaults[len(arguments) :])
 
 

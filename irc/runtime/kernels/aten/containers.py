@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.errors import Error
-from irc.runtime.kernels.aten.registering import by_node, one, table, three
+from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.values import is_array, is_sequence
@@ -88,7 +88,7 @@ def count(x: Any, item: Any) -> int:
     return sum(1 for value in x if same(value, item))
 
 
-def _ordered(x: Any, reverse: bool) -> list[Any]:
+def _ordered(x: Any, reverse: bool = False) -> list[Any]:
     if any(map(is_array, x)):
 
         def compare(a: Array, b: Array) -> int:
@@ -98,36 +98,16 @@ def _ordered(x: Any, reverse: bool) -> list[Any]:
     return sorted(x, reverse=reverse)
 
 
-def _sorted(x: Any, reverse: bool = False) -> list[Any]:
-    return _ordered(x, reverse)
-
-
 # -- changing ------------------------------------------------------------------
 
 
-def _set(container: Any, key: Any, value: Any) -> Any:
+def _set(container: Any, key: Any, value: Any) -> None:
     if not is_sequence(container):
         container[key] = value
     elif not -len(container) <= key < len(container):
         raise Error("IRC420", f"there is no element {key} to set in a list of {len(container)}")
     else:
         changeable(container)[key] = value
-    return container
-
-
-def _append(x: Any, value: Any) -> Any:
-    changeable(x).append(value)
-    return x
-
-
-def _extend(x: Any, values: Any) -> Any:
-    changeable(x).extend(list(values))
-    return x
-
-
-def _insert(x: Any, index: int, value: Any) -> Any:
-    changeable(x).insert(index, value)
-    return x
 
 
 def _pop(x: Any, *arguments: Any) -> Any:
@@ -143,40 +123,18 @@ def _pop(x: Any, *arguments: Any) -> Any:
     return changeable(x).pop(index)
 
 
-def _delete(x: Any, key: Any) -> Any:
+def _delete(x: Any, key: Any) -> None:
     _get(x, key)
     del (changeable(x) if is_sequence(x) else x)[key]
-    return x
 
 
-def _remove(x: Any, item: Any) -> Any:
+def _remove(x: Any, item: Any) -> None:
     del changeable(x)[index_of(x, item)]
-    return x
 
 
-def _reverse(x: Any) -> Any:
-    changeable(x).reverse()
-    return x
-
-
-def _clear(x: Any) -> Any:
-    (changeable(x) if is_sequence(x) else x).clear()
-    return x
-
-
-def sort_list(x: Any, reverse: bool = False) -> Any:
+def sort_list(x: Any, reverse: bool = False) -> None:
     """Sort a list in place."""
     changeable(x)[:] = _ordered(x, reverse)
-    return x
-
-
-def _update(x: dict[Any, Any], other: dict[Any, Any]) -> Any:
-    x.update(other)
-    return x
-
-
-def _get_or(x: dict[Any, Any], key: Any, default: Any = None) -> Any:
-    return x.get(key, default)
 
 
 def _pop_item(x: dict[Any, Any]) -> Any:
@@ -191,43 +149,44 @@ def copy_container(x: Any) -> Any:
     return list(x) if is_sequence(x) else dict(x)
 
 
-def _dict(entries: Any = ()) -> dict[Any, Any]:
-    return dict(entries)
-
-
-def discard(run: Kernel) -> Callable[[Node], Kernel]:
+def changing(change: Callable[..., None]) -> Callable[[Node], Kernel]:
     """A binder for operators that change their first argument and return it, or nothing, as the node has it."""
 
-    def silent(*arguments: Any) -> tuple[()]:
-        run(*arguments)
-        return ()
+    def bind(node: Node) -> Kernel:
+        gives = len(node.outputs)
 
-    return lambda node: run if len(node.outputs) else silent
+        def run(*arguments: Any) -> Any:
+            change(*arguments)
+            return arguments[0] if gives else ()
+
+        return run
+
+    return bind
 
 
-_CHANGING: dict[str, Kernel] = {
+_CHANGING: dict[str, Callable[..., None]] = {
     "_set_item": _set,
-    "append": _append,
-    "extend": _extend,
-    "insert": _insert,
+    "append": two(lambda x, value: changeable(x).append(value)),
+    "extend": two(lambda x, values: changeable(x).extend(list(values))),
+    "insert": three(lambda x, index, value: changeable(x).insert(index, value)),
     "Delete": _delete,
     "remove": _remove,
-    "reverse": _reverse,
-    "clear": _clear,
-    "update": _update,
+    "reverse": one(lambda x: changeable(x).reverse()),
+    "clear": one(lambda x: (changeable(x) if is_sequence(x) else x).clear()),
+    "update": two(lambda x, other: x.update(other)),
 }
 for _name, _run in _CHANGING.items():
-    by_node(_name)(discard(_run))
+    by_node(_name)(changing(_run))
 
 table(
     __getitem__=_get,
     len=_length,
     __contains__=_contains,
-    sorted=_sorted,
+    sorted=_ordered,
     list=list,
     pop=_pop,
-    dict=_dict,
-    get=_get_or,
+    dict=one(lambda entries=(): dict(entries)),
+    get=three(lambda x, key, default=None: x.get(key, default)),
     setdefault=three(lambda x, key, value: x.setdefault(key, value)),
     popitem=_pop_item,
     keys=one(lambda x: list(x.keys())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,13 +90,16 @@ def _is_mask(index: Array) -> bool:
     return index.dtype in (BOOL, np.uint8)
 
 
-def copying(write: Callable[..., Array], in_order: bool = False) -> Callable[..., Array]:
-    """The functional form of an operator that writes into its first argument; the copy lies as that, or in order."""
+def _copying(write: Callable[..., Array], in_order: bool, x: Array, *rest: Any) -> Array:
+    """``write`` into a copy of its first argument, which lies as that, or in order."""
+    return write(x.copy() if in_order else layout.copy(x), *rest)
 
-    def run(x: Array, *rest: Any) -> Array:
-        return write(x.copy() if in_order else layout.copy(x), *rest)
 
-    return run
+def both(in_order: bool = False, **writers: Callable[..., Array]) -> None:
+    """Register each of ``writers``, which write into their first argument, and the functional form."""
+    for name, write in writers.items():
+        aten(f"{name}_")(write)
+        aten(name, takes=(write,))(partial(_copying, write, in_order))
 
 
 # -- along a dimension ---------------------------------------------------------
@@ -230,10 +234,6 @@ def _first_of(source: Array, x: Array, shape: tuple[int, ...]) -> Array:
 
 def _scatter(x: Array, dim: int, index: Array, source: Any, reduce: str | None = None) -> Array:
     return _scatter_by(_among(_COMBINED, reduce), x, dim, index, source)
-
-
-def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
-    return _scatter_by(np.add, x, dim, index, source)
 
 
 def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
@@ -561,28 +561,20 @@ def _of_segments(
     return found.astype(x.dtype)
 
 
+both(index_put=_put, put=_put_flat, index_fill=_index_fill)
+both(
+    in_order=True,
+    index_copy=_index_copy,
+    index_add=_index_add,
+    scatter=_scatter,
+    scatter_add=partial(_scatter_by, np.add),
+    scatter_reduce=_scatter_reduce,
+    index_reduce=_index_reduce,
+)
 table(
-    index_put_=_put,
-    index_put=copying(_put),
-    put_=_put_flat,
-    put=copying(_put_flat),
     fill_diagonal_=_fill_diagonal,
     index_select=_index_select,
-    index_fill_=_index_fill,
-    index_fill=copying(_index_fill),
-    index_copy_=_index_copy,
-    index_copy=copying(_index_copy, in_order=True),
-    index_add_=_index_add,
-    index_add=copying(_index_add, in_order=True),
     gather=_gather,
-    scatter_=_scatter,
-    scatter=copying(_scatter, in_order=True),
-    scatter_add_=_scatter_add,
-    scatter_add=copying(_scatter_add, in_order=True),
-    scatter_reduce_=_scatter_reduce,
-    scatter_reduce=copying(_scatter_reduce, in_order=True),
-    index_reduce_=_index_reduce,
-    index_reduce=copying(_index_reduce, in_order=True),
     embedding_renorm_=_renormalise,
     take=_take_flat,
     take_along_dim=_take_along,

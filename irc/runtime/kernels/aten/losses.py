@@ -27,7 +27,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.numerics import at_least
 from irc.runtime.kernels.softmax import log_softmax
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, filled
 from irc.runtime.values import is_array
 
 _NONE, MEAN, _SUM = range(3)
@@ -98,10 +98,9 @@ def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = No
     return reduced(loss if weight is None else loss * weight, reduction, x.dtype)
 
 
-def _cross_entropy_of_logits(
-    x: Array, target: Array, weight: Array | None = None, positive: Array | None = None, reduction: int = MEAN
-) -> Array:
+def _cross_entropy_of_logits(x: Array, target: Array, *options: Any) -> Array:
     """``(1 - t) x + (1 + (w - 1) t) log(1 + exp(-x))``, without overflow."""
+    weight, positive, reduction = filled(options, None, None, MEAN)
     within = wide(x.dtype)
     v, t = x.astype(within, copy=False), target.astype(within, copy=False)
     factor = 1 if positive is None else 1 + (positive - 1) * t
@@ -110,10 +109,9 @@ def _cross_entropy_of_logits(
     return reduced(loss if weight is None else loss * weight, reduction, dtype)
 
 
-def _negative_log(
-    x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN, ignore_index: int = -100
-) -> Array:
+def _negative_log(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
     """Loss of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
+    reduction, ignore_index = filled(options, MEAN, -100)
     if x.ndim == 1:
         found = _negative_log(x[None], target.reshape(1), weight, reduction, ignore_index)
         return found.reshape(())
@@ -131,15 +129,9 @@ def _negative_log(
     return reduced(loss, reduction, x.dtype)
 
 
-def _cross_entropy(
-    x: Array,
-    target: Array,
-    weight: Array | None = None,
-    reduction: int = MEAN,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Array:
+def _cross_entropy(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
     """Cross-entropy of logits, with classes or their probabilities."""
+    reduction, ignore_index, label_smoothing = filled(options, MEAN, -100, 0.0)
     check_kind("cross_entropy_loss", x.dtype, "_log_softmax")
     axis = 1 if x.ndim > 1 else 0
     logs = log_softmax(np.ascontiguousarray(x, wide(x.dtype)), axis)
@@ -265,16 +257,8 @@ def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, r
     return reduced(loss, reduction, dtype)
 
 
-def _triplet_margin(
-    anchor: Array,
-    positive: Array,
-    negative: Array,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: int = MEAN,
-) -> Array:
+def _triplet_margin(anchor: Array, positive: Array, negative: Array, *options: Any) -> Array:
+    margin, p, eps, swap, reduction = filled(options, 1.0, 2.0, 1e-6, False, MEAN)
     dtype, a, near, far = as_float(result_type(anchor, positive, negative)), anchor, positive, negative
     if not a.ndim == near.ndim == far.ndim:
         raise Error("IRC421", f"the triplets have {a.ndim}, {near.ndim} and {far.ndim} dimensions; they must be alike")
@@ -305,10 +289,9 @@ def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, re
 # -- losses of classes by margins ----------------------------------------------
 
 
-def _multi_margin(
-    x: Array, target: Array, p: Any = 1, margin: Any = 1, weight: Array | None = None, reduction: int = MEAN
-) -> Array:
+def _multi_margin(x: Array, target: Array, *options: Any) -> Array:
     """``sum max(0, margin - x[target] + x[other])^p`` over other classes, divided by their number."""
+    p, margin, weight, reduction = filled(options, 1, 1, None, MEAN)
     scores = np.atleast_2d(x)
     if x.ndim > 2 or not scores.shape[1] or target.ndim > 1 or target.size != scores.shape[0]:
         raise Error("IRC421", f"classes of shape {list(target.shape)} do not fit scores of shape {list(x.shape)}")
@@ -343,19 +326,12 @@ def _multi_label_margin(x: Array, target: Array, reduction: int = MEAN) -> Array
     return reduced(loss.reshape(x.shape[:-1]), reduction, x.dtype)
 
 
-def _ctc(
-    logs: Array,
-    targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: int = MEAN,
-    zero_infinity: bool = False,
-) -> Array:
+def _ctc(logs: Array, targets: Array, input_lengths: Any, target_lengths: Any, *options: Any) -> Array:
     """``-log`` of the chance of each sequence, blanks and repetitions left out.
 
     Scores are (steps, N, classes), or (steps, classes) of one sequence; targets are (N, most), or one after the other.
     """
+    blank, reduction, zero_infinity = filled(options, 0, MEAN, False)
     scores = logs[:, None] if logs.ndim == 2 else logs
     steps, lengths = _numbers(input_lengths), _numbers(target_lengths)
     if scores.ndim != 3 or not scores.size or not len(steps) == len(lengths) == scores.shape[1]:

@@ -7,6 +7,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from irc.errors import Error
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import check_numeral, parsed, truncated, wrapped
-from irc.runtime.kernels.aten.containers import count, discard, index_of, same
+from irc.runtime.kernels.aten.containers import changing, count, index_of, same
 from irc.runtime.kernels.aten.element_types import (
     FLOAT32,
     dtype_of,
@@ -268,27 +269,12 @@ def start_in(value: str, start: int) -> int:
     return start if start >= 0 else max(start + len(value), 0)
 
 
-def _starts_with(value: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return part_of(value, start, end).startswith(part)
-
-
-def _ends_with(value: str, part: str, start: int = 0, end: int = -1) -> bool:
-    return part_of(value, start, end).endswith(part)
-
-
-def _find(value: str, part: str, start: int = 0, end: int = -1) -> int:
-    found = part_of(value, start, end).find(part)
-    if found < 0:
-        raise Error("IRC420", f"{part!r} is not in the string")
-    return found + start_in(value, start)
-
-
 @aten("index")
 def index(x: Any, *arguments: Any) -> Any:
     """The elements of a tensor at indices, or where something is in a list or string."""
     if is_array(x):
         return take(x, *arguments)
-    return _find(x, *arguments) if isinstance(x, str) else index_of(x, *arguments)
+    return _sought(str.find, True, x, *arguments) if isinstance(x, str) else index_of(x, *arguments)
 
 
 def _count(x: Any, item: Any, start: int = 0, end: int = -1) -> int:
@@ -296,7 +282,7 @@ def _count(x: Any, item: Any, start: int = 0, end: int = -1) -> int:
     return part_of(x, start, end).count(item) if isinstance(x, str) else count(x, item)
 
 
-by_node("warn")(discard(_warn))
+by_node("warn")(changing(_warn))
 
 
 # -- strings -------------------------------------------------------------------
@@ -305,49 +291,33 @@ by_node("warn")(discard(_warn))
 _BLANKS = " \n\t\f\v"
 
 
-def _of_ascii(test: Callable[[str], bool]) -> Kernel:
-    return one(lambda x: x.isascii() and test(x))
+def _of_ascii(test: Callable[[str], bool], x: str) -> bool:
+    return x.isascii() and test(x)
 
 
-def _sought(find: Callable[[str, str], int], must: bool = False) -> Kernel:
-    def run(x: str, part: str, start: int = 0, end: int = -1) -> int:
-        found = find(part_of(x, start, end), part)
-        if found < 0 and must:
-            raise Error("IRC420", f"{part!r} is not in the string")
-        return found + start_in(x, start) if found >= 0 else -1
-
-    return run
+def _sought(find: Callable[[str, str], int], must: bool, x: str, part: str, start: int = 0, end: int = -1) -> int:
+    found = find(part_of(x, start, end), part)
+    if found < 0 and must:
+        raise Error("IRC420", f"{part!r} is not in the string")
+    return found + start_in(x, start) if found >= 0 else -1
 
 
-def _filled(fill: Callable[[str, int, str], str]) -> Kernel:
-    def run(x: str, width: int, character: str = " ") -> str:
-        if len(character) != 1:
-            raise Error("IRC423", f"{character!r} is not one character to fill up with")
-        if width > MAX_BYTES:
-            raise Error("IRC422", f"a string of {width} characters is too long")
-        return fill(x, width, character)
-
-    return run
+def _filled(fill: Callable[[str, int, str], str], x: str, width: int, character: str = " ") -> str:
+    if len(character) != 1:
+        raise Error("IRC423", f"{character!r} is not one character to fill up with")
+    if width > MAX_BYTES:
+        raise Error("IRC422", f"a string of {width} characters is too long")
+    return fill(x, width, character)
 
 
-def _stripped(strip: Callable[[str, str], str]) -> Kernel:
-    def run(x: str, characters: str = _BLANKS) -> str:
-        return strip(x, characters)
-
-    return run
+def _stripped(strip: Callable[[str, str], str], x: str, characters: str = _BLANKS) -> str:
+    return strip(x, characters)
 
 
-def _replace(x: str, old: str, new: str, most: int = -1) -> str:
-    return x.replace(old, new, most)
-
-
-def _parts(divide: Callable[[str, str], tuple[str, str, str]]) -> Kernel:
-    def run(x: str, separator: str) -> tuple[str, str, str]:
-        if not separator:
-            raise Error("IRC423", "the separator is empty")
-        return divide(x, separator)
-
-    return run
+def _parts(divide: Callable[[str, str], tuple[str, str, str]], x: str, separator: str) -> tuple[str, str, str]:
+    if not separator:
+        raise Error("IRC423", "the separator is empty")
+    return divide(x, separator)
 
 
 def _from_the_right(x: str, separator: str = " ", most: int = -1) -> list[str]:
@@ -420,23 +390,23 @@ table(
     lower=str.lower,
     upper=str.upper,
     join=two(lambda separator, parts: separator.join(parts)),
-    startswith=_starts_with,
-    endswith=_ends_with,
-    **{name: _of_ascii(getattr(str, name)) for name in _TESTS},
+    startswith=three(lambda x, part, start=0, end=-1: part_of(x, start, end).startswith(part)),
+    endswith=three(lambda x, part, start=0, end=-1: part_of(x, start, end).endswith(part)),
+    **{name: partial(_of_ascii, getattr(str, name)) for name in _TESTS},
     **{name: one(getattr(str, name)) for name in ("capitalize", "swapcase", "title")},
-    find=_sought(str.find),
-    rfind=_sought(str.rfind),
-    rindex=_sought(str.rfind, must=True),
-    center=_filled(str.center),
-    ljust=_filled(str.ljust),
-    rjust=_filled(str.rjust),
-    zfill=two(lambda x, width: _filled(str.rjust)(x, width, "0")),  # a sign stays behind the zeros, in torch
-    strip=_stripped(str.strip),
-    lstrip=_stripped(str.lstrip),
-    rstrip=_stripped(str.rstrip),
-    replace=_replace,
-    partition=_parts(str.partition),
-    rpartition=_parts(str.rpartition),
+    find=partial(_sought, str.find, False),
+    rfind=partial(_sought, str.rfind, False),
+    rindex=partial(_sought, str.rfind, True),
+    center=partial(_filled, str.center),
+    ljust=partial(_filled, str.ljust),
+    rjust=partial(_filled, str.rjust),
+    zfill=two(lambda x, width: _filled(str.rjust, x, width, "0")),  # a sign stays behind the zeros, in torch
+    strip=partial(_stripped, str.strip),
+    lstrip=partial(_stripped, str.lstrip),
+    rstrip=partial(_stripped, str.rstrip),
+    replace=three(lambda x, old, new, most=-1: x.replace(old, new, most)),
+    partition=partial(_parts, str.partition),
+    rpartition=partial(_parts, str.rpartition),
     rsplit=_from_the_right,
     splitlines=_lines,
     hex=one(hex),

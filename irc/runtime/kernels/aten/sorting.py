@@ -9,7 +9,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.containers import discard, sort_list
+from irc.runtime.kernels.aten.containers import changing, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table, two
 from irc.runtime.kernels.numerics import widened
@@ -56,7 +56,7 @@ def _argsort(x: Array, *arguments: Any) -> Array:
 @by_node("sort")
 def sort(node: Any) -> Kernel:
     """Of a tensor, or of a list in place."""
-    in_place = discard(sort_list)(node)
+    in_place = changing(sort_list)(node)
 
     def run(x: Any, *arguments: Any) -> Any:
         return _sort(x, *arguments) if is_array(x) else in_place(x, *arguments)
