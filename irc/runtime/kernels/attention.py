@@ -25,7 +25,7 @@ from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import add_reduce, are_short, narrowed, negative, rounded, widened
 from irc.runtime.kernels.registry import computes, one_of
 from irc.runtime.kernels.softmax import exponentials, softmax
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, counting, is_half, scratch
+from irc.runtime.kernels.support import Array, check_size, common_shape, counting, is_half, scratch
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -169,12 +169,12 @@ def _operands(
         if form.grouped or (is_same and shared == 1):
             lead, group = (*lead[:-1], shared), lead[-1] // shared
     if lead != others[:-2] or lead != value.shape[:-2]:
-        lead = _broadcast(lead, others[:-2], value.shape[:-2])
+        lead = common_shape(lead, others[:-2], value.shape[:-2])
     heads = (*lead[:-1], lead[-1] * group) if lead else lead
     scores = (*heads, *rows, others[-2])
     for x in (bias, mask):
         if x is not None and not broadcasts_into(x.shape, scores):
-            whole = _broadcast(scores, x.shape)
+            whole = common_shape(scores, x.shape)
             query = np.broadcast_to(query, (*whole[:-1], own[-1]))
             key = np.broadcast_to(key, (*others[:-2], whole[-1], own[-1]))
             return _operands(query, key, value, bias, mask, form)
@@ -199,13 +199,6 @@ def _of_heads(sink: Array, lead: Shape, group: int, heads: Shape) -> Array:
     wide = np.broadcast_to(widened(sink), heads[-1:])
     apart = wide if group == 1 else wide.reshape(lead[-2:])
     return np.broadcast_to(apart[..., None, None], (*lead, 1, 1))
-
-
-def _broadcast(*shapes: Shape) -> Shape:
-    try:
-        return broadcast_shape(*shapes)
-    except ValueError:
-        raise Error("IRC421", f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast") from None
 
 
 def broadcasts_into(shape: Shape, space: Shape) -> bool:

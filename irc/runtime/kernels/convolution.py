@@ -22,7 +22,7 @@ from irc.errors import Error
 from irc.runtime.bounds import CURRENT, check_bytes, check_work, pace
 from irc.runtime.kernels.numerics import narrowed, product, widened
 from irc.runtime.kernels.registry import computes
-from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch
+from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch, shapes_of
 from irc.runtime.kernels.windows import (
     PACE_ELEMENTS,
     Axes,
@@ -55,20 +55,14 @@ WORTH_ROWS = 1 << 15
 def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transposed: bool = False) -> None:
     """Error unless weights (O, C / group, kernel...), or transposed (C, O / group, kernel...), fit input and bias."""
     if x.ndim < 3 or w.ndim != x.ndim:
-        raise Error(
-            "IRC421",
-            f"the input has shape {list(x.shape)} and the weights {list(w.shape)}: both must have the same number "
-            "of dimensions, at least 3 (batch, channels, spatial axes)",
-        )
+        wanted = "both must have the same number of dimensions, at least 3 (batch, channels, spatial axes)"
+        raise Error("IRC421", f"the input and the weights have shapes {shapes_of(x, w)}: {wanted}")
     channels, features = w.shape[1] * group, w.shape[0]
     if transposed:
         channels, features = features, channels
     if group < 1 or x.shape[1] != channels or channels % group or features % group:
-        raise Error(
-            "IRC421",
-            f"weights of shape {list(w.shape)} in {group} groups take {channels} channels to {features}: "
-            f"the input has {x.shape[1]} channels, and {group} must divide both numbers",
-        )
+        taken = f"weights of shape {list(w.shape)} in {group} groups take {channels} channels to {features}"
+        raise Error("IRC421", f"{taken}: the input has {x.shape[1]} channels, and {group} must divide both numbers")
     if b is not None and b.shape != (features,):
         raise Error("IRC421", f"the bias has shape {list(b.shape)}, expected [{features}]")
 

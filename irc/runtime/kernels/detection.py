@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Reader, attribute, computes, one_of
-from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar
+from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar, shapes_of
 
 if TYPE_CHECKING:
     pass
@@ -37,8 +37,8 @@ def non_max_suppression(
     Returns triples (batch, class, box), [count, 3].
     """
     if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
-        shapes = f"{list(boxes.shape)} and {list(scores.shape)}"
-        raise Error("IRC421", f"boxes must be [batch, n, 4] and scores [batch, classes, n]; they are {shapes}")
+        wanted = "boxes must be [batch, n, 4] and scores [batch, classes, n]"
+        raise Error("IRC421", f"{wanted}; they are {shapes_of(boxes, scores)}")
     most = 0 if limit is None else min(int(scalar(limit, "max_output_boxes_per_class")), boxes.shape[1])
     overlap = 0.0 if iou_threshold is None else float(scalar(iou_threshold, "iou_threshold"))
     if not 0 <= overlap <= 1:
@@ -226,7 +226,7 @@ def roi_align(
     largest of is what ONNX Runtime and the node suite take it of.
     """
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 4 or batch_indices.shape != rois.shape[:1]:
-        shapes = f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}"
+        shapes = shapes_of(x, rois, batch_indices)
         raise Error("IRC421", f"RoiAlign needs [n, c, h, w], [rois, 4] and [rois]; the inputs are {shapes}")
     if ((batch_indices < 0) | (batch_indices >= x.shape[0])).any():
         raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")
@@ -311,8 +311,7 @@ def max_roi_pool(x: Array, rois: Array, *, bins: tuple[int, int], spatial_scale:
     Girshick, "Fast R-CNN" (2015).
     """
     if x.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
-        shapes = f"{list(x.shape)} and {list(rois.shape)}"
-        raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes}")
+        raise Error("IRC421", f"MaxRoiPool needs [n, c, h, w] and [rois, 5]; the inputs are {shapes_of(x, rois)}")
     numbers = rois[:, 0].astype(np.int64)
     if ((numbers < 0) | (numbers >= x.shape[0])).any():
         raise Error("IRC423", f"a batch index is not between 0 and {x.shape[0] - 1}")

@@ -18,7 +18,7 @@ from irc.ops.scalar import ScalarSemantics
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS, copy, of_many, of_one, of_two
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, shapes_differ
+from irc.runtime.kernels.support import Array, common_shape
 from irc.runtime.values import describe
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ _power = of_two(np.power)
 
 def _as_wide(x: Array, y: Array) -> Array:
     """``x`` in the shape of what it gives with ``y``."""
-    try:
-        return np.broadcast_to(x, broadcast_shape(x.shape, y.shape))
-    except ValueError as error:
-        raise shapes_differ(error, x, y) from None
+    return np.broadcast_to(x, common_shape(x.shape, y.shape))
 
 
 def power(x: Array, y: Array, out: Array | None = None) -> Array:

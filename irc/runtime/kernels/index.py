@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.ir.objects import address
 from irc.runtime.kernels.numerics import combine_at, widened
 from irc.runtime.kernels.registry import at_least, computes, one_of
-from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar
+from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar, shapes_of
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -104,7 +104,7 @@ def scatter_elements(
 def scatter_nd(x: Array, indices: Array, updates: Array, out: Array | None = None, *, reduction: str) -> Array:
     depth = indices.shape[-1] if indices.ndim else 0
     if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
-        shapes = f"{list(indices.shape)} and {list(updates.shape)}"
+        shapes = shapes_of(indices, updates)
         raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
     return _write(_begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
 
@@ -121,10 +121,7 @@ def slice_scatter_(x: Array, updates: Array, *, starts: list[int], steps: list[i
     ends = [start + step * n for start, step, n in zip(starts, steps, updates.shape, strict=False)]
     fits = len(starts) == len(steps) == x.ndim == updates.ndim and min([*steps, 1]) > 0 and min([*starts, 0]) >= 0
     if not fits or any(n and e - s >= d for n, e, s, d in zip(updates.shape, ends, steps, x.shape, strict=True)):
-        raise Error(
-            "IRC421",
-            f"a slice of shape {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}",
-        )
+        raise Error("IRC421", f"a slice {list(updates.shape)} from {starts} by {steps} does not fit {list(x.shape)}")
     if not x.flags.writeable:
         raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
     x[(*map(slice, starts, ends, steps), ...)] = updates  # without the ellipsis, a string would become an array
@@ -270,7 +267,7 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     flat = x.reshape(math.prod(lead), n, math.prod(tail))
     ranked = widened(flat)
     order = _of_few(ranked, k, largest) if 0 < k <= n // _FEW and ranked.dtype.kind in "iuf" else None
-    indices = np.array(_order(ranked, largest)[:, :k] if order is None else order, np.int64, order="C")
+    indices = np.array(sorting_order(ranked, 1, largest)[:, :k] if order is None else order, np.int64, order="C")
     values = np.take_along_axis(flat, indices, 1)
     return fresh(values.reshape(*lead, k, *tail), x), indices.reshape(*lead, k, *tail)
 
@@ -279,15 +276,16 @@ _FEW = 8
 """Up to one element in this many is found without sorting all."""
 
 
-def _order(x: Array, largest: bool) -> Array:
-    """The indices that sort ``x`` (before, axis, behind) along its axis; equal elements stay in order."""
-    if not largest:
-        return np.argsort(x, 1, kind="stable")
-    return x.shape[1] - 1 - np.flip(np.argsort(np.flip(x, 1), 1, kind="stable"), 1)  # sorted and read backwards
+def sorting_order(x: Array, axis: int, descending: bool) -> Array:
+    """The indices that sort ``x`` along ``axis``; equal elements stay in order, and NaNs count as largest."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    backwards = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(backwards, axis)
 
 
 def _of_few(x: Array, k: int, largest: bool) -> Array | None:
-    """The first ``k`` of `_order`; None where numbers are too few, and NaNs are taken."""
+    """The first ``k`` of `sorting_order`; None where numbers are too few, and NaNs are taken."""
     n = x.shape[1]
     rows = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(-1, n)
     last = _kth(rows, k, largest)[:, None]
@@ -299,7 +297,7 @@ def _of_few(x: Array, k: int, largest: bool) -> Array | None:
         others = taken & ~equal
         taken = others | (equal & (equal.cumsum(1) <= k - others.sum(1, keepdims=True)))
     indices = (np.flatnonzero(taken) % n).reshape(len(rows), k)
-    order = _order(np.take_along_axis(rows, indices, 1)[..., None], largest)[..., 0]
+    order = sorting_order(np.take_along_axis(rows, indices, 1), 1, largest)
     found = np.take_along_axis(indices, order, 1)
     return found.reshape(x.shape[0], x.shape[2], k).swapaxes(1, 2)
 

@@ -13,7 +13,7 @@ from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.numerics import LARGE, narrowed, product, widened
 from irc.runtime.kernels.registry import computes
-from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half
+from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, shapes_of
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -247,15 +247,12 @@ def einsum_axes(
             for axis, size in zip(term, x.shape, strict=True):
                 known = sizes.get(axis, 1)
                 if 1 not in (size, known) and size != known:
-                    raise ValueError(
-                        f"{axis!r} is both {known} and {size}"
-                        if isinstance(axis, str)
-                        else "what '...' stands for does not broadcast"
-                    )
+                    of_ellipsis = "what '...' stands for does not broadcast"
+                    raise ValueError(f"{axis!r} is both {known} and {size}" if isinstance(axis, str) else of_ellipsis)
                 sizes[axis] = size if known == 1 else known
     except ValueError as error:
-        shapes = ", ".join(str(list(x.shape)) for x in operands)
-        raise Error("IRC421", f"equation {equation!r} does not fit operands of shapes {shapes}: {error}") from None
+        fits = f"equation {equation!r} does not fit operands of shapes {shapes_of(*operands)}"
+        raise Error("IRC421", f"{fits}: {error}") from None
     return terms, result, sizes
 
 

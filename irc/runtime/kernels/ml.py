@@ -23,7 +23,7 @@ from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
-from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size, scalar
+from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size, scalar, shapes_of
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -231,8 +231,7 @@ def feature_vectorizer(*inputs: Array, inputdimensions: list[int] | None = None)
     wanted = [x.shape[1] for x in parts] if inputdimensions is None else inputdimensions
     rows = {len(x) for x in parts}
     if len(wanted) != len(parts) or len(rows) != 1 or any(x.ndim != 2 for x in parts):
-        shapes = ", ".join(str(list(x.shape)) for x in inputs)
-        raise Error("IRC421", f"inputs of shapes {shapes} do not make columns {wanted}")
+        raise Error("IRC421", f"inputs of shapes {shapes_of(*inputs)} do not make columns {wanted}")
     (count,) = rows
     check_size([count, *wanted], np.dtype(np.uint8))
     found: Array = np.zeros(check_size((count, sum(wanted)), np.dtype(np.float32)), np.float32)
@@ -360,9 +359,7 @@ def linear_regressor(node: Node) -> Kernel:
     def run(x: Array) -> Array:
         rows = as_rows(x)
         if rows.shape[1] != len(weights):
-            raise Error(
-                "IRC421", f"an input of shape {list(x.shape)} does not fit {len(weights)} coefficients a target"
-            )
+            raise Error("IRC421", f"an input {list(x.shape)} does not fit {len(weights)} coefficients a target")
         return transform(rows.astype(np.float64) @ weights + intercepts).astype(np.float32, order="C")
 
     return run
@@ -605,8 +602,7 @@ def _steps(rate: Array, count: Array, *inputs: Array, step: Step, states: int, g
     for i in range(tensors):
         x, gradient, *own = group = list(inputs[i::tensors])
         if len({x.shape for x in group}) != 1:
-            shapes = ", ".join(str(list(x.shape)) for x in group)
-            raise Error("IRC421", f"a tensor, its gradient and states have different shapes: {shapes}")
+            raise Error("IRC421", f"a tensor, its gradient and states have different shapes: {shapes_of(*group)}")
         made = step(given, r, t, x, given.norm_coefficient * x + gradient, *own)
         found.append(tuple(c_order(y.astype(x.dtype)) for y, x in zip(made, [x, *own])))
     return tuple(group[k] for k in range(kinds - 1) for group in found)

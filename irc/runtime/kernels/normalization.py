@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.runtime.kernels.numerics import add_reduce, narrowed, row_sums, widened
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, always, at_least, computes, element_type, kernel, one_of
-from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half
+from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, shapes_of
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Ar
         if b is not None:
             x += b.astype(x.dtype, copy=False)
     except ValueError:
-        shapes = [list(v.shape) for v in (scale, b) if v is not None]
+        shapes = shapes_of(scale, b)
         raise Error("IRC421", f"scale and bias of shapes {shapes} do not broadcast to {list(x.shape)}") from None
     return narrowed(x, dtype)
 
@@ -74,8 +74,7 @@ def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Ar
 def _by_channel(x: Array, parameters: tuple[Array, ...], count: int, repeat: int = 1) -> list[Array]:
     """Parameters of shape (count,) as (C, 1...): each for ``repeat`` channels of ``x``."""
     if any(p.shape != (count,) for p in parameters):
-        shapes = ", ".join(str(list(p.shape)) for p in parameters)
-        raise Error("IRC421", f"scale and bias have shapes {shapes}, expected [{count}] each")
+        raise Error("IRC421", f"scale and bias have shapes {shapes_of(*parameters)}, expected [{count}] each")
     return [np.repeat(p, repeat).reshape(-1, *(1,) * (x.ndim - 2)) for p in parameters]
 
 
@@ -255,12 +254,8 @@ def _check(x: Array, *parameters: Array, spatial: bool) -> None:
     channels = x.shape[1] if x.ndim > 1 else 1  # a single axis is the batch, of one channel
     expected = (channels,) if spatial else x.shape[1:]
     if not x.ndim or any(p.shape != expected for p in parameters):
-        shapes = ", ".join(str(list(p.shape)) for p in parameters)
-        raise Error(
-            "IRC421",
-            f"scale, bias, mean and variance have shapes {shapes}; an input of shape {list(x.shape)} "
-            f"needs {list(expected)} each",
-        )
+        given = f"scale, bias, mean and variance have shapes {shapes_of(*parameters)}"
+        raise Error("IRC421", f"{given}; an input of shape {list(x.shape)} needs {list(expected)} each")
 
 
 def _coefficients(scale: Array, b: Array, mean: Array, var: Array, epsilon: float) -> tuple[Array, Array]:

@@ -165,8 +165,7 @@ def where(condition: Array, x: Array, y: Array, out: Array | None = None) -> Arr
     try:
         result = chosen(condition, x, y, out)
     except ValueError as error:
-        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
-        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other ({error})") from None
+        raise shapes_differ(error, condition, x, y) from None
     return c_order(result) if out is None else out
 
 

@@ -23,7 +23,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
-from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype, shapes_of
 from irc.runtime.kernels.windows import Axes, Sizes, resolver
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero:
             np.rint(scaled, out=scaled)
         scaled += zero.astype(np.float32)
     except ValueError:
-        shapes = ", ".join(str(list(v.shape)) for v in (*scales, y_scale, zero))
+        shapes = shapes_of(*scales, y_scale, zero)
         raise Error("IRC421", f"scales and zero point of shapes {shapes} do not fit {list(sums.shape)}") from None
     if zero.dtype.kind not in "iu":
         return conversion(zero.dtype, True)(scaled)

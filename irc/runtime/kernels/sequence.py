@@ -11,7 +11,7 @@ from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.shape import concatenate, split_of
-from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar
+from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar, shapes_of
 from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ def concat_from_sequence(sequence: Sequence, *, axis: int, new_axis: bool = Fals
     try:
         return c_order(np.stack(sequence, axis_in(axis, sequence[0].ndim + 1)))
     except ValueError:
-        shapes = ", ".join(str(list(x.shape)) for x in sequence)
-        raise Error("IRC421", f"tensors of different shapes {shapes} cannot be stacked") from None
+        raise Error("IRC421", f"tensors of different shapes {shapes_of(*sequence)} cannot be stacked") from None
 
 
 @computes("onnx::Optional")

@@ -30,6 +30,7 @@ from irc.runtime.kernels.support import (
     ints,
     reshaped,
     scalar,
+    shapes_of,
 )
 
 if TYPE_CHECKING:
@@ -340,8 +341,7 @@ def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> 
     except ValueError:
         if len({p.ndim for p in parts}) == 1 and len(fewer := adding(parts, axis)) < len(parts):
             return concatenate(fewer, axis, out)
-        shapes = ", ".join(str(list(p.shape)) for p in parts)
-        raise Error("IRC421", f"the shapes {shapes} do not fit together along axis {axis}") from None
+        raise Error("IRC421", f"the shapes {shapes_of(*parts)} do not fit together along axis {axis}") from None
 
 
 @computes("onnx::Tile", since=6)

@@ -16,7 +16,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, computes, kernel, one_of
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, needed
+from irc.runtime.kernels.support import Array, check_size, common_shape, needed
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -30,11 +30,7 @@ def string_concat(x: Array, y: Array) -> Array:
     """Texts of the second operand behind those of the first, broadcast as NumPy does."""
     if not x.dtype == y.dtype == TEXT:  # the sum of numbers would be no text
         raise Error("IRC421", f"onnx::StringConcat cannot be {x.dtype} and {y.dtype}: it joins strings")
-    try:
-        shape = broadcast_shape(x.shape, y.shape)
-    except ValueError:
-        raise Error("IRC421", f"the shapes {list(x.shape)} and {list(y.shape)} do not broadcast") from None
-    found: Array = np.empty(check_size(shape, TEXT), TEXT)
+    found: Array = np.empty(check_size(common_shape(x.shape, y.shape), TEXT), TEXT)
     np.add(x, y, out=found)
     return found
 

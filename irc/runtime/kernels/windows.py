@@ -152,19 +152,14 @@ class Window(NamedTuple):
         if 0 in shape:
             raise Error("IRC421", f"the weights' spatial shape is {list(shape)}: every size must be at least 1")
         if self.kernel is not None and self.kernel != shape:
-            raise Error(
-                "IRC421", f"kernel_shape is {list(self.kernel)} but the weights' spatial shape is {list(shape)}"
-            )
+            raise Error("IRC421", f"kernel_shape is {list(self.kernel)} but that of the weights is {list(shape)}")
         strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
         pads = (self.pads if self.auto_pad == "NOTSET" else None) or (0,) * (2 * rank)
         named = {"kernel_shape": shape, "strides": strides, "dilations": dilations, "pads": pads}
         for name, values in named.items():
             wanted = 2 * rank if name == "pads" else rank
             if len(values) != wanted:
-                raise Error(
-                    "IRC421",
-                    f"{name} is {list(values)}: the input has {rank} spatial axes, so it needs {wanted} entries",
-                )
+                raise Error("IRC421", f"{name} is {list(values)}: {rank} spatial axes need {wanted} entries")
         return shape, strides, dilations, pads
 
     def resolve(self, sizes: Sizes, kernel: Sizes | None = None) -> Axes:
@@ -183,9 +178,7 @@ class Window(NamedTuple):
         span = size + begin + end - reach
         out = (-(-span // stride) if self.ceil else span // stride) + 1
         if out < 1:
-            raise Error(
-                "IRC421", f"a window of {reach} positions does not fit into {size} with padding {begin} and {end}"
-            )
+            raise Error("IRC421", f"a window of {reach} does not fit into {size} with padding {begin} and {end}")
         if self.ceil and (out - 1) * stride >= size + begin:  # none may start in the padding behind the input
             out -= 1
         if out == 1:  # any stride says the same then, and NumPy counts in 64-bit integers

@@ -43,7 +43,7 @@ from irc.runtime.kernels.aten.pointwise import (
 from irc.runtime.kernels.aten.registering import aten, by_node, table, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half
 from irc.runtime.values import is_array, is_sequence
 
 if TYPE_CHECKING:
@@ -305,11 +305,7 @@ register("rsub", _reversed_subtract)
 register("logaddexp", _log_of_sum)
 
 
-def _common_divisor(x: int, y: int) -> int:
-    return math.gcd(x, y)
-
-
-register("gcd", python=_common_divisor)
+register("gcd", python=two(lambda x, y: math.gcd(x, y)))
 
 
 def _next(x: Array, y: Array) -> Computation:
@@ -479,11 +475,7 @@ def _choose(condition: Array, *branches: Operand, out: Array | None = None) -> A
     dtype = result_type(*branches)
     # Of what is too large for float16, torch makes infinities.
     x, y = (tensor(b, dtype) if is_array(b) or is_half(dtype) else element_of(b, dtype) for b in branches)
-    try:
-        shape = broadcast_shape(condition.shape, x.shape, y.shape)
-    except ValueError:
-        shapes = ", ".join(str(list(a.shape)) for a in (condition, x, y))
-        raise Error("IRC421", f"the shapes {shapes} do not broadcast against each other") from None
+    shape = common_shape(condition.shape, x.shape, y.shape)
     mask = condition.astype(bool, copy=False)
     if out is not None:  # which may be any of the operands
         return chosen(mask, x, y, out)

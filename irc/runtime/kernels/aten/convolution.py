@@ -60,19 +60,12 @@ def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Si
     return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
 
 
-def conv(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Array:
+def conv(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
     """Cross-correlation of ``x`` (N, C, spatial...), N may be missing, with ``weight`` (O, C / groups, kernel...)."""
+    stride, padding, dilation, groups = filled(options, 1, 0, 1, 1)
     rank = weight.ndim - 2
     if x.ndim == rank + 1:
-        return conv(x[None], weight, bias, stride, padding, dilation, groups)[0]
+        return conv(x[None], weight, bias, *options)[0]
     _check(x, weight, bias, groups)
     kernel = weight.shape[2:]
     steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
@@ -102,20 +95,12 @@ def _as_images(x: Array) -> Array:
     return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], 1, x.shape[2]), (n, c, length * x.shape[2], length))
 
 
-def conv_transpose(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Array:
+def conv_transpose(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
     """The transpose of `conv`, with ``weight`` (C, O/groups, kernel...)."""
+    stride, padding, output_padding, groups, dilation = filled(options, 1, 0, 0, 1, 1)
     rank = weight.ndim - 2
     if x.ndim == rank + 1:
-        return conv_transpose(x[None], weight, bias, stride, padding, output_padding, groups, dilation)[0]
+        return conv_transpose(x[None], weight, bias, *options)[0]
     _check(x, weight, bias, groups, transposed=True)
     kernel = weight.shape[2:]
     steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
@@ -128,19 +113,9 @@ def conv_transpose(
 
 
 @aten("convolution", "_convolution")
-def convolution(
-    x: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    *ignored: bool,
-) -> Array:
+def convolution(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
     """Either, of any rank."""
+    stride, padding, dilation, transposed, output_padding, groups = options[:6]
     if x.ndim != weight.ndim:
         raise Error("IRC421", f"an input of {x.ndim} dimensions does not fit weights of {weight.ndim}")
     if transposed:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +25,18 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, check_size, counting, filled, fresh
+from irc.runtime.kernels.shape import depth_to_space, space_to_depth
+from irc.runtime.kernels.support import (
+    AnyDType,
+    Array,
+    axes_in,
+    axis_in,
+    check_size,
+    counting,
+    filled,
+    fresh,
+    shapes_of,
+)
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -162,8 +176,7 @@ def concatenate(tensors: Sequence[Array], dim: int = 0) -> Array:
     axis = axis_in(dim, parts[0].ndim)
     rests = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in parts if x.ndim == parts[0].ndim}
     if len(rests) > 1 or any(x.ndim != parts[0].ndim for x in parts):
-        shapes = ", ".join(str(list(x.shape)) for x in parts[:8])
-        raise Error("IRC421", f"tensors of shapes {shapes} cannot be joined along dimension {dim}")
+        raise Error("IRC421", f"tensors of shapes {shapes_of(*parts[:8])} cannot be joined along dimension {dim}")
     shape = [*parts[0].shape]
     shape[axis] = sum(x.shape[axis] for x in parts)
     memory_format = layout.format_of(parts[0])
@@ -180,8 +193,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     shape = tensors[0].shape
     axis = axis_in(dim, len(shape) + 1)
     if any(x.shape != shape for x in tensors):
-        shapes = ", ".join(str(list(x.shape)) for x in tensors[:8])
-        raise Error("IRC421", f"tensors of shapes {shapes} cannot be stacked: they must be the same")
+        raise Error("IRC421", f"tensors of shapes {shapes_of(*tensors[:8])} cannot be stacked: they must be the same")
     joined = np.empty(check_size((*shape[:axis], len(tensors), *shape[axis:]), tensors[0].dtype), _joined_type(tensors))
     for i, x in enumerate(tensors):
         np.copyto(joined[(slice(None),) * axis + (i, ...)], x, casting="unsafe")
@@ -298,16 +310,12 @@ def difference(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None
 # -- triangles and diagonals ---------------------------------------------------
 
 
-def _triangle(upper: bool) -> Callable[..., Array]:
-    def run(x: Array, diagonal: int = 0) -> Array:
-        if x.ndim < 2:
-            raise Error("IRC421", f"a triangle needs at least 2 dimensions; the shape is {list(x.shape)}")
-        rows, columns = x.shape[-2:]
-        offset = counting(columns) - counting(rows)[:, None]
-        kept = offset >= diagonal if upper else offset <= diagonal
-        return np.ascontiguousarray(np.where(kept, x, x.dtype.type(0)))
-
-    return run
+def _triangle(x: Array, diagonal: int = 0, *, kept: Callable[[Any, Any], Any]) -> Array:
+    if x.ndim < 2:
+        raise Error("IRC421", f"a triangle needs at least 2 dimensions; the shape is {list(x.shape)}")
+    rows, columns = x.shape[-2:]
+    offset = counting(columns) - counting(rows)[:, None]
+    return np.ascontiguousarray(np.where(kept(offset, diagonal), x, x.dtype.type(0)))
 
 
 def _diag(x: Array, diagonal: int = 0) -> Array:
@@ -320,27 +328,12 @@ def _diag(x: Array, diagonal: int = 0) -> Array:
     return np.array(np.diag(x, diagonal))
 
 
-def _shuffle(x: Array, upscale_factor: int) -> Array:
-    """Channels become squares of pixels (Shi et al., 2016)."""
-    r = upscale_factor
-    *lead, c, h, w = _image(x)
-    if r < 1 or c % (r * r):
-        raise Error("IRC421", f"{c} channels do not divide into squares of {r} × {r}")
-    cells = x.reshape(check_size((*lead, c // (r * r), r, r, h, w), x.dtype))
-    n = len(lead)
-    order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _rearranged(x, cells.transpose(order), (*lead, c // (r * r), h * r, w * r))
-
-
-def _unshuffle(x: Array, downscale_factor: int) -> Array:
-    r = downscale_factor
-    *lead, c, h, w = _image(x)
-    if r < 1 or h % r or w % r:
-        raise Error("IRC421", f"{h} × {w} pixels do not divide into squares of {r} × {r}")
-    cells = x.reshape(check_size((*lead, c, h // r, r, w // r, r), x.dtype))
-    n = len(lead)
-    order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _rearranged(x, cells.transpose(order), (*lead, c * r * r, h // r, w // r))
+def _shuffle(shuffle: Callable[..., Array], x: Array, factor: int) -> Array:
+    """Channels become squares of pixels (Shi et al., 2016), or the reverse."""
+    if x.ndim < 3 or factor < 1:
+        raise Error("IRC421", f"squares of {factor} × {factor} do not fit an image of shape {list(x.shape)}")
+    found = shuffle(x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:]), blocksize=factor, mode="CRD")
+    return _rearranged(x, found, (*x.shape[:-3], *found.shape[1:]))
 
 
 def _channel_shuffle(x: Array, groups: int) -> Array:
@@ -355,18 +348,8 @@ def _rearranged(x: Array, elements: Array, shape: Sequence[int]) -> Array:
     return layout.in_format(fresh(elements, x).reshape(tuple(shape)), layout.format_of(x))
 
 
-def _image(x: Array) -> tuple[int, ...]:
-    if x.ndim < 3:
-        raise Error("IRC421", f"images have at least 3 dimensions; the shape is {list(x.shape)}")
-    return x.shape
-
-
-@aten("zero_")
-def zero(x: Array) -> Array:
-    return _fill(x, 0)
-
-
 table(
+    zero_=one(lambda x: _fill(x, 0)),
     contiguous=_contiguous,
     clone=_clone,
     to=_to,
@@ -388,10 +371,10 @@ table(
     flipud=one(lambda x: _turned(x, 0)),
     roll=_roll,
     rot90=_rotate,
-    tril=_triangle(False),
-    triu=_triangle(True),
+    tril=partial(_triangle, kept=operator.le),
+    triu=partial(_triangle, kept=operator.ge),
     diag=_diag,
-    pixel_shuffle=_shuffle,
-    pixel_unshuffle=_unshuffle,
+    pixel_shuffle=partial(_shuffle, depth_to_space),
+    pixel_unshuffle=partial(_shuffle, space_to_depth),
     channel_shuffle=_channel_shuffle,
 )

@@ -25,7 +25,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.numerics import combine_at
-from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting
+from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting, filled, shapes_of
 from irc.runtime.values import is_array
 
 
@@ -426,21 +426,12 @@ _SUM, _MEAN, _MAX = range(3)
 
 
 @aten("embedding_bag")
-def embedding_bag(
-    weight: Array,
-    indices: Array,
-    offsets: Array,
-    scale_grad_by_freq: bool = False,
-    mode: int = _SUM,
-    sparse: bool = False,
-    factors: Array | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> tuple[Array, Array, Array, Array]:
+def embedding_bag(weight: Array, indices: Array, offsets: Array, *options: Any) -> tuple[Array, Array, Array, Array]:
     """The embeddings and, for gradients: the bag of each index, the sizes of bags, and the rows of the maxima.
 
     torch leaves out the bags for most sums, and then has no sizes either.
     """
+    _, mode, _, factors, include_last_offset, padding_idx = filled(options, False, _SUM, False, None, False, None)
     _check(weight, indices, offsets, mode, factors)
     number = np.promote_types(indices.dtype, offsets.dtype)
     bounds = _bounds(indices, offsets, include_last_offset)
@@ -477,7 +468,7 @@ def _first_largest(rows: Array) -> Array:
 
 def _check(weight: Array, indices: Array, offsets: Array, mode: int, factors: Array | None) -> None:
     if weight.ndim != 2 or indices.ndim != 1 or offsets.ndim != 1:
-        shapes = f"{list(weight.shape)}, {list(indices.shape)} and {list(offsets.shape)}"
+        shapes = shapes_of(weight, indices, offsets)
         raise Error("IRC421", f"bags take a matrix, and vectors of indices and offsets; the shapes are {shapes}")
     if not is_floating(weight.dtype) or {indices.dtype.name, offsets.dtype.name} - {"int32", "int64"}:
         types = f"{weight.dtype.name}, {indices.dtype.name} and {offsets.dtype.name}"
@@ -526,17 +517,9 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
 """By name: how two elements are joined, and what nothing is."""
 
 
-def _of_segments(
-    x: Array,
-    reduce: str,
-    lengths: Array | None = None,
-    indices: Array | None = None,
-    offsets: Array | None = None,
-    axis: int = 0,
-    unsafe: bool = False,
-    initial: Any = None,
-) -> Array:
+def _of_segments(x: Array, reduce: str, *options: Any) -> Array:
     """Segments of neighbours along ``axis``: of the ``lengths`` given, or from one offset to the next."""
+    lengths, indices, offsets, axis, _, initial = filled(options, None, None, None, 0, False, None)
     at = axis_in(axis, x.ndim)
     if reduce not in _REDUCTIONS or not is_floating(x.dtype) or not x.size:
         raise Error("IRC424", f"segment_reduce has no {reduce!r} of {x.dtype.name}{list(x.shape)}")

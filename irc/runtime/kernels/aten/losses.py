@@ -27,7 +27,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.numerics import at_least
 from irc.runtime.kernels.softmax import log_softmax
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, filled
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, filled, shapes_of
 from irc.runtime.values import is_array
 
 _NONE, MEAN, _SUM = range(3)
@@ -270,8 +270,7 @@ def _triplet_margin(anchor: Array, positive: Array, negative: Array, *options: A
 
 def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
     if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
-        shapes = f"{list(x.shape)}, {list(y.shape)} and {list(target.shape)}"
-        raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes}")
+        raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes_of(x, y, target)}")
     dtype = promote(as_float(x.dtype), as_float(y.dtype))
 
     def summed(a: Array, b: Array) -> Array:

@@ -30,21 +30,13 @@ def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
 
 
 @aten("batch_norm")
-def batch_norm(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Array:
+def batch_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
     """Channels (axis 1) less their mean, over their standard deviation (Ioffe and Szegedy, 2015).
 
-    In training both are the batch's, and the running ones move towards them.
+    In training both are the batch's, and the running ones move towards them. Further arguments: running mean and
+    variance, whether to train, the momentum of the running ones, epsilon.
     """
+    running_mean, running_var, training, momentum, eps = arguments[:5]
     if x.ndim < 2:
         raise Error("IRC421", f"the input has shape {list(x.shape)}: it must be (batch, channels, ...)")
     double = np.dtype(np.float64)
@@ -82,7 +74,7 @@ def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, mome
     return found, spread
 
 
-@aten("instance_norm", takes=(batch_norm,))
+@aten("instance_norm")
 def instance_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
     """As `batch_norm`, each channel of each sample by itself."""
     running_mean, running_var, use_input_stats, momentum, eps = arguments[:5]
@@ -131,12 +123,7 @@ def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | N
 
 
 def layer_norm(
-    x: Array,
-    shape: Sequence[int],
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
+    x: Array, shape: Sequence[int], weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, *_: bool
 ) -> Array:
     return _layer(x, shape, weight, bias, eps)[0]
 

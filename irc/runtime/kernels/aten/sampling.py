@@ -21,7 +21,7 @@ from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
 from irc.runtime.kernels.shape import padded
-from irc.runtime.kernels.support import Array, c_order, check_size, counting
+from irc.runtime.kernels.support import Array, c_order, check_size, counting, filled
 from irc.runtime.values import is_sequence
 
 Scales = Sequence[float | None]
@@ -147,7 +147,7 @@ def _resized(x: Array, rank: int, size: Any, scales: Any, places: Places, corner
     sizes, factors = _target(x, rank, size, scales)
     if x.dtype != np.uint8 or rank != 2:
         if is_integral(x.dtype):
-            raise Error("IRC423", f"no elements of {x.dtype.name} can be interpolated, only floats and images of uint8")
+            raise Error("IRC423", f"elements of {x.dtype.name} cannot be interpolated, only floats and images of uint8")
         sides = zip(x.shape[2:], sizes, factors, strict=True)
         taps = {i: places(*side, corners) for i, side in enumerate(sides, 2)}
         return layout.in_format(weigh(x, taps, wide(x.dtype)), layout.format_of(x))
@@ -197,25 +197,21 @@ _INTERPOLATIONS: dict[tuple[str, int], Places] = {
 
 
 @aten("__interpolate")
-def interpolate(
-    x: Array,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Array:
-    """``torch.nn.functional.interpolate``; factors count for the size only unless not to be recomputed."""
+def interpolate(x: Array, *options: Any) -> Array:
+    """``torch.nn.functional.interpolate``; factors count for the size only unless not to be recomputed.
+
+    Options: size, scale_factor, mode, align_corners, recompute_scale_factor, antialias.
+    """
+    size, scale_factor, mode, corners, recompute, antialias = filled(options, None, None, "nearest", None, None, False)
     rank = x.ndim - 2
     if antialias:
         raise Error("IRC424", "interpolation with antialiasing is not supported")
     scales = None if scale_factor is None else spread(scale_factor, rank, "scale_factor")
     if (size is None) == (scales is None):
         raise Error("IRC424", "exactly one of size and scale_factor must be given")
-    if align_corners is not None and mode in ("nearest", "area"):
+    if corners is not None and mode in ("nearest", "area"):
         raise Error("IRC424", f"align_corners means nothing to interpolation {mode!r}: leave it out")
-    if recompute_scale_factor is not False or mode == "area":
+    if recompute is not False or mode == "area":
         size, scales = _target(x, rank, size, scales)[0], None
     if mode == "nearest":
         return _resized_nearest(x, rank, size, scales)
@@ -223,7 +219,7 @@ def interpolate(
         return adaptive_average(x, rank, size)
     if (mode, rank) not in _INTERPOLATIONS:
         raise Error("IRC424", f"there is no interpolation {mode!r} in {rank} dimensions")
-    return _resized(x, rank, size, scales, _INTERPOLATIONS[mode, rank], bool(align_corners))
+    return _resized(x, rank, size, scales, _INTERPOLATIONS[mode, rank], bool(corners))
 
 
 # -- sampling ------------------------------------------------------------------

@@ -13,7 +13,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating, real_type, result_type
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, register
 from irc.runtime.kernels.aten.registering import table, two
-from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting
+from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting, filled
 
 # -- windows -------------------------------------------------------------------
 
@@ -162,18 +162,16 @@ register(
 # -- spectrograms --------------------------------------------------------------
 
 
-def _stft(
-    x: Array,
-    n_fft: int,
-    hop: int | None = None,
-    length: int | None = None,
-    window: Array | None = None,
-    normalized: bool = False,
-    onesided: Any = None,
-    return_complex: bool | None = None,
-    *others: Any,
-) -> Array:
+_STFT = (None, None, None, False, None, None, None)
+"""Hop, length, window, normalized, onesided, return_complex, align_to_window, if left out."""
+
+_ISTFT = (None, None, None, True, False, None, None, False)
+"""Hop, length, window, center, normalized, onesided, size, return_complex, if left out."""
+
+
+def _stft(x: Array, n_fft: int, *options: Any) -> Array:
     """The spectra of ``n_fft`` elements each, from every ``hop`` th on."""
+    hop, length, window, normalized, onesided, return_complex, *others = filled(options, *_STFT)
     if isinstance(onesided, str) or any(o is not None for o in others):
         raise Error("IRC423", "stft neither pads nor aligns to its window here: torch.stft in Python pads before")
     hop, length = n_fft // 4 if hop is None else hop, n_fft if length is None else length
@@ -211,19 +209,9 @@ def _centred(window: Array | None, n_fft: int, length: int, dtype: AnyDType) -> 
     return factors
 
 
-def _istft(
-    x: Array,
-    n_fft: int,
-    hop: int | None = None,
-    length: int | None = None,
-    window: Array | None = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    size: int | None = None,
-    return_complex: bool = False,
-) -> Array:
+def _istft(x: Array, n_fft: int, *options: Any) -> Array:
     """The signal, of ``size`` elements, that frames through a window give back where they overlap."""
+    hop, length, window, center, normalized, onesided, size, return_complex = filled(options, *_ISTFT)
     hop, length = n_fft // 4 if hop is None else hop, n_fft if length is None else length
     bins, count = x.shape[-2:] if x.ndim in (2, 3) else (0, 0)
     onesided = bins != n_fft if onesided is None else onesided

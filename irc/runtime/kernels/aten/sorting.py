@@ -12,19 +12,11 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import changing, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table, two
+from irc.runtime.kernels.index import sorting_order, top_k
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, axis_in, check_size, filled, in_rows
 from irc.runtime.values import is_array
-
-
-def _order(x: Array, axis: int, descending: bool) -> Array:
-    """Indices that sort along an axis, equal elements in their order; what is not a number counts as largest."""
-    x = widened(x)
-    if not descending:
-        return np.argsort(x, axis, kind="stable")
-    backwards = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
-    return x.shape[axis] - 1 - backwards
 
 
 def sorted_along(x: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
@@ -32,7 +24,7 @@ def sorted_along(x: Array, dim: int = -1, descending: bool = False) -> tuple[Arr
     axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    order = np.ascontiguousarray(_order(x, axis, descending), np.int64)
+    order = np.ascontiguousarray(sorting_order(widened(x), axis, descending), np.int64)
     return np.take_along_axis(x, order, axis), order
 
 
@@ -71,14 +63,8 @@ def _axis_and_size(x: Array, dim: int) -> tuple[int, int]:
 
 
 def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
-    axis, size = _axis_and_size(x, dim)
-    if not 0 <= k <= size:
-        raise Error("IRC424", f"k is {k}, but dimension {dim} has {size} elements")
-    if not x.ndim:
-        return x.copy(), np.zeros((), np.int64)
-    values, order = sorted_along(x, axis, largest)
-    first = (slice(None),) * axis + (slice(0, k),)
-    return np.ascontiguousarray(values[first]), np.ascontiguousarray(order[first])
+    found = top_k(np.atleast_1d(x), k, dim, largest)
+    return found if x.ndim else (x.copy(), np.zeros((), np.int64))
 
 
 def _ranked(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
@@ -128,7 +114,7 @@ def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]
     rows = in_rows(np.moveaxis(x, axis, -1))
     values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
     for i, row in enumerate(rows):
-        order = _order(row, 0, False)
+        order = sorting_order(widened(row), 0, False)
         ordered = row[order]
         ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of runs of equal elements
         end = ends[np.argmax(np.diff(ends, prepend=-1))]

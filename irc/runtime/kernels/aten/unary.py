@@ -38,7 +38,7 @@ from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.special import polygamma, safely
-from irc.runtime.kernels.support import AnyDType, Array, axis_in
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, shapes_of
 from irc.runtime.values import is_array
 
 
@@ -199,9 +199,7 @@ register("nan_to_num", _nan_to_num)
 
 def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Computation:
     if x.dtype.kind == "u" and min(low, high) < 0:
-        raise Error(
-            "IRC423", f"hardtanh's limits, {low} and {high}, must not be negative for elements of {x.dtype.name}"
-        )
+        raise Error("IRC423", f"hardtanh's limits, {low} and {high}, must not be negative for {x.dtype.name}")
     return Computation(computed("hardtanh", element_of(low, x.dtype), element_of(high, x.dtype)), (x,), x.dtype)
 
 
@@ -331,7 +329,7 @@ def _of_channels(x: Array, scale: Array, zero_point: Array, axis: int, low: int,
     if not 0 <= axis < x.ndim:
         raise Error("IRC420", f"there is no dimension {axis} of {x.ndim}")
     if scale.ndim != 1 or zero_point.ndim != 1 or not scale.size == zero_point.size == x.shape[axis]:
-        shapes = f"{list(scale.shape)} and {list(zero_point.shape)}"
+        shapes = shapes_of(scale, zero_point)
         raise Error("IRC421", f"scales and zero points of shapes {shapes} do not fit {list(x.shape)} along {axis}")
     if zero_point.size and not low <= zero_point.min() <= zero_point.max() <= high:
         raise Error("IRC424", f"a zero point is not between {low} and {high}")

@@ -15,7 +15,15 @@ from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import aten, one, table, two
-from irc.runtime.kernels.support import Array, axes_in, axis_in, broadcast_shape, check_size, is_half
+from irc.runtime.kernels.support import (
+    Array,
+    axes_in,
+    axis_in,
+    check_size,
+    common_shape,
+    is_half,
+    shapes_of,
+)
 from irc.runtime.values import is_array
 
 
@@ -56,8 +64,7 @@ def reshape(x: Array, shape: Sequence[int]) -> Array:
     try:
         return x.reshape(tuple(shape))
     except ValueError:
-        message = f"a tensor of shape {list(x.shape)} cannot take the shape {list(shape)}"
-        raise Error("IRC422", message) from None
+        raise Error("IRC422", f"a tensor of shape {list(x.shape)} cannot take the shape {list(shape)}") from None
 
 
 def _flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
@@ -251,10 +258,7 @@ def expand(x: Array, size: Sequence[int], implicit: bool = False) -> Array:
 
 
 def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
-    try:
-        shape = broadcast_shape(*(x.shape for x in tensors))
-    except ValueError as error:
-        raise Error("IRC421", f"{error}") from None
+    shape = common_shape(*(x.shape for x in tensors))
     return [x if x.shape == shape else expand(x, shape) for x in tensors]  # of that shape, torch gives it itself
 
 
@@ -262,8 +266,7 @@ def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
     if indexing not in ("ij", "xy"):
         raise Error("IRC423", f"meshgrid's indexing is {indexing!r}; it must be 'ij' or 'xy'")
     if not tensors or any(x.ndim > 1 for x in tensors):
-        shapes = ", ".join(str(list(x.shape)) for x in tensors)
-        raise Error("IRC421", f"meshgrid takes vectors and 0-d tensors; the shapes are {shapes}")
+        raise Error("IRC421", f"meshgrid takes vectors and 0-d tensors; the shapes are {shapes_of(*tensors)}")
     swap = indexing == "xy" and len(tensors) > 1
     axes = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
     shape = [x.size for x in axes]
