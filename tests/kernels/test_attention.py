@@ -258,13 +258,13 @@ def test_axes_without_elements(shapes, causal):
         (((8,), (4, 8), (4, 8)), Form(), "2 dimensions"),
         (((5, 8), (4, 7), (4, 8)), Form(), "other widths"),
         (((5, 8), (4, 8), (3, 8)), Form(), "not as many"),
-        (((2, 5, 8), (3, 4, 8), (3, 4, 8)), Form(), "cannot be broadcast"),
-        (((6, 5, 8), (3, 4, 8), (3, 4, 8)), Form(), "cannot be broadcast"),
+        (((2, 5, 8), (3, 4, 8), (3, 4, 8)), Form(), "do not broadcast"),
+        (((6, 5, 8), (3, 4, 8), (3, 4, 8)), Form(), "do not broadcast"),
         (((4, 5, 8), (3, 4, 8), (3, 4, 8)), Form(grouped=True), "cannot share"),
         (((1, 5, 8), (3, 4, 8), (3, 4, 8)), Form(grouped=True), "cannot share"),
         (((6, 5, 8), (3, 4, 8), (2, 4, 8)), Form(grouped=True), "cannot share"),
-        (((2, 5, 8), (2, 4, 8), (2, 4, 8), (3, 5, 4)), Form(), "cannot be broadcast"),
-        (((2, 5, 8), (2, 4, 8), (2, 4, 8), (2, 5, 3)), Form(), "cannot be broadcast"),
+        (((2, 5, 8), (2, 4, 8), (2, 4, 8), (3, 5, 4)), Form(), "do not broadcast"),
+        (((2, 5, 8), (2, 4, 8), (2, 4, 8), (2, 5, 3)), Form(), "do not broadcast"),
     ],
 )
 def test_shapes_that_do_not_fit_together(shapes, form, message):

@@ -261,19 +261,20 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
     """The ``k`` largest (smallest) elements along ``axis`` in order, and their indices; of equal ones the first."""
     along = axis_in(axis, x.ndim)
     if not 0 <= k <= x.shape[along]:
-        raise Error("IRC424", f"K is {k}, but axis {axis} has {x.shape[along]} elements")
+        raise Error("IRC424", f"k is {k}, but axis {axis} has {x.shape[along]} elements")
     # As [before, axis, behind]: NumPy sorts no more than 32 dimensions.
     lead, n, tail = x.shape[:along], x.shape[along], x.shape[along + 1 :]
     flat = x.reshape(math.prod(lead), n, math.prod(tail))
     ranked = widened(flat)
-    order = _of_few(ranked, k, largest) if 0 < k <= n // _FEW and ranked.dtype.kind in "iuf" else None
+    is_few = 0 < k <= n // _FEW and x.size >= _MANY and ranked.dtype.kind in "iuf"
+    order = _of_few(ranked, k, largest) if is_few else None
     indices = np.array(sorting_order(ranked, 1, largest)[:, :k] if order is None else order, np.int64, order="C")
     values = np.take_along_axis(flat, indices, 1)
     return fresh(values.reshape(*lead, k, *tail), x), indices.reshape(*lead, k, *tail)
 
 
-_FEW = 8
-"""Up to one element in this many is found without sorting all."""
+_FEW, _MANY = 8, 1 << 11
+"""Up to one element in this many is found without sorting all, of so many elements or more."""
 
 
 def sorting_order(x: Array, axis: int, descending: bool) -> Array:

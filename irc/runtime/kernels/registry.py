@@ -107,12 +107,17 @@ def _reading(run: Any, readers: dict[str, Reader]) -> Binder:
     }
 
     def bind(node: Node) -> Kernel:
-        bound = FunctionType(code, run.__globals__, run.__name__, run.__defaults__, run.__closure__)
-        bound.__kwdefaults__ = defaults | {name: reader(node) for name, reader in read.items()}
-        bound.__dict__.update(run.__dict__)
-        return bound
+        return bound(run, **{name: reader(node) for name, reader in read.items()})
 
     return bind if read else lambda node: run
+
+
+def bound(run: Any, **given: Any) -> Kernel:
+    """A copy of ``run`` with these defaults of keyword-only parameters: a call costs no more than one of ``run``."""
+    made = FunctionType(run.__code__, run.__globals__, run.__name__, run.__defaults__, run.__closure__)
+    made.__kwdefaults__ = (run.__kwdefaults__ or {}) | given
+    made.__dict__.update(run.__dict__)
+    return made
 
 
 _OF_NODES: dict[str, Reader] = {"outputs": lambda node: len(node.outputs)}

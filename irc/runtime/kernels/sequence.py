@@ -9,13 +9,13 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
-from irc.runtime.kernels.registry import Kernel, computes, kernel
+from irc.runtime.kernels.registry import computes, kernel
 from irc.runtime.kernels.shape import concatenate, split_of
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar, shapes_of
 from irc.runtime.values import describe, is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 Sequence = list[Any]
 
@@ -27,9 +27,7 @@ def _position(where: Array, count: int) -> int:
     return position + count if position < 0 else position
 
 
-@kernel("onnx::SequenceEmpty")
-def sequence_empty(node: Node) -> Kernel:
-    return list
+kernel("onnx::SequenceEmpty")(lambda node: list)
 
 
 @computes("onnx::SequenceConstruct")

@@ -42,10 +42,10 @@ def identity(x: Any) -> Any:
     return x
 
 
-@computes("onnx::Shape")
-def shape(x: Array, *, start: int = 0, end: int | None = None) -> Array:
+@computes("onnx::Shape", part=lambda node: slice(node.attributes.get("start", 0), node.attributes.get("end")))
+def shape(x: Array, *, part: slice) -> Array:
     """The shape, or from version 15 on a part of it: ``start`` and ``end`` clamp as slices do."""
-    return np.array(x.shape[start:end], np.int64)
+    return np.array(x.shape[part], np.int64)
 
 
 @computes("onnx::Size")
@@ -75,11 +75,8 @@ def _sizes(shape: tuple[int, ...], target: list[int], allowzero: bool = False) -
     return sizes
 
 
-def _reshape(x: Array, sizes: list[int], target: Array | list[int]) -> Array:
-    try:
-        return reshaped(x, sizes)
-    except ValueError:
-        raise Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {list(target)}") from None
+def _unfit(x: Array, target: list[int]) -> Error:
+    return Error("IRC421", f"a tensor of shape {list(x.shape)} cannot be reshaped to {target}")
 
 
 @kernel("onnx::Reshape", since=5)
@@ -95,14 +92,20 @@ def reshape_to_input(node: Node) -> Kernel:
         if told != known:
             sizes = _sizes(x.shape, ints(target), allowzero)
             last = told, sizes
-        return _reshape(x, sizes, target)
+        try:
+            return reshaped(x, sizes)
+        except ValueError:
+            raise _unfit(x, ints(target)) from None
 
     return run
 
 
 @computes("onnx::Reshape", since=1)
 def reshape_to_attribute(x: Array, *, shape: Sequence[int] = ()) -> Array:
-    return _reshape(x, _sizes(x.shape, list(shape)), list(shape))
+    try:
+        return reshaped(x, _sizes(x.shape, list(shape)))
+    except ValueError:
+        raise _unfit(x, list(shape)) from None
 
 
 @computes("onnx::Flatten")

@@ -178,7 +178,7 @@ class Window(NamedTuple):
         span = size + begin + end - reach
         out = (-(-span // stride) if self.ceil else span // stride) + 1
         if out < 1:
-            raise Error("IRC421", f"a window of {reach} does not fit into {size} with padding {begin} and {end}")
+            raise Error("IRC421", f"a window of {reach} positions does not fit into {size} with padding {begin}, {end}")
         if self.ceil and (out - 1) * stride >= size + begin:  # none may start in the padding behind the input
             out -= 1
         if out == 1:  # any stride says the same then, and NumPy counts in 64-bit integers

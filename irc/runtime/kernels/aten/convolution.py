@@ -180,11 +180,14 @@ def _batched(rank: int, pool: Callable[..., Any], x: Array, *arguments: Any) -> 
     if x.ndim not in (rank + 1, rank + 2):
         raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
     whole = x if x.ndim == rank + 2 else x[None]
+    memory_format = layout.format_of(whole)
+
+    def placed(found: Array) -> Array:
+        result = layout.in_format(found, memory_format)
+        return result if whole is x else result[0]
+
     found = pool(whole, rank, *arguments)
-    several: tuple[Array, ...] = found if found.__class__ is tuple else (found,)
-    results = [layout.in_format(v, layout.format_of(whole)) for v in several]
-    results = results if whole is x else [v[0] for v in results]
-    return tuple(results) if isinstance(found, tuple) else results[0]
+    return tuple(map(placed, found)) if isinstance(found, tuple) else placed(found)  # type: ignore[reportUnknownArgumentType]
 
 
 def _axes(x: Array, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Axes:

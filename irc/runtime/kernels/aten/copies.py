@@ -24,7 +24,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import part, sizes_of
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Kernel, bound, kernel
 from irc.runtime.kernels.shape import depth_to_space, space_to_depth
 from irc.runtime.kernels.support import (
     AnyDType,
@@ -371,8 +371,8 @@ table(
     flipud=one(lambda x: _turned(x, 0)),
     roll=_roll,
     rot90=_rotate,
-    tril=partial(_triangle, kept=operator.le),
-    triu=partial(_triangle, kept=operator.ge),
+    tril=bound(_triangle, kept=operator.le),
+    triu=bound(_triangle, kept=operator.ge),
     diag=_diag,
     pixel_shuffle=partial(_shuffle, depth_to_space),
     pixel_unshuffle=partial(_shuffle, space_to_depth),

@@ -31,6 +31,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, in_rows
 from irc.runtime.values import is_array
 
@@ -342,10 +343,10 @@ def _normals(x: Array, mean: float = 0.0, std: float = 1.0) -> Array:
 def _between(x: Array, low: float = 0.0, high: float = 1.0) -> Array:
     if not low <= high:
         raise Error("IRC424", f"there is no number from {low} to {high}")
-    for bound in (low, high):
-        if math.isinf(bound):
-            raise Error("IRC424", f"there are no bounds at {bound}")
-        element_of(bound, x.dtype)  # which refuses what does not fit
+    for end in (low, high):
+        if math.isinf(end):
+            raise Error("IRC424", f"there are no bounds at {end}")
+        element_of(end, x.dtype)  # which refuses what does not fit
     return low + (high - low) * uniform(x.shape)
 
 
@@ -447,31 +448,31 @@ def _alpha_dropout(x: Array, p: float, train: bool, *, features: bool) -> Array:
 
 
 table(
-    zeros=partial(_filled, value=0),
-    ones=partial(_filled, value=1),
+    zeros=bound(_filled, value=0),
+    ones=bound(_filled, value=1),
     full=_full_of,
     empty=_empty,
     empty_strided=_empty_strided,
-    zeros_like=partial(_like_filled, value=0),
-    ones_like=partial(_like_filled, value=1),
-    empty_like=partial(_like_filled, value=0),
+    zeros_like=bound(_like_filled, value=0),
+    ones_like=bound(_like_filled, value=1),
+    empty_like=bound(_like_filled, value=0),
     full_like=full_like,
-    new_zeros=partial(_new, value=0),
-    new_ones=partial(_new, value=1),
-    new_empty=partial(_new, value=0),
+    new_zeros=bound(_new, value=0),
+    new_ones=bound(_new, value=1),
+    new_empty=bound(_new, value=0),
     new_full=_new_full,
     linspace=_linspace,
     logspace=_logspace,
     eye=_eye,
-    tril_indices=partial(_triangle_indices, kept=operator.le),
-    triu_indices=partial(_triangle_indices, kept=operator.ge),
+    tril_indices=bound(_triangle_indices, kept=operator.le),
+    triu_indices=bound(_triangle_indices, kept=operator.ge),
     tensor=from_python,
     as_tensor=_as_tensor,
     scalar_tensor=_of_number,
-    rand=partial(_random, draw=uniform),
-    randn=partial(_random, draw=_gaussian),
-    rand_like=partial(_random_like, draw=uniform),
-    randn_like=partial(_random_like, draw=_gaussian),
+    rand=bound(_random, draw=uniform),
+    randn=bound(_random, draw=_gaussian),
+    rand_like=bound(_random_like, draw=uniform),
+    randn_like=bound(_random_like, draw=_gaussian),
     randint=_randint,
     randint_like=_randint_like,
     randperm=_randperm,
@@ -484,9 +485,9 @@ table(
     bernoulli_=partial(_drawn_into, _ones),
     exponential_=partial(_drawn_into, _exponentials),
     random_=_random_into,
-    dropout=partial(_dropout, features=False),
-    feature_dropout=partial(_dropout, features=True),
+    dropout=bound(_dropout, features=False),
+    feature_dropout=bound(_dropout, features=True),
     native_dropout=_native_dropout,
-    alpha_dropout=partial(_alpha_dropout, features=False),
-    feature_alpha_dropout=partial(_alpha_dropout, features=True),
+    alpha_dropout=bound(_alpha_dropout, features=False),
+    feature_alpha_dropout=bound(_alpha_dropout, features=True),
 )

@@ -30,6 +30,7 @@ from irc.runtime.kernels.aten.registering import aten, one, table, two
 from irc.runtime.kernels.aten.views import diagonal
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import widened
+from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import (
     Array,
     axes_in,
@@ -634,14 +635,14 @@ def _along(x: Array, y: Array, dim: int = -1) -> Array:
 
 table(
     matmul=product,
-    mm=partial(_checked, ranks=(2, 2)),
-    bmm=partial(_checked, ranks=(3, 3)),
-    mv=partial(_checked, ranks=(2, 1)),
-    dot=partial(_checked, ranks=(1, 1)),
+    mm=bound(_checked, ranks=(2, 2)),
+    bmm=bound(_checked, ranks=(3, 3)),
+    mv=bound(_checked, ranks=(2, 1)),
+    dot=bound(_checked, ranks=(1, 1)),
     linear=linear,
-    addmm=partial(_plus_of_type, ranks=(2, 2)),
-    addmv=partial(_plus_of_type, ranks=(2, 1)),
-    baddbmm=partial(_plus_of_type, ranks=(3, 3)),
+    addmm=bound(_plus_of_type, ranks=(2, 2)),
+    addmv=bound(_plus_of_type, ranks=(2, 1)),
+    baddbmm=bound(_plus_of_type, ranks=(3, 3)),
     addbmm=_sum_of_products,
     tensordot=_tensordot,
     bilinear=_bilinear,

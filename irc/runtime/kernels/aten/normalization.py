@@ -186,7 +186,7 @@ def _along(compute: Callable[[Array, int], Array], x: Array, dim: int, dtype: An
     axis = axis_in(dim, max(x.ndim, 1))
     check_kind("_softmax", element)
     found = compute(np.ascontiguousarray(x, wide(element)), axis)  # which makes a vector of what has no dimensions
-    return found.reshape(x.shape).astype(element, copy=False)
+    return (found if x.ndim else found.reshape(())).astype(element, copy=False)
 
 
 _softmax, _log_softmax = partial(_along, softmax), partial(_along, log_softmax)

@@ -94,10 +94,6 @@ def _float(x: Any) -> float:
     return found
 
 
-def _complex(x: Any, imaginary: Any = 0) -> complex:
-    return complex(item(x), item(imaginary))
-
-
 def _implicit(x: Array) -> Any:
     """The number that a tensor given in place of one is: it must have no dimensions."""
     if x.ndim:
@@ -109,14 +105,6 @@ def _implicit_int(x: Array) -> int:
     if x.dtype.kind not in "iu":
         raise Error("IRC423", f"a tensor of {x.dtype.name} is given where an integer is needed: int(...) converts it")
     return _implicit(x)
-
-
-def _device(kind: str, index: int | None = None) -> str:
-    return kind if index is None else f"{kind}:{index}"
-
-
-def _result_type(x: Any, y: Any) -> int:
-    return number_of(result_type(x, y))
 
 
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
@@ -366,15 +354,15 @@ table(
     Int=_int,
     Float=_float,
     Bool=one(lambda x: bool(item(x))),
-    Complex=_complex,
+    Complex=two(lambda x, imaginary=0: complex(item(x), item(imaginary))),
     IntImplicit=_implicit_int,
     FloatImplicit=one(lambda x: _float(_implicit(x))),
     ScalarImplicit=_implicit,
-    result_type=_result_type,
+    result_type=two(lambda x, y: number_of(result_type(x, y))),
     promote_types=_promoted,
     can_cast=_can_cast,
     get_device=one(lambda x: -1),
-    device=_device,
+    device=two(lambda kind, index=None: kind if index is None else f"{kind}:{index}"),
     is_grad_enabled=lambda: False,
     is_autocast_enabled=lambda: False,
     _size_if_not_equal=two(lambda a, b: None if list(a) == list(b) else list(a)),

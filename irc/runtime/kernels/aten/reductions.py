@@ -38,6 +38,7 @@ from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
+from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import (
     AnyDType,
     Array,
@@ -60,8 +61,10 @@ Reduce = Callable[[Array, Axes], Any]
 def axes_of(x: Array, dim: Any) -> Axes:
     """The axes to reduce over: all of them for None and for an empty list."""
     given = [] if dim is None else sizes_of(dim)
+    if not given:
+        return tuple(range(x.ndim))
     axes = axes_in(given, max(x.ndim, 1))
-    return () if not x.ndim else axes or tuple(range(x.ndim))
+    return axes if x.ndim else ()
 
 
 def reduced(x: Array, dim: Any, keepdim: bool, dtype: AnyDType, reduce: Reduce) -> Array:
@@ -90,7 +93,8 @@ def sum_(x: Any, *arguments: Any) -> Any:
         return wrapped(sum(x))
     dim, keepdim, dtype = _arguments(arguments)
     element = _sum_type(x, dtype)
-    return reduced(x, dim, keepdim, element, partial(add_reduce, keepdims=True, dtype=wide(element)))
+    within = wide(element)
+    return reduced(x, dim, keepdim, element, lambda v, axes: add_reduce(v, axes, True, within))
 
 
 @aten("prod")
@@ -127,7 +131,7 @@ def _require_floats(x: Array, what: str) -> None:
 # -- spread --------------------------------------------------------------------
 
 
-def _spread(x: Array, axes: Axes, *, correction: float, root: bool) -> Any:
+def _spread(x: Array, axes: Axes, correction: float, root: bool) -> Any:
     double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     count = math.prod(x.shape[a] for a in axes)
     middle = add_reduce(double, axes, True) / count
@@ -147,7 +151,7 @@ def _spread_arguments(arguments: tuple[Any, ...]) -> tuple[Any, float, bool]:
 def _deviation(x: Array, *arguments: Any, root: bool) -> Array:
     _require_floats(x, "a deviation")
     dim, correction, keepdim = _spread_arguments(arguments)
-    return reduced(x, dim, keepdim, real_type(x.dtype), partial(_spread, correction=correction, root=root))
+    return reduced(x, dim, keepdim, real_type(x.dtype), lambda v, axes: _spread(v, axes, correction, root))
 
 
 def _with_mean(x: Array, *arguments: Any, root: bool) -> tuple[Array, Array]:
@@ -164,12 +168,15 @@ def _extreme(ufunc: np.ufunc, x: Array, axes: Axes) -> Any:
     return extreme_reduce(ufunc, x, axes, True)
 
 
-def _over_dims(ufunc: np.ufunc, x: Array, dim: Any = (), keepdim: bool = False) -> Array:
-    return reduced(x, dim, keepdim, x.dtype, partial(_extreme, ufunc))
+_LEAST, _GREATEST = partial(_extreme, np.minimum), partial(_extreme, np.maximum)
+
+
+def _over_dims(x: Array, dim: Any = (), keepdim: bool = False, *, reduce: Reduce) -> Array:
+    return reduced(x, dim, keepdim, x.dtype, reduce)
 
 
 def _both_extremes(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
-    return _over_dims(np.minimum, x, dim, keepdim), _over_dims(np.maximum, x, dim, keepdim)
+    return reduced(x, dim, keepdim, x.dtype, _LEAST), reduced(x, dim, keepdim, x.dtype, _GREATEST)
 
 
 def extreme_index(x: Array, axis: int, largest: bool) -> Array:
@@ -179,14 +186,14 @@ def extreme_index(x: Array, axis: int, largest: bool) -> Array:
     return np.asarray((np.argmax if largest else np.argmin)(x, axis, keepdims=True))
 
 
-def _along(ufunc: np.ufunc, x: Array, *arguments: Any) -> Any:
+def _along(x: Array, *arguments: Any, largest: bool) -> Any:
     """``max(x)``, ``max(x, dim, keepdim=False) -> (values, indices)`` or ``max(x, other)``."""
     if not arguments:
-        return _over_dims(ufunc, x)
+        return reduced(x, None, False, x.dtype, _GREATEST if largest else _LEAST)
     if is_array(arguments[0]):
-        return run(of_two(ufunc)(x, arguments[0]))
+        return run(of_two(np.maximum if largest else np.minimum)(x, arguments[0]))
     dim, keepdim = (*arguments, False)[:2]
-    return extremes(x, dim, keepdim, ufunc is np.maximum)
+    return extremes(x, dim, keepdim, largest)
 
 
 def extremes(x: Array, dim: int, keepdim: bool, largest: bool) -> tuple[Array, Array]:
@@ -534,17 +541,17 @@ def _correlation(x: Array) -> Array:
 
 
 table(
-    std=partial(_deviation, root=True),
-    var=partial(_deviation, root=False),
-    std_mean=partial(_with_mean, root=True),
-    var_mean=partial(_with_mean, root=False),
-    amax=partial(_over_dims, np.maximum),
-    amin=partial(_over_dims, np.minimum),
+    std=bound(_deviation, root=True),
+    var=bound(_deviation, root=False),
+    std_mean=bound(_with_mean, root=True),
+    var_mean=bound(_with_mean, root=False),
+    amax=bound(_over_dims, reduce=_GREATEST),
+    amin=bound(_over_dims, reduce=_LEAST),
     aminmax=_both_extremes,
-    max=partial(_along, np.maximum),
-    min=partial(_along, np.minimum),
-    argmax=partial(_arg, largest=True),
-    argmin=partial(_arg, largest=False),
+    max=bound(_along, largest=True),
+    min=bound(_along, largest=False),
+    argmax=bound(_arg, largest=True),
+    argmin=bound(_arg, largest=False),
     any=partial(_truth, np.logical_or, any),
     all=partial(_truth, np.logical_and, all),
     count_nonzero=_count_nonzero,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_f
 from irc.runtime.kernels.aten.registering import by_node, one, table, two
 from irc.runtime.kernels.index import sorting_order, top_k
 from irc.runtime.kernels.numerics import widened
-from irc.runtime.kernels.registry import Kernel
+from irc.runtime.kernels.registry import Kernel, bound
 from irc.runtime.kernels.support import Array, axis_in, check_size, filled, in_rows
 from irc.runtime.values import is_array
 
@@ -63,7 +62,7 @@ def _axis_and_size(x: Array, dim: int) -> tuple[int, int]:
 
 
 def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
-    found = top_k(np.atleast_1d(x), k, dim, largest)
+    found = top_k(x if x.ndim else x.reshape(1), k, dim, largest)
     return found if x.ndim else (x.copy(), np.zeros((), np.int64))
 
 
@@ -281,7 +280,7 @@ table(
     histc=_histogram,
     searchsorted=_search,
     bucketize=_bucketize,
-    quantile=partial(_quantile, skips_nan=False),
-    nanquantile=partial(_quantile, skips_nan=True),
+    quantile=bound(_quantile, skips_nan=False),
+    nanquantile=bound(_quantile, skips_nan=True),
     nanmedian=_nan_median,
 )
