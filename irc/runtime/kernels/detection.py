@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Reader, attribute, computes, one_of
-from irc.runtime.kernels.support import Array, check_size, counting, is_half, scalar, shapes_of
+from irc.runtime.kernels.support import Array, check_size, counting, filled, is_half, scalar, shapes_of
 
 if TYPE_CHECKING:
     pass
@@ -23,19 +23,12 @@ GROUP = 256
 
 
 @computes("onnx::NonMaxSuppression")
-def non_max_suppression(
-    boxes: Array,
-    scores: Array,
-    limit: Array | None = None,
-    iou_threshold: Array | None = None,
-    score_threshold: Array | None = None,
-    *,
-    center_point_box: bool = False,
-) -> Array:
+def non_max_suppression(boxes: Array, scores: Array, *options: Array | None, center_point_box: bool = False) -> Array:
     """Per batch and class: boxes by falling score, without those that overlap one taken before too much.
 
     Returns triples (batch, class, box), [count, 3].
     """
+    limit, iou_threshold, score_threshold = filled(options, None, None, None)
     if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
         wanted = "boxes must be [batch, n, 4] and scores [batch, classes, n]"
         raise Error("IRC421", f"{wanted}; they are {shapes_of(boxes, scores)}")

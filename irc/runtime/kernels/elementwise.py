@@ -35,11 +35,8 @@ def kernel_of(scalar: ScalarSemantics, attributes: dict[str, Any], count: int) -
         return of_expression(semantics, arity, scalar.floats, scalar.result)
     if scalar.variadic and count != 2:
         return of_many(IMPLEMENTATIONS[semantics])
-    return (
-        of_primitive(semantics)
-        if semantics in IMPLEMENTATIONS
-        else of_expression(semantics, scalar.arity, scalar.floats)
-    )
+    is_simple = semantics in IMPLEMENTATIONS
+    return of_primitive(semantics) if is_simple else of_expression(semantics, scalar.arity, scalar.floats)
 
 
 def of_primitive(primitive: Primitive) -> Kernel:

@@ -17,7 +17,7 @@ from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.numerics import narrowed, product
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.resize import add_pixels, mixing_dtype, narrow
-from irc.runtime.kernels.support import Array, blank, check_size, counting, ints, is_half
+from irc.runtime.kernels.support import Array, blank, check_size, counting, filled, ints, is_half
 from irc.runtime.kernels.windows import Axes, outputs, resolver
 
 if TYPE_CHECKING:
@@ -198,17 +198,9 @@ def _cubic(t: Array) -> list[Array]:
 
 @computes("onnx::DeformConv", resolve=resolver)
 def deform_conv(
-    x: Array,
-    w: Array,
-    offset: Array,
-    b: Array | None = None,
-    mask: Array | None = None,
-    out: Array | None = None,
-    *,
-    resolve: Any,
-    group: int = 1,
-    offset_group: int = 1,
+    x: Array, w: Array, offset: Array, *more: Any, out: Any = None, resolve: Any, group: int = 1, offset_group: int = 1
 ) -> Array:
+    b, mask = filled(more, None, None)
     check_operands(x, w, b, group)
     axes = resolve(x.shape[2:], w.shape[2:])
     _check_offsets(x, offset, mask, offset_group, axes)

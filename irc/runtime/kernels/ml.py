@@ -420,7 +420,10 @@ def _similarity(node: Node, basis: Array, kind: str) -> Similarity:
     """Of x [n, features] the similarities to each vector in ``basis``, [n, vectors]."""
     if kind not in KERNELS:
         raise Error("IRC320", f"kernel_type is {kind!r}; it must be one of {', '.join(KERNELS)}")
-    similar, (gamma, shift, degree) = KERNELS[kind], _parameters(node)
+    given: list[float] = node.attributes.get("kernel_params") or [0.0, 0.0, 0.0]
+    if len(given) != 3:
+        raise Error("IRC320", f"kernel_params has {len(given)} values; it must have 3: gamma, coef0 and degree")
+    similar, (gamma, shift, degree) = KERNELS[kind], given
 
     def run(x: Array) -> Array:
         rows = as_rows(x).astype(np.float64)
@@ -431,14 +434,6 @@ def _similarity(node: Node, basis: Array, kind: str) -> Similarity:
         return similar(rows, basis, gamma, shift, degree)
 
     return run
-
-
-def _parameters(node: Node) -> tuple[float, float, float]:
-    """gamma, coef0 and degree."""
-    given: list[float] = node.attributes.get("kernel_params") or [0.0, 0.0, 0.0]
-    if len(given) != 3:
-        raise Error("IRC320", f"kernel_params has {len(given)} values; it must have 3: gamma, coef0 and degree")
-    return given[0], given[1], given[2]
 
 
 @kernel("ai.onnx.ml::SVMRegressor")

@@ -10,7 +10,7 @@ which float32 does more often than not: weights are mostly small.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype, shapes_of
-from irc.runtime.kernels.windows import Axes, Sizes, resolver
+from irc.runtime.kernels.windows import resolver
 
 if TYPE_CHECKING:
     pass
@@ -208,14 +208,9 @@ def _requantized(sums: Array, scales: tuple[Array, Array], y_scale: Array, zero:
 
 
 def _conv_sums(
-    x: Array,
-    w: Array | Weights,
-    x_zero: Array | None,
-    w_zero: Array | None,
-    group: int,
-    resolve: Callable[[Sizes, Sizes], Axes],
-    b: Array | None = None,
+    x: Array, w: Array | Weights, zeros: Sequence[Array | None], group: int, resolve: Any, b: Array | None = None
 ) -> Array:
+    x_zero, w_zero = zeros
     weights = w if isinstance(w, Weights) else _filters(w, w_zero)
     values, filters = _operands(x, x_zero, weights)
     if b is not None and not np.array_equal(b.astype(values.dtype), b):
@@ -237,15 +232,14 @@ def _preparing(weights: int, make: Kernel) -> Callable[[F], F]:
 @computes("onnx::ConvInteger", since=10, resolve=resolver)
 @_preparing(1, _filters)
 def conv_integer(x: Array, w: Array | Weights, *zeros: Array | None, resolve: Any, group: int = 1) -> Array:
-    x_zero, w_zero = filled(zeros, None, None)
-    return _int32(_conv_sums(x, w, x_zero, w_zero, group, resolve))
+    return _int32(_conv_sums(x, w, filled(zeros, None, None), group, resolve))
 
 
 @computes("onnx::QLinearConv", since=10, resolve=resolver)
 @_preparing(3, _filters)
 def qlinear_conv(*operands: Any, resolve: Any, group: int = 1) -> Array:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = filled(operands, *[None] * 9)
-    sums = _conv_sums(x, w, x_zero, w_zero, group, resolve, b)
+    sums = _conv_sums(x, w, (x_zero, w_zero), group, resolve, b)
     return _requantized(sums, (x_scale, _column(w_scale, x.ndim - 1)), y_scale, y_zero)
 
 

@@ -21,7 +21,7 @@ from irc.runtime.kernels.elementwise import kernel_of
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.numerics import product, widened
 from irc.runtime.kernels.quantized import columns, dynamically_quantized, matmul_sums
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import Binder, Kernel, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, counting, filled, is_constant, is_half, shapes_of
 
 if TYPE_CHECKING:
@@ -265,68 +265,73 @@ class _Ready(NamedTuple):
     directions: list[_Direction]
 
 
-def _layer(node: Node, cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Kernel:
-    """The kernel of a layer; ``weights_of``, where given, makes what stands for the weights ``w`` and ``r``."""
-    direction: str = node.attributes.get("direction", "forward")
-    if direction not in ("forward", "reverse", "bidirectional"):
-        raise Error("IRC320", f"direction is {direction!r}; it must be 'forward', 'reverse' or 'bidirectional'")
-    directions = 2 if direction == "bidirectional" else 1
-    activations = _activations(node, defaults, directions)
-    batch_first = bool(node.attributes.get("layout", 0))
-    size: int | None = node.attributes.get("hidden_size")
-    count = len(node.outputs)
-    kind = _kind(node, defaults)
-    ready: list[_Ready | None] = [None]
+def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Binder:
+    """A binder; ``weights_of``, where its kernels are given it, makes what stands for the weights ``w`` and ``r``."""
 
-    def run(
-        x: Array, w: Array, r: Array, *others: Any, weights_of: WeightsOf | None = None, made_of: Any = None
-    ) -> Any:
-        b, lengths, initial_h, initial_c, peepholes = filled(others, *[None] * 5)
-        hidden = size if size is not None else r.shape[-1] if r.ndim else 0
-        dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
-        if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
-            text = f"do not fit a layer of {directions} direction(s)"
-            raise Error("IRC421", f"X, W and R of shapes {shapes_of(x, w, r)} {text}")
-        wide = (x.swapaxes(0, 1) if batch_first else x).astype(dtype, copy=False)
-        steps, batch = wide.shape[:2]
-        if lengths is not None and (lengths.shape != (batch,) or ((lengths < 0) | (lengths > steps)).any()):
-            raise Error("IRC424", f"sequence_lens {lengths.tolist()} do not fit {batch} samples of {steps} steps")
-        _check_shape("B", b, (directions, 2 * gates * hidden))
-        _check_shape("P", peepholes, (directions, 3 * hidden))
-        first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in (initial_h, initial_c)[:states]]
-        outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
-        last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
-        several = batch > 1 and steps > _FEW_STEPS
-        constants = [v for v in made_of or (w, r, b, peepholes) if v is not None]
-        same = (*map(id, constants), several, dtype)
-        known = ready[0]
-        if known is not None and known.same == same:
-            made = known.directions
-        else:
-            made: list[_Direction] = []
-            for d in range(directions):
-                bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
-                if weights_of is not None:
-                    own = weights_of(d, bias, peep)
-                else:
-                    own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
-                cells = None if kind is None or peep is not None else own.cells or _cells(kind, r, d, own)
-                made.append(_Direction(own, *cell(node, own, activations[d]), cells))
-            if all(map(is_constant, constants)):
-                ready[0] = _Ready(same, constants, made)
-        for d, (own, total_bias, step, cells) in enumerate(made):
-            backward = direction == "reverse" or d == 1
-            begun = tuple(v[d] for v in first)
-            outputs[:, d], state = _run(wide, own, total_bias, step, begun, lengths, backward, cells)
-            for place, value in zip(last, state, strict=True):
-                place[d] = value
-        results = [outputs, *last]
-        if batch_first:
-            results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
-        results = [c_order(v).astype(x.dtype, copy=False) for v in results[:count]]
-        return results[0] if count == 1 else tuple(results)
+    def bind(node: Node) -> Kernel:
+        direction: str = node.attributes.get("direction", "forward")
+        if direction not in ("forward", "reverse", "bidirectional"):
+            raise Error("IRC320", f"direction is {direction!r}; it must be 'forward', 'reverse' or 'bidirectional'")
+        directions = 2 if direction == "bidirectional" else 1
+        activations = _activations(node, defaults, directions)
+        batch_first = bool(node.attributes.get("layout", 0))
+        size: int | None = node.attributes.get("hidden_size")
+        count = len(node.outputs)
+        kind = _kind(node, defaults)
+        ready: list[_Ready | None] = [None]
 
-    return run
+        def run(
+            x: Array, w: Array, r: Array, *others: Any, weights_of: WeightsOf | None = None, made_of: Any = None
+        ) -> Any:
+            b, lengths, initial_h, initial_c, peepholes = filled(others, *[None] * 5)
+            hidden = size if size is not None else r.shape[-1] if r.ndim else 0
+            dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
+            if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
+                text = f"do not fit a layer of {directions} direction(s)"
+                raise Error("IRC421", f"X, W and R of shapes {shapes_of(x, w, r)} {text}")
+            wide = (x.swapaxes(0, 1) if batch_first else x).astype(dtype, copy=False)
+            steps, batch = wide.shape[:2]
+            if lengths is not None and (lengths.shape != (batch,) or ((lengths < 0) | (lengths > steps)).any()):
+                raise Error("IRC424", f"sequence_lens {lengths.tolist()} do not fit {batch} samples of {steps} steps")
+            _check_shape("B", b, (directions, 2 * gates * hidden))
+            _check_shape("P", peepholes, (directions, 3 * hidden))
+            given = (initial_h, initial_c)[:states]
+            first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in given]
+            outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
+            last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
+            several = batch > 1 and steps > _FEW_STEPS
+            constants = [v for v in made_of or (w, r, b, peepholes) if v is not None]
+            same = (*map(id, constants), several, dtype)
+            known = ready[0]
+            if known is not None and known.same == same:
+                made = known.directions
+            else:
+                made: list[_Direction] = []
+                for d in range(directions):
+                    bias, peep = (None if v is None else v[d].astype(dtype, copy=False) for v in (b, peepholes))
+                    if weights_of is not None:
+                        own = weights_of(d, bias, peep)
+                    else:
+                        own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
+                    cells = None if kind is None or peep is not None else own.cells or _cells(kind, r, d, own)
+                    made.append(_Direction(own, *cell(node, own, activations[d]), cells))
+                if all(map(is_constant, constants)):
+                    ready[0] = _Ready(same, constants, made)
+            for d, (own, total_bias, step, cells) in enumerate(made):
+                backward = direction == "reverse" or d == 1
+                begun = tuple(v[d] for v in first)
+                outputs[:, d], state = _run(wide, own, total_bias, step, begun, lengths, backward, cells)
+                for place, value in zip(last, state, strict=True):
+                    place[d] = value
+            results = [outputs, *last]
+            if batch_first:
+                results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
+            results = [c_order(v).astype(x.dtype, copy=False) for v in results[:count]]
+            return results[0] if count == 1 else tuple(results)
+
+        return run
+
+    return bind
 
 
 def _kind(node: Node, defaults: Sequence[str]) -> str | None:
@@ -367,19 +372,9 @@ def _initial(
     return found
 
 
-@kernel("onnx::RNN")
-def rnn(node: Node) -> Kernel:
-    return _layer(node, _rnn, 1, 1, ("Tanh",))
-
-
-@kernel("onnx::GRU")
-def gru(node: Node) -> Kernel:
-    return _layer(node, _gru, 3, 1, ("Sigmoid", "Tanh"))
-
-
-@kernel("onnx::LSTM")
-def lstm(node: Node) -> Kernel:
-    return _layer(node, _lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh"))
+rnn = kernel("onnx::RNN")(_layer(_rnn, 1, 1, ("Tanh",)))
+gru = kernel("onnx::GRU")(_layer(_gru, 3, 1, ("Sigmoid", "Tanh")))
+lstm = kernel("onnx::LSTM")(_layer(_lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh")))
 
 
 @kernel("com.microsoft::DynamicQuantizeLSTM")

@@ -21,7 +21,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import always, attribute, computes, one_of
-from irc.runtime.kernels.support import Array, axes_in, check_size, is_half, scratch, vector
+from irc.runtime.kernels.support import Array, axes_in, check_size, filled, is_half, scratch, vector
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -58,27 +58,11 @@ def _half_pixel(x: Any, s: Side) -> Any:
     return (x + s.half) / s.scale - s.half
 
 
-def _pytorch_half_pixel(x: Any, s: Side) -> Any:
-    return _half_pixel(x, s) if s.out > 1 else x * 0
-
-
 def _half_pixel_symmetric(x: Any, s: Side) -> Any:
     # `out` is rounded to whole elements: what it differs by is shared by both ends
     adjustment = s.out / (s.scale * s.size)
     # In this order, as by ONNX Runtime: what should be whole is rounded to what is, for nearest_mode floor and ceil.
     return s.size * s.half * (1 - adjustment) + (x + s.half) / s.scale - s.half
-
-
-def _asymmetric(x: Any, s: Side) -> Any:
-    return x / s.scale
-
-
-def _tf_half_pixel_for_nn(x: Any, s: Side) -> Any:
-    return (x + s.half) / s.scale
-
-
-def _align_corners(x: Any, s: Side) -> Any:
-    return x * (s.size - 1) / (s.length - 1) if s.out > 1 else x * 0
 
 
 def _tf_crop_and_resize(x: Any, s: Side) -> Any:
@@ -91,10 +75,10 @@ def _tf_crop_and_resize(x: Any, s: Side) -> Any:
 COORDINATES: dict[str, Callable[[Any, Side], Any]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _half_pixel_symmetric,
-    "pytorch_half_pixel": _pytorch_half_pixel,
-    "asymmetric": _asymmetric,
-    "tf_half_pixel_for_nn": _tf_half_pixel_for_nn,
-    "align_corners": _align_corners,
+    "pytorch_half_pixel": lambda x, s: _half_pixel(x, s) if s.out > 1 else x * 0,
+    "asymmetric": lambda x, s: x / s.scale,
+    "tf_half_pixel_for_nn": lambda x, s: (x + s.half) / s.scale,
+    "align_corners": lambda x, s: x * (s.size - 1) / (s.length - 1) if s.out > 1 else x * 0,
     "tf_crop_and_resize": _tf_crop_and_resize,
 }
 """For each mode, the coordinate in the input of output ``x``, of the type of the scale: linear in ``x``."""
@@ -128,14 +112,6 @@ Found by comparing with ONNX Runtime over all pairs of sizes up to 44.
 """
 
 
-def _round_half_down(at: Places, s: Side) -> Array:
-    return _ceil(at.moved_by_half(-1), s)
-
-
-def _round_half_up(at: Places, s: Side) -> Array:
-    return _floor(at.moved_by_half(1), s)
-
-
 def _floor(at: Places, s: Side) -> Array:
     return at.numerators // at.denominator
 
@@ -144,22 +120,14 @@ def _ceil(at: Places, s: Side) -> Array:
     return -(-at.numerators // at.denominator)
 
 
-def _simple(at: Places, s: Side) -> Array:
-    """What Upsample and Resize before opset 11 leave open; as ONNX Runtime does it."""
-    return _ceil(at, s) if s.scale < 1 else _floor(at, s)
-
-
 NEAREST: dict[str, Callable[[Places, Side], Array]] = {
-    "round_prefer_floor": _round_half_down,
-    "round_prefer_ceil": _round_half_up,
+    "round_prefer_floor": lambda at, s: _ceil(at.moved_by_half(-1), s),
+    "round_prefer_ceil": lambda at, s: _floor(at.moved_by_half(1), s),
     "floor": _floor,
     "ceil": _ceil,
-    "simple": _simple,
+    "simple": lambda at, s: _ceil(at, s) if s.scale < 1 else _floor(at, s),
 }
-
-
-def _linear_filter(x: Array, a: float) -> Array:
-    return np.maximum(0, 1 - np.abs(x))
+"""``simple`` is what Upsample and Resize before opset 11 leave open; as ONNX Runtime does it."""
 
 
 def cubic_filter(x: Array, a: float) -> Array:
@@ -171,7 +139,7 @@ def cubic_filter(x: Array, a: float) -> Array:
 
 
 FILTERS: dict[str, tuple[Callable[[Array, float], Array], int]] = {
-    "linear": (_linear_filter, 1),
+    "linear": (lambda x, a: np.maximum(0, 1 - np.abs(x)), 1),
     "cubic": (cubic_filter, 2),
 }
 """For each mode with weights: the filter and how far it reaches."""
@@ -429,21 +397,14 @@ def _resampler(node: Node) -> Resampler:
 @computes("onnx::Resize", since=11, how=_resampler, policy=_POLICY, fractional=always(False))
 @computes("onnx::Resize", since=19, how=_resampler, policy=_POLICY, fractional=always(True))
 def resize(
-    x: Array,
-    roi: Array | None = None,
-    scales: Array | None = None,
-    sizes: Array | None = None,
-    *,
-    how: Resampler,
-    policy: str,
-    fractional: bool,
-    axes: list[int] | None = None,
+    x: Array, *inputs: Array | None, how: Resampler, policy: str, fractional: bool, axes: list[int] | None = None
 ) -> Array:
     """Since 19 the size after resizing "can be a fractional number when it is calculated out of a scale factor".
 
     The node suite's expected values for align_corners follow from that. Before, they are taken to be
     whole, as by PyTorch, whose models these are, and ONNX Runtime.
     """
+    roi, scales, sizes = filled(inputs, None, None, None)
     over = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
     by_scale, by_size = scales is not None and scales.size > 0, sizes is not None and sizes.size > 0
     if by_scale == by_size:

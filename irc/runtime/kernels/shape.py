@@ -225,15 +225,10 @@ def _four(x: Array) -> tuple[int, int, int, int]:
 
 
 _Index = tuple[slice, ...]
+_Ints = Sequence[int]
 
 
-def index_of(
-    shape: Sequence[int],
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None,
-    steps: Sequence[int] | None,
-) -> _Index:
+def index_of(shape: _Ints, starts: _Ints, ends: _Ints, axes: _Ints | None, steps: _Ints | None) -> _Index:
     """The index of what the slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select of arrays of ``shape``."""
     if axes is None:
         axes = range(len(starts))

@@ -60,12 +60,7 @@ def _transform(x: Array, length: int, axis: int, is_inverse: bool, is_onesided: 
 
 @computes("onnx::DFT", since=20)
 def dft(
-    x: Array,
-    length: Array | None = None,
-    axis: Array | None = None,
-    *,
-    inverse: bool = False,
-    onesided: bool = False,
+    x: Array, length: Array | None = None, axis: Array | None = None, *, inverse: bool = False, onesided: bool = False
 ) -> Array:
     """The axis is an input."""
     along = -2 if axis is None else int(scalar(axis, "axis"))

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.runtime.kernels.numerics import add_reduce, are_short, narrowed, parts, rounded, widened
-from irc.runtime.kernels.registry import Kernel, kernel
+from irc.runtime.kernels.registry import always, attribute, computes
 from irc.runtime.kernels.support import Array, axis_in, is_half
 
 if TYPE_CHECKING:
-    from irc.ir import Node
+    pass
 
 
 _Compute = Callable[[Array, int, Array | None], Array]
@@ -97,28 +97,21 @@ def hardmax(x: Array, axis: int, out: Array | None = None) -> Array:
     return result
 
 
-def _bind(node: Node, compute: _Compute, *, as_matrix: bool) -> Kernel:
-    axis = int(node.attributes.get("axis", 1 if as_matrix else -1))
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        along = axis_in(axis, x.ndim)
-        wide, whole = np.ascontiguousarray(x), out
-        if as_matrix:
-            matrix = math.prod(x.shape[:along]), math.prod(x.shape[along:])
-            wide, along = wide.reshape(matrix), 1
-            whole = None if out is None else out.reshape(matrix)
-        result = compute(wide, along, whole)
-        return result.reshape(x.shape) if out is None else out
-
-    return run
+def along(x: Array, out: Array | None = None, *, compute: _Compute, axis: int, as_matrix: bool = False) -> Array:
+    """``compute`` along an axis, or, ``as_matrix``, along all from it on."""
+    at = axis_in(axis, x.ndim)
+    wide, whole = np.ascontiguousarray(x), out
+    if as_matrix:
+        matrix = math.prod(x.shape[:at]), math.prod(x.shape[at:])
+        wide, at = wide.reshape(matrix), 1
+        whole = None if out is None else out.reshape(matrix)
+    result = compute(wide, at, whole)
+    return result.reshape(x.shape) if out is None else out
 
 
-def _register(op_type: str, compute: _Compute) -> None:
-    kernel(f"onnx::{op_type}")(lambda node: _bind(node, compute, as_matrix=True))
-    kernel(f"onnx::{op_type}", since=13)(lambda node: _bind(node, compute, as_matrix=False))
+_LAST, _SECOND = attribute("axis", -1), attribute("axis", 1)
 
-
-kernel("irc::masked_softmax")(lambda node: _bind(node, masked_softmax, as_matrix=False))
-
-for _op_type, _compute in (("Softmax", softmax), ("LogSoftmax", log_softmax), ("Hardmax", hardmax)):
-    _register(_op_type, _compute)
+computes("irc::masked_softmax", compute=always(masked_softmax), axis=_LAST)(along)
+for _name, _compute in (("Softmax", softmax), ("LogSoftmax", log_softmax), ("Hardmax", hardmax)):
+    computes(f"onnx::{_name}", compute=always(_compute), axis=_SECOND, as_matrix=always(True))(along)
+    computes(f"onnx::{_name}", since=13, compute=always(_compute), axis=_LAST, as_matrix=always(False))(along)

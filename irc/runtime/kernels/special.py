@@ -80,12 +80,7 @@ def _digamma(x: Array) -> Array:
 
 _erf, _erfc = _each(math.erf), _each(math.erfc)
 
-erfc = _in_double(_erfc)
-erfinv = _in_double(_erf_inverse)
 digamma = _in_double(_digamma)
-
-
-i0 = _in_double(np.i0)
 
 
 # -- Bessel's functions of imaginary arguments -----------------------------------
@@ -122,11 +117,6 @@ def _i1(x: Array) -> Array:
     scaled = _bessel(1)(x)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(np.abs(x) > _BEYOND, np.copysign(np.inf, x), scaled * np.exp(np.abs(x)))
-
-
-i0e = _in_double(_bessel(0))
-i1e = _in_double(_bessel(1))
-i1 = _in_double(_i1)
 
 
 # -- derivatives of digamma ------------------------------------------------------
@@ -198,16 +188,14 @@ def _log_gamma(x: Array) -> Array:
     return np.where(is_near, near, _each(math.lgamma)(x))
 
 
-lgamma = _in_double(_log_gamma)
-
 FUNCTIONS: dict[str, Function] = {
     "digamma": digamma,
-    "erfc": erfc,
-    "erfinv": erfinv,
-    "i0": i0,
-    "i0e": i0e,
-    "i1": i1,
-    "i1e": i1e,
-    "lgamma": lgamma,
+    "erfc": _in_double(_erfc),
+    "erfinv": _in_double(_erf_inverse),
+    "i0": _in_double(np.i0),
+    "i0e": _in_double(_bessel(0)),
+    "i1": _in_double(_i1),
+    "i1e": _in_double(_bessel(1)),
+    "lgamma": _in_double(_log_gamma),
 }
 """Primitives of `irc.ops.algebra` that NumPy lacks."""

@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
     promote,
 )
 from irc.runtime.kernels.aten.registering import aten, one, table, two
-from irc.runtime.kernels.aten.views import part, sizes_of
+from irc.runtime.kernels.aten.views import at_least, part, sizes_of
 from irc.runtime.kernels.registry import Kernel, bound, kernel
 from irc.runtime.kernels.shape import depth_to_space, space_to_depth
 from irc.runtime.kernels.support import (
@@ -204,20 +204,8 @@ def _columns(tensors: Sequence[Array]) -> Array:
     return concatenate([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
 
 
-def _raised(tensors: Sequence[Array], rank: int) -> list[Array]:
-    """Tensors with dimensions added as ``atleast_nd`` does."""
-    raised: list[Array] = []
-    for x in tensors:
-        if rank == 3 and x.ndim == 2:
-            x = x[..., None]
-        elif x.ndim < rank:
-            x = x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
-        raised.append(x)
-    return raised
-
-
 def _hstack(tensors: Sequence[Array]) -> Array:
-    raised = _raised(tensors, 1)
+    raised = at_least([*tensors], 1)
     return concatenate(raised, 0 if raised[:1] and raised[0].ndim == 1 else 1)
 
 
@@ -360,8 +348,8 @@ table(
     cat=concatenate,
     stack=stack,
     hstack=_hstack,
-    vstack=one(lambda tensors: concatenate(_raised(tensors, 2), 0)),
-    dstack=one(lambda tensors: concatenate(_raised(tensors, 3), 2)),
+    vstack=one(lambda tensors: concatenate(at_least([*tensors], 2), 0)),
+    dstack=one(lambda tensors: concatenate(at_least([*tensors], 3), 2)),
     column_stack=_columns,
     repeat=_repeat,
     tile=_tile,

@@ -212,7 +212,9 @@ def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int 
     steps = [s * x.itemsize for s in strides]
     if not math.prod(sizes):
         return np.empty(sizes, x.dtype)
-    return np.lib.stride_tricks.as_strided(_flat(owner).view(x.dtype)[first:], sizes, steps, writeable=_may_write(x))
+    return np.lib.stride_tricks.as_strided(
+        _flat(owner).view(x.dtype)[first:], sizes, steps, writeable=bool(x.flags.writeable)
+    )
 
 
 def copy_of_storage(x: Array) -> Array:
@@ -229,12 +231,8 @@ def _flat(owner: Array) -> Array:
     return owner.transpose(slowest_first).reshape(-1)
 
 
-def _may_write(x: Array) -> bool:
-    return bool(x.flags.writeable)
-
-
 def paired(x: Array) -> Array:
     """A view of complex numbers as pairs of real ones, in a new last dimension."""
     half = np.dtype(f"f{x.itemsize // 2}")
     steps = (*x.strides, half.itemsize)
-    return np.lib.stride_tricks.as_strided(x.real, (*x.shape, 2), steps, writeable=_may_write(x))
+    return np.lib.stride_tricks.as_strided(x.real, (*x.shape, 2), steps, writeable=bool(x.flags.writeable))

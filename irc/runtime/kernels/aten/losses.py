@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,14 @@ def reduced(loss: Array, reduction: int, dtype: Any, operands: Sequence[Array] =
     return np.asarray(total).astype(dtype)
 
 
-def _elementwise(compute: Callable[..., Any]) -> Callable[..., Array]:
+def _elementwise(
+    compute: Callable[..., Any], x: Array, target: Array, reduction: int = MEAN, *parameters: Any
+) -> Array:
     """A loss on two tensors that broadcast."""
-
-    def run(x: Array, target: Array, reduction: int = MEAN, *parameters: Any) -> Array:
-        dtype = result_type(x, target)
-        within = wide(dtype)
-        a, b = x.astype(within, copy=False), target.astype(within, copy=False)
-        return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype), (x, target))
-
-    return run
+    dtype = result_type(x, target)
+    within = wide(dtype)
+    a, b = x.astype(within, copy=False), target.astype(within, copy=False)
+    return reduced(np.asarray(compute(a, b, *parameters)), reduction, real_type(dtype), (x, target))
 
 
 def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
@@ -389,11 +388,11 @@ def _chance(logs: Array, word: Array, blank: int) -> Any:
 
 
 table(
-    mse_loss=_elementwise(two(lambda a, b: np.square(a - b))),
-    l1_loss=_elementwise(two(lambda a, b: np.abs(a - b))),
-    smooth_l1_loss=_elementwise(_smooth_l1),
+    mse_loss=partial(_elementwise, two(lambda a, b: np.square(a - b))),
+    l1_loss=partial(_elementwise, two(lambda a, b: np.abs(a - b))),
+    smooth_l1_loss=partial(_elementwise, _smooth_l1),
     huber_loss=_huber,
-    kl_div=_elementwise(_kl_div),
+    kl_div=partial(_elementwise, _kl_div),
     binary_cross_entropy=_cross_entropy_of_chances,
     binary_cross_entropy_with_logits=_cross_entropy_of_logits,
     nll_loss=_negative_log,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,40 +173,34 @@ def _reordered(w: Array, gates: tuple[int, ...]) -> Array:
     return np.concatenate([np.split(w, len(gates))[g] for g in gates])
 
 
-def _layer_of(cell: _Cell) -> Kernel:
+def _layer(cell: _Cell, x: Array, *arguments: Any) -> tuple[Array, ...]:
     """(x, hx, params, biased, layers, dropout, train, both, batch_first); of packed sequences (data, sizes, hx...)."""
-
-    def run(x: Array, *arguments: Any) -> tuple[Array, ...]:
-        packed = is_array(arguments[0] if cell.states == 2 else arguments[1])
-        hx, params, biased, _, dropout, train, both, *rest = arguments[1:] if packed else arguments
-        states = list(hx) if cell.states == 2 else [hx]
-        rate = dropout if train else 0.0
-        if packed:
-            goes_on = alive(arguments[0], int(arguments[0][0]))
-            padded = np.zeros((*goes_on.shape, x.shape[1]), x.dtype)
-            padded[goes_on] = x
-            y, last = _run(cell, padded, states, params, biased, both, goes_on.sum(0), rate)
-            return y[goes_on], *last
-        (batch_first,) = rest
-        y, last = _run(cell, x.swapaxes(0, 1) if batch_first else x, states, params, biased, both, None, rate)
-        return y.swapaxes(0, 1) if batch_first else y, *last
-
-    return run
+    packed = is_array(arguments[0] if cell.states == 2 else arguments[1])
+    hx, params, biased, _, dropout, train, both, *rest = arguments[1:] if packed else arguments
+    states = list(hx) if cell.states == 2 else [hx]
+    rate = dropout if train else 0.0
+    if packed:
+        goes_on = alive(arguments[0], int(arguments[0][0]))
+        padded = np.zeros((*goes_on.shape, x.shape[1]), x.dtype)
+        padded[goes_on] = x
+        y, last = _run(cell, padded, states, params, biased, both, goes_on.sum(0), rate)
+        return y[goes_on], *last
+    (batch_first,) = rest
+    y, last = _run(cell, x.swapaxes(0, 1) if batch_first else x, states, params, biased, both, None, rate)
+    return y.swapaxes(0, 1) if batch_first else y, *last
 
 
-def _cell_of(cell: _Cell) -> Kernel:
+def _step(
+    cell: _Cell, x: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
+) -> Any:
     """One step: (x, state or states, w_ih, w_hh, b_ih, b_hh)."""
-
-    def run(x: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None) -> Any:
-        states = [s[None] for s in hx] if cell.states == 2 else [hx[None]]
-        given = b_hh if b_ih is None else b_ih
-        biases = [] if given is None else [np.zeros_like(given) if b is None else b for b in (b_ih, b_hh)]
-        _, last = _run(cell, x[None], states, [w_ih, w_hh, *biases], bool(biases), False, None)
-        return tuple(s[0] for s in last) if cell.states == 2 else last[0][0]
-
-    return run
+    states = [s[None] for s in hx] if cell.states == 2 else [hx[None]]
+    given = b_hh if b_ih is None else b_ih
+    biases = [] if given is None else [np.zeros_like(given) if b is None else b for b in (b_ih, b_hh)]
+    _, last = _run(cell, x[None], states, [w_ih, w_hh, *biases], bool(biases), False, None)
+    return tuple(s[0] for s in last) if cell.states == 2 else last[0][0]
 
 
 for _name, _cell in CELLS.items():
-    aten(_name)(_layer_of(_cell))
-    aten(f"{_name}_cell")(_cell_of(_cell))
+    aten(_name)(partial(_layer, _cell))
+    aten(f"{_name}_cell")(partial(_step, _cell))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -361,15 +362,15 @@ def _itself(x: Any, *ignored: Any) -> Any:
     return x
 
 
-def _at_least(rank: int) -> Any:
-    def one(x: Array) -> Array:
-        if x.ndim >= rank:
-            return x
-        if rank == 3 and x.ndim == 2:
-            return _unsqueeze(x, -1)
-        return x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
-
-    return lambda x: [one(v) for v in x] if isinstance(x, (list, tuple)) else one(x)  # type: ignore[reportUnknownVariableType]
+def at_least(x: Any, rank: int) -> Any:
+    """``x``, or each of several, with dimensions added as ``atleast_nd`` does."""
+    if isinstance(x, (list, tuple)):
+        return [at_least(v, rank) for v in x]  # type: ignore[reportUnknownVariableType]
+    if x.ndim >= rank:
+        return x
+    if rank == 3 and x.ndim == 2:
+        return _unsqueeze(x, -1)
+    return x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
 
 
 def _same_size(x: Array, size: Any, memory_format: int | None = None) -> Array:
@@ -472,5 +473,5 @@ table(
     real=_real,
     imag=_imaginary,
     view_as_real=_as_real,
-    **{f"atleast_{rank}d": _at_least(rank) for rank in (1, 2, 3)},
+    **{f"atleast_{rank}d": partial(at_least, rank=rank) for rank in (1, 2, 3)},
 )
