@@ -13,7 +13,6 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating, real_type, result_type
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, register
 from irc.runtime.kernels.aten.registering import table, two
-from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting, filled
 
 # -- windows -------------------------------------------------------------------
@@ -250,7 +249,7 @@ def _istft(x: Array, n_fft: int, *options: Any) -> Array:
 
 
 table(
-    hann_window=partial(_window, bound(_hamming, alpha=0.5, beta=0.5)),
+    hann_window=partial(_window, partial(_hamming, alpha=0.5, beta=0.5)),
     hamming_window=partial(_window, _hamming),
     blackman_window=partial(_window, _blackman),
     kaiser_window=partial(_window, _kaiser),
