@@ -68,7 +68,7 @@ def call_for_trees(x: Array, totals: Array, trees: int, modes: tuple[int, ...]) 
 
     It takes the input, roots, records of nodes, targets and weights of votes, and totals, which are 0 before.
     """
-    if x.dtype not in (SINGLE, DOUBLE) or not x.size or not totals.size:
+    if x.dtype not in (SINGLE, DOUBLE) or not x.size or not totals.size or not trees:
         return None
     layout = Layout(x.strides[0], trees, totals.shape[1], 16 * trees)
     form, name, work = Form(x.dtype, totals.dtype, modes), "irc.trees", len(x) * trees * 8 * _NANOSECONDS

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from irc.errors import Error
 from tests.kernels.helpers import assert_same, run_kernel, run_ort
@@ -210,3 +211,23 @@ def test_bad_trees(name: str) -> None:
 def test_inputs_that_do_not_fit(shape: tuple[int, ...]) -> None:
     with pytest.raises(Error, match="at least 2"):
         run_kernel("TreeEnsembleRegressor", [np.zeros(shape, np.float32)], small(), 3, 1, ML)
+
+
+@pytest.mark.parametrize("mode", [-1, 7])
+def test_modes_that_there_are_not(mode: int) -> None:
+    """-1 would pass for the mode of a leaf in machine code, which has 3 bits for it."""
+    attributes = {
+        "n_targets": 1,
+        "nodes_featureids": [0],
+        "nodes_modes": numpy_helper.from_array(np.array([mode], np.int8)),
+        "nodes_splits": numpy_helper.from_array(np.zeros(1, np.float32)),
+        "nodes_truenodeids": [0],
+        "nodes_trueleafs": [1],
+        "nodes_falsenodeids": [1],
+        "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0],
+        "leaf_weights": numpy_helper.from_array(np.ones(2, np.float32)),
+        "tree_roots": [0],
+    }
+    with pytest.raises(Error, match=f"has {mode}; it must be 0 to 6"):
+        run_kernel("TreeEnsemble", [np.zeros((1, 2), np.float32)], attributes, 5, 1, ML)

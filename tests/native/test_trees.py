@@ -99,3 +99,11 @@ def test_results_do_not_depend_on_threads():
     finally:
         CURRENT.scope.share = before
     assert one.tobytes() == two.tobytes()
+
+
+def test_no_trees_have_no_votes():
+    made = forest(1, 3, 2, 4, 2, [0], "f4")
+    made.roots = made.roots[:0]
+    x = inputs(1, 5, 4, "f4")
+    assert not LOOPS.vote(x, made.roots, *made.records[1:], np.zeros((5, 2), "f4"), (0,))
+    assert not totals(made, x, 2, "SUM").any()

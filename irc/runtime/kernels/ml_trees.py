@@ -316,8 +316,9 @@ def tree_ensemble(node: Node) -> Kernel:
     others = {"nodes_splits": splits, "nodes_modes": modes, "nodes_missing_value_tracks_true": nan_is_yes}
     check_lengths(**dict(zip(of_nodes, given)), **others)
     check_lengths(leaf_targetids=ids, leaf_weights=weights)
-    if modes.size and modes.max() > MEMBER:
-        raise Error("IRC320", f"nodes_modes has {modes.max()}; it must be 0 to {MEMBER}")
+    unknown = modes[(modes < 0) | (modes > MEMBER)]
+    if unknown.size:
+        raise Error("IRC320", f"nodes_modes has {unknown[0]}; it must be 0 to {MEMBER}")
     leaves = len(ids)
     for way, is_leaf in ((yes, yes_leaf), (no, no_leaf)):
         if way.size and (way.min() < 0 or (way >= np.where(is_leaf, leaves, inner)).any()):
