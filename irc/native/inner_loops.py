@@ -229,8 +229,7 @@ class NativeLoops(InnerLoops):
         from irc.native import recurrent
 
         def pack() -> tuple[Array, ...] | None:
-            zeros = None if zero is None else zero[direction]
-            return recurrent.packed(r[direction], zeros, np.asarray(late), kind)
+            return recurrent.packed(r[direction], None if zero is None else zero[direction], kind)
 
         weights = PACKED.of((r, zero), (kind, direction), pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
@@ -241,7 +240,8 @@ class NativeLoops(InnerLoops):
             cells = self._cells if len(self._cells) < _MOST_CALLS else {}
             cell = recurrent.cell_for(*form)
             self._cells = {**cells, form: cell}
-        cell.run(share, *weights, lengths, state[0], state[-1], out)
+        others = recurrent.padded(late, out.shape[-1])
+        cell.run(np.ascontiguousarray(share), *weights, others, lengths, state[0], state[-1], out)
         return True
 
     def vote(

@@ -242,15 +242,26 @@ def padded_size(hidden: int) -> int:
     return -(-hidden // lanes) * lanes
 
 
-def packed(r: Array, zero: Array | None, late: Array, kind: str) -> tuple[Array, Array] | None:
-    """Weights of the state as code reads them, (vectors of gates, H, lanes), and ``late``, padded.
+def padded(late: Array, hidden: int) -> Array:
+    """``late`` (gates H) as code reads it, (gates, elements of a gate): see `irc.runtime.bounds.InnerLoops.recur`."""
+    made: Array = np.zeros((late.size // hidden, padded_size(hidden)), SINGLE)
+    made[:, :hidden] = late.reshape(-1, hidden)
+    return made
+
+
+def packed_bytes(kind: str, hidden: int) -> int:
+    """At the most, of what `packed` makes."""
+    return _SIZE * GATES[kind] * padded_size(hidden) * hidden
+
+
+def packed(r: Array, zero: Array | None, kind: str) -> tuple[Array] | None:
+    """Weights of the state as code reads them, (vectors of gates, H, lanes).
 
     None if sums of products of integers may not be exact.
 
     Args:
         r: (gates H, H); of integers (H, gates H).
         zero: of integers, their zero point, or one for each column.
-        late: see `irc.runtime.bounds.InnerLoops.recur`.
     """
     gates, lanes = GATES[kind], current().lanes(_SIZE)
     weights: Array = r if zero is None else (r.astype(np.float32) - zero.astype(np.float32)).T
@@ -259,9 +270,7 @@ def packed(r: Array, zero: Array | None, late: Array, kind: str) -> tuple[Array,
     hidden = weights.shape[1]
     rows: Array = np.zeros((gates, padded_size(hidden), hidden), SINGLE if zero is None else INT16)
     rows[:, :hidden] = weights.reshape(gates, hidden, hidden)
-    others: Array = np.zeros((gates, padded_size(hidden)), SINGLE)
-    others[: late.size // hidden, :hidden] = late.reshape(-1, hidden)
-    return np.ascontiguousarray(rows.reshape(-1, lanes, hidden).swapaxes(1, 2)), others
+    return (np.ascontiguousarray(rows.reshape(-1, lanes, hidden).swapaxes(1, 2)),)
 
 
 class CellLoop(NamedTuple):

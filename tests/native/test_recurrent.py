@@ -127,6 +127,34 @@ def test_weights_that_may_change_are_left_to_products():
     assert recur("lstm", 3, 2, 5, constant=lambda r: r)[0] is False
 
 
+@pytest.mark.parametrize("kind", CELLS)
+def test_states_may_lie_in_any_order(kind):
+    model, feeds = layer("LSTM" if kind == "lstm" else "RNN" if kind == "rnn" else "GRU", (4, 5, 3, 8), 2, False)
+    check(model, {name: np.asfortranarray(value) for name, value in feeds.items()})
+
+
+def test_biases_may_change_where_weights_do_not():
+    """What a gate's state is reset after is one of the biases: weights alone are kept."""
+    model, feeds = layer("GRU", (5, 2, 4, 8), 1, False, linear_before_reset=1)
+    bias = numpy_helper.to_array(model.graph.initializer.pop())
+    model.graph.input.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, bias.shape))
+    native, plain = (irc.compile(model, backend=backend) for backend in ("native", "numpy"))
+    for factor in (1, -1):
+        given = {**feeds, "b": factor * bias}
+        np.testing.assert_allclose(native.run(given)["y"], plain.run(given)["y"], rtol=2e-5, atol=2e-6)
+
+
+def test_layers_may_share_weights_and_no_biases():
+    model, feeds = layer("GRU", (5, 2, 4, 8), 1, False, linear_before_reset=1)
+    bias = numpy_helper.to_array(model.graph.initializer[-1])
+    model.graph.initializer.append(numpy_helper.from_array(-bias, "other"))
+    second = model.graph.node.add()
+    second.CopyFrom(model.graph.node[0])
+    second.input[3], second.output[:] = "other", ["other_y", "other_h"]
+    model.graph.output.append(helper.make_tensor_value_info("other_y", TensorProto.FLOAT, None))
+    check(model, feeds)
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("hidden", [5, 64, 100])

@@ -223,7 +223,7 @@ def _run(
     out = np.empty((steps, batch, weights.hidden), x.dtype)
     out[longest:] = 0
     if cells is not None and longest:
-        last = tuple([np.array(v) for v in state])
+        last = tuple([np.array(v, order="C") for v in state])
         counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
         if cells(share, counts, last, out[:longest]):
             if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
