@@ -42,6 +42,8 @@ LEAST_COLUMNS = 128
 LEAST_PRODUCTS = 1 << 14
 """Multiplications: of fewer, calls take longer than they save."""
 
+_BYTES = np.dtype(np.int8), np.dtype(np.uint8)
+
 _LANES = 64
 """Of a vector, at the most."""
 
@@ -119,7 +121,7 @@ class NativeLoops(InnerLoops):
         return self._multiply(a.reshape(-1, a.shape[-1]), panels, False, out)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
-        if a.dtype.itemsize != 1 or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
+        if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return False
         from irc.native.products import packed_integers
 

@@ -175,7 +175,9 @@ def packed_floats(b: Array) -> tuple[Array]:
 
 
 def packed_integers(b: Array) -> tuple[Array] | None:
-    """``b`` (K, N), floats that are integers, likewise: (panels, pairs, positions, 2); None if sums may not fit."""
+    """``b`` (K, N) likewise: (panels, pairs, positions, 2); None if they are no integers, or sums may not fit."""
+    if not (b == np.rint(b)).all():  # but floats of 8 bits
+        return None
     magnitudes = np.abs(b)
     sums = 255 * magnitudes.sum(0, dtype=np.float64).max(initial=0)
     if magnitudes.max(initial=0) > np.iinfo(INT16).max or sums > np.iinfo(np.int32).max:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,8 @@ from irc.runtime.kernels.support import as_constant
 from irc.runtime.threads import share
 
 Array = np.ndarray[Any, Any]
+
+FLOAT8 = ml_dtypes.float8_e4m3fn
 
 natively = pytest.mark.skipif(current().vector_bytes not in MOST_FEATURES, reason="there is no code for this processor")
 
@@ -120,3 +123,36 @@ def test_sums_of_kernels_are_the_same_in_both_ways():
         scope.loops = before
     assert found.dtype == np.int32 and expected.dtype.kind == "f"
     np.testing.assert_array_equal(found, expected)
+
+
+@natively
+@pytest.mark.parametrize("dtypes", [("u1", FLOAT8), (FLOAT8, "u1"), (FLOAT8, FLOAT8), ("u1", "i1")])
+def test_floats_of_8_bits_are_no_integers(dtypes):
+    rng = np.random.default_rng(1)
+    a, b = ((4 * rng.random(shape)).astype(dtype) for shape, dtype in zip(((40, 64), (64, 50)), dtypes))
+    weights = columns(b)
+    as_constant(weights.values)
+    zero = np.zeros((), a.dtype)
+    scope = CURRENT.scope
+    expected = matmul_sums(a, weights, zero)
+    before, scope.loops = scope.loops, LOOPS
+    try:
+        found = matmul_sums(a, weights, zero)
+    finally:
+        scope.loops = before
+    np.testing.assert_array_equal(found, expected)
+
+
+@natively
+def test_zero_points_of_another_type():
+    """Only of the first operand's own type, differences have 9 bits."""
+    a, b = integers((40, 64), "u1", 1), integers((64, 50), "i1", 2)
+    weights = columns(b)
+    as_constant(weights.values)
+    scope = CURRENT.scope
+    before, scope.loops = scope.loops, LOOPS
+    try:
+        found = matmul_sums(a, weights, np.array(100_000, np.int32))
+    finally:
+        scope.loops = before
+    np.testing.assert_array_equal(found, exact(a, 100_000, b))

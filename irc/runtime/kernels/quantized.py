@@ -247,7 +247,8 @@ def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Arra
     """The product of two matrices of integers less their zero points, exact, in numbers that hold every sum."""
     weights = b if isinstance(b, Weights) else columns(b, b_zero)
     values = weights.values
-    if values.ndim == 2 and a.ndim and a.shape[-1] == len(values) and (a_zero is None or a_zero.size == 1):
+    is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
+    if values.ndim == 2 and a.ndim and a.shape[-1] == len(values) and is_one:
         sums = np.empty(check_size((*a.shape[:-1], values.shape[1]), _INT32), _INT32)
         if CURRENT.scope.loops.integers(a, 0 if a_zero is None else int(a_zero.item()), values, sums):
             return sums
