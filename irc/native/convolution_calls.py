@@ -16,6 +16,7 @@ from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, La
 from irc.native.kernels import BYTE, Call
 from irc.native.panels import ALIGNMENT, MOST_FEATURES
 from irc.native.target import current
+from irc.native.windows import MOST_POSITIONS
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.support import scratch
@@ -102,6 +103,8 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact
     if height.trivial and width.trivial and (is_dense or height.size == 1):  # all of a channel is one row
         size = height.size * width.size
         height, width = Axis(1, 1, 1, 1, 1, 0, 0), width._replace(size=size, out=size)
+    if max(max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)) >= MOST_POSITIONS:
+        return None
     form, positions, row = _form(height, width, channels, features, most, exact)
     summed = channels if form.kind == TILES else depth
     panel = form.panel(summed)

@@ -40,8 +40,9 @@ from irc.native.panels import SIZE, VECTORS, Panels
 from irc.native.target import Target, ir
 from irc.ops.algebra import SINGLE
 
-LARGEST = 2.0**60
-"""The magnitude of inputs up to which no number that F(2x2, 3x3) makes of them overflows."""
+LARGEST = 2.0**48
+"""The magnitude of inputs and weights up to which nothing that F(2x2, 3x3) makes of them overflows: transforms make
+inputs 4 times as large and weights 9/4, and a result is a sum of 9 sums over channels, of which 2^20 would fit."""
 
 POINTWISE, WINDOWS, TILES = "pointwise", "windows", "tiles"
 """What positions see: one element of each channel, all of which are one row; windows; tiles, which are transformed."""
