@@ -167,6 +167,13 @@ def _form(height: Axis, width: Axis, channels: int, features: int, most: int, ex
     return Form(TILES, at_once, lanes, 1), tiles, row
 
 
+def packed_bytes(w: Array, group: int, form: Form) -> int:
+    """Of what `packed` makes."""
+    blocks = -(-(w.shape[0] // group) // form.features)
+    depth = w.shape[1] if form.kind == TILES else math.prod(w.shape[1:])
+    return SINGLE.itemsize * group * blocks * form.features * (form.numbers * depth + 1)
+
+
 def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:
     """Weights, (G, blocks, numbers of a tile or 1, K, features of a block), and biases, as code reads them.
 

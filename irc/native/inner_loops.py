@@ -90,7 +90,7 @@ class NativeLoops(InnerLoops):
     ) -> bool:
         if x.dtype != SINGLE or not is_constant(w) or unusable():
             return False
-        from irc.native.convolution_calls import LARGEST_BITS, convolution_of, packed
+        from irc.native.convolution_calls import LARGEST_BITS, convolution_of, packed, packed_bytes
 
         x = _dense_rows(x)
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
@@ -101,7 +101,8 @@ class NativeLoops(InnerLoops):
             self._convolutions = {**made, kind: how}
         if how is None:
             return False
-        weights = PACKED.of((w, b), (group, how.form), lambda: packed(w, b, group, how.form))
+        size = packed_bytes(w, group, how.form)
+        weights = PACKED.of((w, b), (group, how.form), size, lambda: packed(w, b, group, how.form))
         if weights is None:
             return False
         largest = np.zeros(1, np.int32)
@@ -113,19 +114,21 @@ class NativeLoops(InnerLoops):
             return False
         if b.shape[1] < LEAST_COLUMNS or a.size * b.shape[1] < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return False
-        from irc.native.products import is_blas_behind, packed_floats
+        from irc.native.products import is_blas_behind, packed_bytes, packed_floats
 
-        panels = PACKED.of((b,), "product", lambda: packed_floats(b)) if is_blas_behind() else None
-        if panels is None or not out.flags.c_contiguous:
+        if not is_blas_behind() or not out.flags.c_contiguous:
+            return False
+        panels = PACKED.of((b,), "product", packed_bytes(b), lambda: packed_floats(b))
+        if panels is None:
             return False
         return self._multiply(a.reshape(-1, a.shape[-1]), panels, False, out)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return False
-        from irc.native.products import packed_integers
+        from irc.native.products import packed_bytes, packed_integers
 
-        panels = PACKED.of((b,), "integers", lambda: packed_integers(b))
+        panels = PACKED.of((b,), "integers", packed_bytes(b), lambda: packed_integers(b))
         if panels is None:
             return False
         depth = a.shape[-1]
@@ -233,7 +236,8 @@ class NativeLoops(InnerLoops):
         def pack() -> tuple[Array, ...] | None:
             return recurrent.packed(r[direction], None if zero is None else zero[direction], kind)
 
-        weights = PACKED.of((r, zero), (kind, direction), pack)
+        size = recurrent.packed_bytes(kind, out.shape[-1])
+        weights = PACKED.of((r, zero), (kind, direction), size, pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
             return False
         form = kind, *out.shape

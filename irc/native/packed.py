@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from weakref import ref
 
 from irc.ir.tensor import Array
+from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import is_constant
 
 MOST_BYTES = 1 << 30
@@ -22,26 +23,36 @@ class Packed:
         return len(self._kept)
 
     def of(
-        self, constants: tuple[Array | None, ...], purpose: Hashable, make: Callable[[], tuple[Array, ...] | None]
+        self,
+        constants: tuple[Array | None, ...],
+        purpose: Hashable,
+        size: int,
+        make: Callable[[], tuple[Array, ...] | None],
     ) -> tuple[Array, ...] | None:
-        """What ``make`` makes of ``constants`` for this ``purpose``; None if they may change, or there is no room."""
+        """What ``make`` makes of ``constants``, at the most ``size`` bytes, for this ``purpose``.
+
+        None if they may change, or there is no room.
+        """
         given = [x for x in constants if x is not None]
         key = tuple(map(id, constants)), purpose
         kept = self._kept.get(key)
         if kept is not None and all(known() is x for known, x in zip(kept[0], given, strict=True)):
             return kept[1]
-        if not all(map(is_constant, given)):
+        if not all(map(is_constant, given)) or not self._admits(size):
             return None
         made = make()
-        size = sum([x.nbytes for _, arrays in [*self._kept.values(), ((), made)] for x in arrays or ()])
-        if size > MOST_BYTES:
-            return None
 
         def drop(_: object) -> None:
             self._kept.pop(key, None)
 
         self._kept[key] = [ref(x, drop) for x in given], made
         return made
+
+    def _admits(self, size: int) -> bool:
+        """Whether there is room for ``size`` more bytes: asked before they are made, in each run anew."""
+        guard = CURRENT.scope.guard
+        kept = sum([x.nbytes for _, arrays in [*self._kept.values()] for x in arrays or ()])
+        return kept + size <= MOST_BYTES and (guard is None or guard.keeps(size))
 
 
 PACKED = Packed()

@@ -188,6 +188,12 @@ def packed_integers(b: Array) -> tuple[Array] | None:
     return (_panels(pairs, np.dtype(np.int32)),)
 
 
+def packed_bytes(b: Array) -> int:
+    """At the most, of what `packed_floats` or `packed_integers` makes."""
+    positions = VECTORS * (current().vector_bytes // SIZE)
+    return SIZE * len(b) * -(-b.shape[1] // positions) * positions
+
+
 def _panels(b: Array, dtype: np.dtype[Any]) -> Array:
     positions = VECTORS * (current().vector_bytes // SIZE)
     panels = -(-b.shape[1] // positions)

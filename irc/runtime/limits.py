@@ -125,6 +125,7 @@ class LimitGuard(Watch):
         inputs = list(inputs)
         self._arrays, self._objects = ArrayBytes(inputs), ObjectBytes(inputs)
         self._changing: Sequence[Any] = ()
+        self._kept = 0  # bytes, of what was made of weights
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Count a step; refuse a result that would be too large."""
@@ -167,6 +168,13 @@ class LimitGuard(Watch):
         in_use = self._in_use(size)
         if in_use + size > self.most_bytes:
             raise self._too_large(f"{count(size, 'byte')} needed, {in_use:,} in use")
+
+    def keeps(self, size: int) -> bool:
+        """Whether the run may make ``size`` more bytes of weights that are kept, which are then counted."""
+        if self._kept + size > self.most_bytes:
+            return False
+        self._kept += size
+        return True
 
     def _in_use(self, more: int) -> int:
         """The bytes that are alive, counted exactly if ``more`` bytes might not fit."""

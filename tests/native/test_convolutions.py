@@ -24,7 +24,7 @@ from irc.native.target import current
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.support import as_constant
-from irc.runtime.kernels.windows import Axes, Window
+from irc.runtime.kernels.windows import Axes, Axis, Window
 from irc.runtime.threads import share
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 
@@ -124,6 +124,53 @@ def test_what_tiles_would_spread_is_left_to_products(value):
     weights = w.copy()
     weights[2, 3, 1, 1] = value
     assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(weights)) is None
+
+
+@natively
+@pytest.mark.parametrize("magnitude", [2.0**48, 2.0**60])
+def test_tiles_overflow_nowhere_else(magnitude):
+    """Inputs whose transforms are as large as can be, and weights of one tap: products make 1/64 of what tiles do."""
+    signs = np.where((np.arange(20) + 1) // 2 % 2 == 0, 1.0, -1.0)
+    x = np.broadcast_to(magnitude * np.outer(signs, signs), (1, 64, 20, 20)).astype("f4")
+    w = np.zeros((16, 64, 3, 3), SINGLE)
+    w[:, :, 0, 0] = magnitude
+    out = made(x, as_constant(w))
+    assert (out is None) == (magnitude == 2.0**60)
+    if out is not None:
+        check_convolution(x, w, None, 1, plain((20, 20)), out)
+
+
+@natively
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("far", [1 << 27, 1 << 32])
+def test_taps_far_outside(far, axis):
+    """Of three taps, the outer ones see padding only: code would count columns in 32 bits."""
+    x, w = random((1, 16, 20, 20), SINGLE, 1), random((16, 16, *((3, 1), (1, 3))[axis]), SINGLE, 2)
+    axes = list(plain((20, 20), 1, 1, 0))
+    axes[axis] = Axis(20, 20, 3, 1, far, far, far)
+    out = made(x, as_constant(w), axes=tuple(axes))
+    if out is not None:
+        middle = w[:, :, 1:2] if axis == 0 else w[..., 1:2]
+        check_convolution(x, middle, None, 1, plain((20, 20), 1, 1, 0), out)
+
+
+@natively
+def test_packed_weights_are_within_limits():
+    x, w = random((1, 256, 8, 8), SINGLE, 1), random((256, 256, 3, 3), SINGLE, 2)
+    model = irc.compile(convolving(w, x.shape), backend="native")
+    gc.collect()
+    before = len(PACKED)
+    limited = model.run({"x": x}, limits=irc.Limits(bytes=w.nbytes))["y"]  # not for 16/9 of that
+    assert len(PACKED) == before
+    np.testing.assert_allclose(model.run({"x": x}, limits=irc.Limits(bytes=2 * w.nbytes))["y"], limited, atol=1e-3)
+    assert len(PACKED) == before + 1
+
+
+@natively
+def test_nothing_is_packed_beyond_what_is_kept(monkeypatch):
+    monkeypatch.setattr("irc.native.packed.MOST_BYTES", 0)
+    monkeypatch.setattr("irc.native.convolution_calls.packed", None)  # nor is it made, only to be dropped
+    assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))) is None
 
 
 @natively
