@@ -123,8 +123,11 @@ class Group:
 
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
         """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
-        part, *others = self._parts(operands)
-        if others or part.program.layouts is not None:  # results of one shape are made after those of another
+        parts = self._parts(operands)
+        if len(parts) != 1:  # results of one shape are made after those of another
+            return []
+        (part,) = parts
+        if part.program.layouts is not None:
             return []
         return [(i, k) for i, k in part.over if k < len(operands) and operands[k] == part.results[i]]
 

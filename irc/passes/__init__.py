@@ -16,6 +16,7 @@ from irc.passes.manager import PassManager, PassReport
 from irc.passes.merging import ConstantPool, Cse
 from irc.passes.registry import Pipeline, Repeat, create, names, parse_pipeline, print_pass, print_pipeline, register
 from irc.passes.remove_mutation import RemoveMutation
+from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
 from irc.support.remarks import PassRun, Refusal
@@ -42,6 +43,7 @@ __all__ = [
     "Pipeline",
     "Refusal",
     "RemoveMutation",
+    "Reorder",
     "Repeat",
     "Rewriter",
     "ShapeInference",

@@ -114,6 +114,10 @@ class PassContext:
             found = self.analyses.of(graph)
         return found
 
+    def donated_db(self, graph: Graph) -> AliasDb:
+        """The alias analysis of ``graph`` if all its inputs were donated: built when asked for, and not kept."""
+        return self.analyses.another(graph, owned=True)
+
     def built_alias_db(self, graph: Graph) -> AliasDb | None:
         """The alias analysis of ``graph`` if it has been built already."""
         return self.analyses.built(graph)

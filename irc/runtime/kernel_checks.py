@@ -38,17 +38,25 @@ _SHOWN = 3
 
 def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
     """What is wrong with ``node``, or the types of its operands, ``inputs``; None if nothing is, as far as known."""
+    malformed = fault_of_form(node)
+    if malformed is not None:
+        return malformed
+    if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
+        odd = next((value for value in inputs if not is_array(value)), None)
+        return None if odd is None else Error("IRC421", f"{node.kind} takes tensors, not {describe(odd)}")
+    wrong = type_misfit(node.kind, node.version, tuple(map(onnx_type, inputs)))
+    return None if wrong is None else Error("IRC421", wrong)
+
+
+def fault_of_form(node: Node) -> Error | None:
+    """What is wrong with the attributes of ``node``, or the number and declared types of its operands, if known."""
     try:
         check_form(node)
         _check_count(node)
         _check_types(node)
     except Error as error:
         return Error(error.code, error.message.partition("\n")[0])  # without the node's text, which runs have not shown
-    if node.kind.startswith("irc::"):  # made by passes, from what takes tensors only
-        odd = next((value for value in inputs if not is_array(value)), None)
-        return None if odd is None else Error("IRC421", f"{node.kind} takes tensors, not {describe(odd)}")
-    wrong = type_misfit(node.kind, node.version, tuple(map(onnx_type, inputs)))
-    return None if wrong is None else Error("IRC421", wrong)
+    return None
 
 
 def _check_count(node: Node) -> None:

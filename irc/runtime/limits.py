@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 from irc.errors import Error
 from irc.ops.sizes import result_bytes
 from irc.runtime.execution import Watch, label
+from irc.runtime.kernels.support import is_constant
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes
+from irc.runtime.prepack import COMPUTED
 from irc.runtime.values import Array, describe, integer, is_array
 from irc.support.formatting import count
 
@@ -37,6 +39,8 @@ def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
     Shapes that do not fit together give 0: the kernel will report them.
     """
     arrays = [x for x in inputs if is_array(x)]
+    if node.kind in COMPUTED and all(map(is_constant, arrays)):
+        return 0  # it is kept, which counts by itself
     # A kernel writes out what only a repeated element stands for, or windows that overlap.
     spread = sum(x.nbytes for x in arrays if _own_bytes(x) < x.nbytes)
     size = max(spread, result_bytes(node, inputs))

@@ -30,6 +30,7 @@ from irc.runtime.backends import CompiledGroup
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
+from irc.runtime.kernel_checks import fault_of_form
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.support import as_constant, check_size
 from irc.runtime.prepack import Preparations
@@ -97,6 +98,9 @@ class Bound:
                 if interrupts(error, node):
                     raise
                 binder = binder_of_others(node)
+                malformed = fault_of_form(node) if binder is None else None
+                if malformed is not None:
+                    raise Error(malformed.code, malformed.message, label(node)) from error
                 what = nonsense(error) if binder is None else fault_of(error, binder)
                 raise Error("IRC324", f"its attributes make no sense: {what}", label(node)) from error
         return self._kernels[node]

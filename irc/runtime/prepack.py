@@ -33,7 +33,7 @@ MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
 
 
-_COMPUTED = frozenset({"onnx::Cast", "onnx::CastLike", "onnx::DequantizeLinear", "onnx::QuantizeLinear"})
+COMPUTED = frozenset({"onnx::Cast", "onnx::CastLike", "onnx::DequantizeLinear", "onnx::QuantizeLinear"})
 """Their results are kept, and so are those of groups of pointwise operators, which unpack packed numbers."""
 
 _LAID_OUT = frozenset({"onnx::Reshape", "onnx::Unsqueeze", "onnx::Squeeze", "onnx::Slice", "onnx::Transpose"})
@@ -180,7 +180,7 @@ def _is_computed(node: Node) -> bool:
     group = inner_graph(node)
     if group is not None:
         return all(n.kind == CONSTANT or is_pointwise(n) for n in group.walk())
-    return node.kind in _COMPUTED
+    return node.kind in COMPUTED
 
 
 def _given(made: Mapping[int, tuple[Sequence[int], Kernel]], kernel: Kernel) -> Kernel:

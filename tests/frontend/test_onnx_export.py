@@ -440,7 +440,7 @@ def test_functions(passes: str) -> None:
     assert [f.name for f in again.functions] == [f.name for f in after.functions]
 
 
-PIPELINES = ("none", "default", "default,in-place", "cse,dce,in-place", "canonicalize,growable,fuse,in-place")
+PIPELINES = ("none", "default", "default,in-place", "cse,dce,reorder,in-place", "canonicalize,growable,fuse,in-place")
 
 
 def test_functions_come_after_those_that_they_call() -> None:
@@ -506,7 +506,7 @@ SCAN = """
 
 
 @pytest.mark.parametrize(
-    "passes", ["none", "default", "default,in-place", "(canonicalize,cse,dce)*2,growable,in-place"]
+    "passes", ["none", "default", "default,in-place", "(canonicalize,cse,dce)*2,reorder,growable,in-place"]
 )
 @pytest.mark.parametrize(
     ("body", "inputs", "outputs"),

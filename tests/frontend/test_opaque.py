@@ -411,7 +411,7 @@ def test_pointwise_operators_fuse_on_both_sides() -> None:
     ]
 
 
-@pytest.mark.parametrize("pipeline", ["in-place", "cse,dce,constant-pool", "default"])
+@pytest.mark.parametrize("pipeline", ["reorder", "reorder,in-place", "cse,dce,constant-pool,reorder", "default"])
 def test_they_stay_in_order(pipeline: str) -> None:
     nodes = [acme(f"Op{i}", "x", f"a{i}") for i in range(4)]
     graph = transform(str(import_model(model([*nodes, node("Sum", "a3 a1 a0 a2", "y")])).main), pipeline)

@@ -305,7 +305,7 @@ PASSES = st.one_of(st.just(FuseEverything()), st.builds(FuseAnything, seed=st.in
 
 
 @examples(150)
-@given(programs(FAMILIES), PASSES, st.sampled_from(["", "in-place", "growable,in-place", "dce"]))
+@given(programs(FAMILIES), PASSES, st.sampled_from(["", "in-place", "growable,in-place", "dce,reorder"]))
 def test_any_policy_keeps_what_programs_compute(program: Program, fuse: Fuse, after: str) -> None:
     wanted = expected(program)
     graph = program.module.copy().main

@@ -14,7 +14,7 @@ from irc.ir import Graph, Module
 from irc.passes import registry
 from irc.passes.base import PassContext
 
-PASSES = ("cse", "dce", "fuse", "in-place", "inline", "remove-mutation")
+PASSES = ("cse", "dce", "fuse", "in-place", "inline", "remove-mutation", "reorder")
 """They make, erase, replace and move nodes in all ways there are, and tell the analysis of it."""
 
 Change = tuple[str, int]

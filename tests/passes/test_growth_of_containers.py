@@ -12,7 +12,7 @@ from irc.ir import parse_graph
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
 
-PASSES = ["cse", "dce", "in-place", "remove-mutation", "fuse", "canonicalize"]
+PASSES = ["cse", "dce", "in-place", "remove-mutation", "reorder", "fuse", "canonicalize"]
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -239,7 +239,7 @@ def test_results_keep_what_is_said_of_them():
         assert said == ["first", "second", "third"], passes
 
 
-@pytest.mark.parametrize("passes", ["default", "default,in-place", "default,remove-mutation"])
+@pytest.mark.parametrize("passes", ["default", "default,in-place", "default,reorder,remove-mutation"])
 def test_everything_compiled_is_read_back_with_it(passes, tmp_path):
     model = irc.compile(parse_graph(GELU), passes)
     model.save(tmp_path / "m.irc")

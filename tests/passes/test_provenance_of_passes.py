@@ -110,6 +110,7 @@ CASES: list[tuple[str, str]] = [
     ("fuse", TWICE),
     ('fix-sizes{sizes="n=3"}', SIZES),
     ("in-place", TWICE),
+    ("reorder", TWICE),
     ("remove-mutation", VIEWS),
     ("remove-mutation", LOOP),
     ("shape-inference", SIZES),

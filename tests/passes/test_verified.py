@@ -280,7 +280,7 @@ graph(%s : Float(3), %x : Float(5, 3)):
         irc.compile(parse_module(text), [custom(action)])
 
 
-@pytest.mark.parametrize("pipeline", ["", "default", "default,in-place,cse", "remove-mutation"])
+@pytest.mark.parametrize("pipeline", ["", "default", "default,in-place,reorder", "remove-mutation"])
 def test_what_irc_makes_is_no_contradiction(pipeline: str) -> None:
     module = parse_module(TEXT)
     PassManager(pipeline).run(module)

@@ -1,4 +1,4 @@
-"""However a program is run, the same comes out: in groups, in place or not, in planned memory, donated..."""
+"""However a program is run, the same comes out: in groups, in place or not, reordered, in planned memory, donated..."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, copied, examples, expected
 
-PIPELINES = ("", "in-place", "growable", "fuse", "fuse,growable,in-place")
-FUSING = ("fuse", "fuse,growable,in-place")
+PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
+FUSING = ("fuse", "fuse,reorder,growable,in-place", "reorder")
 BULKS = (None, 1, 3)
 pointwise = programs(("onnx", "onnx", "onnx", "products", "constants"), size=30, dense=True)
 """Programs whose groups are large."""

@@ -1,0 +1,552 @@
+"""Moving operators to where they can run in place: behind the other readers of what they overwrite."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from irc.alias.classes import FOREIGN, MemoryClasses
+from irc.alias.facts import OWN
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
+from irc.ir import Block, Graph, Node, Value
+from irc.ir.graph import gc_paused
+from irc.ir.kinds import CONSTANT
+from irc.ir.types import PrimType, TensorType, Type, may_be_equal
+from irc.ops.pointwise import overwritable, reads_first, twin_of
+from irc.passes.registry import register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from irc.alias import AliasDb
+    from irc.passes.base import PassContext
+
+
+# Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses.
+
+
+_MOST = 16
+"""Once more nodes than this are waited for, the first node that waited for all of them stands in for them."""
+
+
+def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
+    """For each node of a block, the positions of earlier nodes that must run before it.
+
+    A node that writes memory waits for those that wrote or read it before; a node that reads memory waits for those
+    that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it.
+    Positions that others imply may be missing; otherwise their number would be quadratic.
+
+    Args:
+        db: the analysis of the graph.
+        nodes: nodes of one block, in order.
+    """
+    waits: list[set[int]] = [set() for _ in nodes]
+    if not db.any_writes():
+        return waits
+    written = [db.write_set(node) for node in nodes]
+    if all(places is EMPTY for places in written):
+        return waits
+    read = [db.read_set(node) for node in nodes]
+    large = dict.fromkeys(places for places in (*read, *written) if isinstance(places, BigSet))
+    memory = _Memory(reduce(db.union, large, EMPTY))
+    barrier: int | None = None
+    for position, node in enumerate(nodes):
+        before = waits[position]
+        if db.has_side_effects(node):
+            before.update(range(barrier or 0, position))
+            barrier = position
+        elif barrier is not None:
+            before.add(barrier)
+        memory.access(read[position], False, position, before)
+        memory.access(written[position], True, position, before)
+        before.discard(position)
+    return waits
+
+
+class _Memory:
+    """The nodes that have read and written each location so far.
+
+    Small sets are handled location by location. A large set, such as all that a list of thousands may hold, is not
+    listed for each node that reads it: it is taken to meet every set that meets any large set.
+
+    Args:
+        shared: the union of all large sets.
+    """
+
+    def __init__(self, shared: LocationSet) -> None:
+        self._shared = shared
+        self._writer: dict[int, int] = {}
+        self._readers: dict[int, list[int]] = {}
+        self._crowds = {(large, writes): _Crowd() for large in (False, True) for writes in (False, True)}
+
+    def access(self, places: LocationSet, writes: bool, position: int, waits: set[int]) -> None:
+        """The node at ``position`` reads or writes ``places``; add the positions it must wait for to ``waits``."""
+        large = isinstance(places, BigSet)
+        if intersects(places, self._shared):
+            for (other_large, other_writes), crowd in self._crowds.items():
+                if (large or other_large) and (writes or other_writes):
+                    crowd.wait(position, waits)
+            self._crowds[large, writes].positions.append(position)
+        for location in () if large else members(places):
+            if location in self._writer:
+                waits.add(self._writer[location])
+            if writes:
+                waits.update(self._readers.pop(location, ()))
+                self._writer[location] = position
+            else:
+                self._readers.setdefault(location, []).append(position)
+
+
+class _Crowd:
+    """Positions of nodes that later nodes wait for."""
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+
+    def wait(self, position: int, waits: set[int]) -> None:
+        waits.update(self.positions)
+        if len(self.positions) > _MOST:
+            self.positions = [position]
+
+
+# Which nodes of a block must keep their order.
+
+
+def captures(graph: Graph) -> dict[Node, list[Value]]:
+    """For every node with blocks, the outer values used inside of it, each once."""
+    found: dict[Node, list[Value]] = {}
+    for node in reversed([node for node in graph.walk() if node.blocks]):
+        captured: dict[Value, None] = {}
+        for block in node.blocks:
+            for inner in (*block.unchanging_nodes(), block.return_node):
+                for value in (*inner.inputs, *found.get(inner, ())):
+                    if value.block is not block:
+                        captured[value] = None
+        found[node] = list(captured)
+    return found
+
+
+def operands(node: Node, captured: Mapping[Node, Sequence[Value]]) -> list[Value]:
+    """What ``node`` uses, each value once: its inputs, and what is used inside of it."""
+    return list(dict.fromkeys((*node.inputs, *captured.get(node, ()))))
+
+
+class Dependencies:
+    """The order that nodes of one block must keep: values before their uses; reads and writes of one place in order.
+
+    The size is linear in what the nodes use and touch. Nodes are numbers: positions in ``nodes``.
+
+    Args:
+        nodes: the nodes of a block, in order.
+        used: what each of them uses.
+        db: the alias analysis of their graph.
+
+    Attributes:
+        after: for each node, those that must come after it; some may be named twice.
+    """
+
+    def __init__(self, nodes: Sequence[Node], used: Sequence[Iterable[Value]], db: AliasDb) -> None:
+        self.after: list[list[int]] = [[] for _ in nodes]
+        self._waits = [0] * len(nodes)
+        maker = {value: i for i, node in enumerate(nodes) for value in node.outputs}
+        for i, values in zip(range(len(nodes)), used):
+            for value in values:
+                if value in maker:
+                    self._add(maker[value], i)
+        for i, firsts in enumerate(memory_order(db, nodes)):
+            for first in sorted(firsts):
+                self._add(first, i)
+
+    def _add(self, first: int, then: int) -> None:
+        self.after[first].append(then)
+        self._waits[then] += 1
+
+    def leads_to(self, start: int, goals: Iterable[int], effort: int) -> bool:
+        """Whether one of ``goals`` must come after ``start``; True, too, if ``effort`` steps do not settle it."""
+        wanted = set(goals)
+        end = max(wanted)
+        seen = {start}
+        pending = [start]
+        while pending:
+            for i in self.after[pending.pop()]:
+                effort -= 1
+                if i in wanted or effort < 0:
+                    return True
+                if i < end and i not in seen:
+                    seen.add(i)
+                    pending.append(i)
+        return False
+
+    def order(self, wishes: Mapping[int, Iterable[int]]) -> list[int]:
+        """The nodes in order, except where wishes ask otherwise.
+
+        Next is always the first node for which all nodes are done that it must, or wishes to, come after; if wishes
+        leave none, the first node that can run at all.
+
+        Args:
+            wishes: node -> others that it would rather come after.
+        """
+        must = list(self._waits)
+        held: dict[int, list[int]] = {}
+        rather: dict[int, int] = {}
+        for node, firsts in wishes.items():
+            for first in firsts:
+                held.setdefault(first, []).append(node)
+                rather[node] = rather.get(node, 0) + 1
+        ready = [i for i, n in enumerate(must) if not n and not rather.get(i)]
+        waiting = [i for i, n in enumerate(must) if not n and rather.get(i)]
+        done = [False] * len(must)
+        found: list[int] = []
+        while ready or waiting:
+            node = heappop(ready or waiting)
+            if done[node]:
+                continue
+            done[node] = True
+            found.append(node)
+            for then in self.after[node]:
+                must[then] -= 1
+                if not must[then]:
+                    heappush(waiting if rather.get(then) else ready, then)
+            for then in held.get(node, ()):
+                rather[then] -= 1
+                if not rather[then] and not must[then]:
+                    heappush(ready, then)
+        return found
+
+
+# How much memory the values of one block take, and how long: an estimate to compare orders of its nodes by.
+
+
+_SIZE = 64
+"""What a dimension that is not known is taken to be."""
+
+
+class Peak(NamedTuple):
+    """Most bytes at one time.
+
+    Attributes:
+        fresh: if every result takes memory of its own.
+        reused: if results are written over dead operands wherever nodes can.
+    """
+
+    fresh: int = 0
+    reused: int = 0
+
+    @staticmethod
+    def most(peaks: Iterable[Peak]) -> Peak:
+        """The largest of each number."""
+        fresh = reused = 0
+        for peak in peaks:
+            fresh, reused = max(fresh, peak.fresh), max(reused, peak.reused)
+        return Peak(fresh, reused)
+
+    def within(self, other: Peak) -> bool:
+        """Whether neither number is larger than that of ``other``."""
+        return self.fresh <= other.fresh and self.reused <= other.reused
+
+
+class Moment(NamedTuple):
+    """One node at its turn.
+
+    Attributes:
+        alive: the bytes alive while it runs.
+        takes: 1 if it is the last to use some memory and can take it for its result, else 0.
+        takes_input: the same for a graph input, which its caller may donate.
+    """
+
+    alive: Peak
+    takes: int
+    takes_input: int
+
+
+class GraphMemory:
+    """Where the values of a graph may be, wherever its nodes are moved.
+
+    Args:
+        db: the analysis of the graph with its inputs donated: these are the only inputs whose memory the runtime takes,
+            and it makes sure that they share memory with nothing.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self._db = db
+        self._classes = MemoryClasses(OWN)
+        self._classes.add(db)
+
+    def storage(self, value: Value) -> int:
+        """The memory class of ``value``."""
+        return self._classes.of(value)
+
+    def places(self, value: Value) -> Collection[int]:
+        """The locations of ``value`` and of what it holds; none if there are too many to look at."""
+        reach = self._db.reach_set(value)
+        return () if isinstance(reach, BigSet) else tuple(members(reach))
+
+
+class BlockMemory:
+    """The memory of one block: its *storages*, classes of values that may share memory, and the nodes that use them.
+
+    A storage is alive from its first value to its last user. Unknown sizes are guessed: 64 for a dimension, and the
+    mean of the others for a value whose type does not tell. Memory of values from outside of the block does not count.
+    Nodes are numbers: positions in ``nodes``.
+
+    Args:
+        block: the block.
+        nodes: its nodes in order, and its return node.
+        used: what each of them uses.
+        memory: of their graph.
+
+    Attributes:
+        used: for each node, the storages it uses.
+        users: storage -> the nodes that use it, in order.
+        inputs: the storages of the graph's inputs.
+    """
+
+    def __init__(
+        self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], memory: GraphMemory
+    ) -> None:
+        self._memory = memory
+        self._seen: set[int] = set()  # where values have been so far
+        for value in block.params:
+            self._come_by(value)
+        made: list[list[tuple[Value, int | None]]] = []
+        for node, values in zip(nodes, used):
+            for value in values:
+                self._come_by(value)
+            made.append([(value, self._come_by(value)) for value in node.outputs])
+        guess = _mean([size for outputs in made for _, size in outputs if size])
+        self._made = [[(self.storage(v), guess if n is None else n) for v, n in outputs] for outputs in made]
+        self.used = [list(dict.fromkeys(map(self.storage, values))) for values in used]
+        self.inputs = {self.storage(v) for v in block.params} if block is block.graph.block else set[int]()
+        self.users: dict[int, list[int]] = {}
+        for i, storages in enumerate(self.used):
+            for storage in storages:
+                self.users.setdefault(storage, []).append(i)
+
+    def storage(self, value: Value) -> int:
+        """The storage of a value that the nodes use or make."""
+        return self._memory.storage(value)
+
+    def may_be_taken(self, storage: int) -> bool:
+        """Whether the memory of ``storage`` is the graph's to write, or the caller may give it up."""
+        return storage != FOREIGN
+
+    def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
+        """What is alive at each node's turn, if the nodes run in ``order``.
+
+        Args:
+            order: all nodes.
+            takes: for each node, the storages over which it can write its result, if nothing uses them later.
+            inside: for each node, the additional memory that it takes while it runs.
+        """
+        left = {storage: len(users) for storage, users in self.users.items()}
+        held: dict[int, int] = {}
+        alive = 0
+        found: list[Moment] = []
+        for i in order:
+            new = sum(size for _, size in self._made[i])
+            free = [storage for storage in takes[i] if left[storage] == 1]
+            own = [storage for storage in free if storage not in self.inputs]
+            saved = min(new, held.get(own[0], 0)) if own else 0
+            peak = Peak(alive + new + inside[i].fresh, alive + new - saved + inside[i].reused)
+            found.append(Moment(peak, bool(own), len(free) > len(own)))
+            alive += new
+            for storage in self.used[i]:
+                left[storage] -= 1
+            for storage, size in self._made[i]:
+                held[storage] = held.get(storage, 0) + size
+            for storage in (*self.used[i], *(storage for storage, _ in self._made[i])):
+                if not left.get(storage):
+                    alive -= held.pop(storage, 0)
+        return found
+
+    def _come_by(self, value: Value) -> int | None:
+        """The bytes of new memory with ``value``; None if its type does not tell; 0 if earlier values are there."""
+        places = self._memory.places(value)
+        known = bool(places) and self._seen.issuperset(places)
+        self._seen.update(places)
+        return 0 if known or value.made_by(CONSTANT) else _bytes(value.type)
+
+
+def _bytes(type: Type) -> int | None:
+    if isinstance(type, PrimType):
+        return 0
+    if type.shape is None:
+        return None
+    size = 4 if type.dtype is None else type.dtype.numpy.itemsize
+    return size * math.prod(d if isinstance(d, int) else _SIZE for d in type.shape)
+
+
+def _mean(sizes: Sequence[int]) -> int:
+    return sum(sizes) // len(sizes) if sizes else 1
+
+
+# -- reorder -------------------------------------------------------------------
+
+
+_EFFORT = 256
+"""Steps to find out whether a reader depends on an operator. What is farther apart stays as it is."""
+
+
+@register
+@dataclass(frozen=True)
+class Reorder:
+    """Let operators that can write over an operand run after the other readers of that operand.
+
+    For each memory that is still read after the last operator that could overwrite
+    it, one such operator is chosen that no later reader depends on; it is to
+    run after all of them. (rten's planner postpones every such operator
+    as long as anything else can run.) Next is then always the first node that
+    waits for nothing. Moves are kept, stretch by stretch, if they let
+    more operators run in place and do not increase the most bytes alive in the block,
+    as far as types tell. Nested blocks are ordered each by itself, inner
+    ones first.
+    """
+
+    name: ClassVar[str] = "reorder"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Order each block until no order of it is better: one move may make way for another."""
+        known = _Known(ctx.alias_db(graph), captures(graph), GraphMemory(ctx.donated_db(graph)), {})
+        changed = False
+        with gc_paused():
+            for block in reversed(list(graph.blocks())):
+                changed |= _sort(block, known, ctx)
+        return changed
+
+
+class _Known(NamedTuple):
+    """What is known of a graph; no move changes it.
+
+    Attributes:
+        db: its alias analysis.
+        captured: for every node with blocks, the outer values used inside of it.
+        memory: where its values may be.
+        peaks: for nodes whose blocks are in order, the additional memory they take while they run.
+    """
+
+    db: AliasDb
+    captured: dict[Node, list[Value]]
+    memory: GraphMemory
+    peaks: dict[Node, Peak]
+
+
+def _sort(block: Block, known: _Known, ctx: PassContext) -> bool:
+    """Order the block better if possible, and note its peak in ``known``. Returns whether it changed."""
+    sorter, changed = _Sorter(block, known), False
+    while sorter.run(ctx):
+        sorter, changed = _Sorter(block, known), True
+    if block.node is not None:
+        known.peaks[block.node] = Peak.most([known.peaks.get(block.node, Peak()), sorter.peak])
+    return changed
+
+
+class _Sorter:
+    """One attempt at a better order of one block.
+
+    Attributes:
+        peak: most bytes alive in the order that the block had.
+    """
+
+    def __init__(self, block: Block, known: _Known) -> None:
+        self._db = known.db
+        self._nodes = [*block.unchanging_nodes(), block.return_node]
+        self._used = [operands(node, known.captured) for node in self._nodes]
+        self._memory = BlockMemory(block, self._nodes, self._used, known.memory)
+        self._takes = [self._takeable(node) for node in self._nodes]
+        self._inside = [known.peaks.get(node, Peak()) for node in self._nodes]
+        self._plain = self._memory.moments(range(len(self._nodes)), self._takes, self._inside)
+        self.peak = _peak(self._plain)
+
+    def run(self, ctx: PassContext) -> bool:
+        """Change the order where that is better; returns whether it changed."""
+        nodes = self._nodes[:-1]  # the return node stays where it is
+        dependencies = cache(lambda: Dependencies(nodes, self._used, self._db))
+        wishes = self._wishes(dependencies)
+        if not wishes:
+            return False
+        order = [*dependencies().order(wishes), len(nodes)]
+        moments = self._memory.moments(order, self._takes, self._inside)
+        changed = False
+        for start, end in _stretches(order):
+            new, old = moments[start:end], self._plain[start:end]
+            own = sum(m.takes for m in new) - sum(m.takes for m in old)
+            inputs = sum(m.takes_input for m in new) - sum(m.takes_input for m in old)
+            first = self._nodes[order[start]]
+            if own + inputs <= 0:
+                continue
+            if not _peak(new).within(self.peak):
+                ctx.note(first, "to run it earlier would let others run in place, but take more memory")
+            elif ctx.allow(first):
+                for i in order[start:end]:
+                    self._nodes[i].move_before(self._nodes[end])
+                ctx.count("in_place", own)
+                ctx.count("in_place_if_donated", inputs)
+                changed = True
+        return changed
+
+    def _takeable(self, node: Node) -> list[int]:
+        """The storages over which ``node`` can write its result as soon as nothing else uses them."""
+        found: list[int] = []
+        storages = [self._memory.storage(v) for v in node.inputs]
+        times = Counter(storages)
+        repeated = Counter(node.inputs) if reads_first(node.kind) else Counter[Value]()
+        for value, storage in dict(zip(node.inputs, storages)).items():
+            once = times[storage] == max(1, repeated[value])  # or it is one tensor that is read before it is written
+            if once and self._memory.may_be_taken(storage) and _can_take(node, value):
+                found.append(storage)
+        return found
+
+    def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
+        """For each operator that is to take memory, the other readers of it; empty if no operator is new among them."""
+        memory, takes, end = self._memory, self._takes, len(self._nodes) - 1
+        wishes: dict[int, list[int]] = {}
+        served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
+        late: list[int] = []
+        for storage, users in memory.users.items():
+            if storage in takes[users[-1]]:  # it does already, and is to go on
+                wishes.setdefault(users[-1], []).extend(users[:-1])
+                served.add((users[-1], storage in memory.inputs))
+            elif users[-1] != end:
+                late.append(storage)
+        found = False
+        for storage in late:
+            users, is_input = memory.users[storage], storage in memory.inputs
+            able = (at for at, i in enumerate(users) if storage in takes[i] and (i, is_input) not in served)
+            at = max(able, default=None)
+            if at is not None and not needed().leads_to(users[at], users[at + 1 :], _EFFORT):
+                wishes.setdefault(users[at], []).extend(users[:at] + users[at + 1 :])
+                served.add((users[at], is_input))
+                found = True
+        return wishes if found else {}
+
+
+def _can_take(node: Node, value: Value) -> bool:
+    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes at run time may rule it out.
+
+    The runtime writes over what is `overwritable`, in-place twins over their first operand.
+    """
+    count = overwritable(node) or (0 if twin_of(node) is None else 1)
+    if value not in node.inputs[:count] or len(node.outputs) != 1:
+        return False
+    a, b = value.type, node.output.type
+    return isinstance(a, TensorType) and isinstance(b, TensorType) and may_be_equal(a, b)
+
+
+def _stretches(order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The shortest parts of ``order``, as start and end, that rearrange what the plain order has there."""
+    start = reached = 0
+    for at, node in enumerate(order):
+        reached = max(reached, node)
+        if reached == at:
+            if at > start:
+                yield start, at + 1
+            start = at + 1
+
+
+def _peak(moments: Iterable[Moment]) -> Peak:
+    return Peak.most(moment.alive for moment in moments)

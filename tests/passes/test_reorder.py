@@ -1,0 +1,473 @@
+"""Which operators run in place after re-ordering, what must not move, and what it may cost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import irc
+from irc.alias import AliasDb, analyze
+from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
+from irc.passes import PassManager
+from irc.passes.instruments import OptimisationLimit
+from irc.passes.reorder import Dependencies, captures, operands
+from irc.runtime.profile import Profile
+from irc.runtime.report import peak_bytes
+from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
+from tests.programs.generator import Program, programs
+from tests.programs.running import examples, expected, run
+
+X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+
+SHAPE_AFTER_ADD = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %b : Float(2, 4) = onnx::Add(%a, %x)
+  %s : Long(2) = onnx::Shape(%a)
+  %y : Float(2, 4) = onnx::Expand(%b, %s)
+  return (%y)
+"""
+
+
+def body(graph: str, *, inputs: str = "%x : Float(2, 4)") -> str:
+    """A graph's text from its lines."""
+    return f"graph({inputs}):\n" + "".join(f"  {line}\n" for line in graph.strip("\n").splitlines())
+
+
+# -- what moves ----------------------------------------------------------------
+
+
+def test_shape_is_read_before_its_tensor_is_overwritten():
+    after = """
+graph(%x : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Softmax(%x)
+  %s : Long(2) = onnx::Shape(%a)
+  %b : Float(2, 4) = onnx::Add(%a, %x)
+  %y : Float(2, 4) = onnx::Expand(%b, %s)
+  return (%y)
+"""
+    assert_becomes(SHAPE_AFTER_ADD, "reorder", after)
+    assert kinds(transform(SHAPE_AFTER_ADD, "in-place")) == ["Softmax", "Add", "Shape", "Expand"]
+    assert kinds(transform(SHAPE_AFTER_ADD, "reorder,in-place")) == ["Softmax", "Shape", "Add_", "Expand"]
+    assert_same_results(parse_graph(SHAPE_AFTER_ADD), transform(SHAPE_AFTER_ADD, "reorder,in-place"), X)
+
+
+def test_more_operators_run_in_place():
+    chain = ["%a0 : Float(2, 4) = onnx::Softmax(%x)"]
+    for i in range(10):
+        chain += [
+            f"%a{i + 1} : Float(2, 4) = onnx::Mul(%a{i}, %a{i})"
+            if i % 5 == 4
+            else f"%a{i + 1} : Float(2, 4) = onnx::Exp(%a{i})",
+            f"%s{i} : Long(2) = onnx::Shape(%a{i})",
+        ]
+    text = body("\n".join([*chain, f"return (%a10, {', '.join(f'%s{i}' for i in range(10))})"]))
+    plain, better = (PassManager(p).run(parse_graph(text)).stats for p in ("in-place", "reorder,in-place"))
+    assert plain["in-place.in_place"] == 0
+    assert better["in-place.in_place"] == better["reorder.in_place"] == 10  # x * x too
+
+
+def test_views_are_readers_of_the_same_memory():
+    before = """
+%n : Long(1) = prim::Constant[value=tensor([8])]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%v : Float(8) = onnx::Reshape(%a, %n)
+%b : Float(2, 4) = onnx::Exp(%a)
+%m : Float(1) = onnx::ReduceMax(%v)
+return (%b, %m)
+"""
+    graph = transform(body(before), "reorder,in-place")
+    assert kinds(graph) == ["Softmax", "Reshape", "ReduceMax", "Exp_"]
+
+
+def test_what_the_late_reader_needs_comes_along():
+    before = """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%a)
+%c : Float(2, 4) = onnx::Neg(%b)
+%s : Long(2) = onnx::Shape(%x)
+%z : Long(2) = onnx::Neg(%s)
+%t : Float(2, 1) = onnx::ReduceMax(%a, %z)
+return (%c, %t)
+"""
+    graph = transform(body(before), "reorder")
+    assert kinds(graph) == ["Softmax", "Shape", "Neg", "ReduceMax", "Exp", "Neg"]
+
+
+def test_inputs_that_the_caller_may_donate():
+    before = """
+%b : Float(2, 4) = onnx::Exp(%x)
+%s : Long(2) = onnx::Shape(%x)
+return (%b, %s)
+"""
+    graph = parse_graph(body(before))
+    stats = run_passes(graph, "reorder").stats
+    assert kinds(graph) == ["Shape", "Exp"]
+    assert (stats["reorder.in_place"], stats["reorder.in_place_if_donated"]) == (0, 1)
+
+
+def test_nested_blocks_each_by_itself():
+    before = """
+%t : bool = prim::Constant[value=1]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%r : Float(2, 4), %q : Long(2) = prim::If(%c)
+  block0():
+    %b : Float(2, 4) = onnx::Softmax(%x)
+    %d : Float(2, 4) = onnx::Exp(%b)
+    %e : Long(2) = onnx::Shape(%b)
+    -> (%d, %e)
+  block1():
+    %f : Float(2, 4) = prim::Loop(%n, %t, %x)
+      block0(%i : int, %p : Float(2, 4)):
+        %g : Float(2, 4) = onnx::Softmax(%p)
+        %h : Float(2, 4) = onnx::Neg(%g)
+        %k : Float(2, 1) = onnx::ReduceMax(%g)
+        %l : Float(2, 4) = onnx::Add(%h, %k)
+        -> (%t, %l)
+    %m : Long(2) = onnx::Shape(%x)
+    -> (%f, %m)
+%y : Float(2, 4) = onnx::Neg(%a)
+%u : Long(2) = onnx::Shape(%a)
+return (%r, %q, %y, %u)
+"""
+    text = body(before, inputs="%x : Float(2, 4), %n : int, %c : bool")
+    graph = transform(text, "reorder")
+    assert kinds(graph) == [
+        *("Softmax", "If", "Softmax", "Shape", "Exp"),
+        *("Loop", "Softmax", "ReduceMax", "Neg", "Add", "Shape"),
+        *("Shape", "Neg"),
+    ]
+    for choice in (True, False):
+        assert_same_results(parse_graph(text), graph, X, np.array(3), np.array(choice))
+
+
+def test_a_branch_that_reads_a_value_is_a_reader():
+    before = """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%a)
+%r : Long(2) = prim::If(%c)
+  block0():
+    %s : Long(2) = onnx::Shape(%a)
+    -> (%s)
+  block1():
+    %t : Long(2) = onnx::Shape(%x)
+    -> (%t)
+return (%b, %r)
+"""
+    graph = transform(body(before, inputs="%x : Float(2, 4), %c : bool"), "reorder")
+    assert kinds(graph) == ["Softmax", "If", "Shape", "Shape", "Exp"]
+
+
+# -- what stays ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+%a : Float(2, 4) = onnx::Add(%x, %y)
+%s : Long(2) = onnx::Shape(%x)
+%b : Float(2, 4) = onnx::Add(%y, %x)
+%c : Float(2, 4) = onnx::Softmax(%y)
+return (%a, %b, %c, %s)
+""",  # %b can be over %x, as it is, or over %y, behind %c
+        """
+%a : Float(4, 4) = onnx::MatMul(%x, %y)
+%s : Long(2) = onnx::Shape(%x)
+%b : Float(4, 4) = onnx::MatMul(%y, %a)
+%c : Float(4, 4) = onnx::Add(%b, %a)
+%t : Long(2) = onnx::Shape(%y)
+%d : Float(4, 4) = onnx::Add(%a, %b)
+%e : Float(4, 4) = onnx::MatMul(%a, %d)
+%f : Float(4, 4) = onnx::MatMul(%c, %e)
+return (%f, %s, %t)
+""",  # %d is over %b; for %c to be over %a it would have to wait for %e, which waits for %d
+    ],
+)
+def test_what_would_gain_nothing_stays(text: str) -> None:
+    assert_unchanged(body(text, inputs="%x : Tensor, %y : Tensor"), "reorder")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%a)
+%s : Float(2, 4) = onnx::Softmax(%b)
+%y : Float(2, 4) = onnx::MatMul(%a, %s)
+return (%y)
+""",  # the other reader needs what would be written
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%a)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s, %a)
+""",  # the caller reads it last
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Pow(%a, %a)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s)
+""",  # no operand of it is free
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Bool(2, 4) = onnx::Greater(%a, %x)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s)
+""",  # the result is of another type
+        """
+%a : Float(2, 1) = onnx::ReduceMax(%x)
+%b : Float(2, 4) = onnx::Add(%a, %x)
+%s : Long(2) = onnx::Shape(%a)
+%t : Long(2) = onnx::Shape(%x)
+return (%b, %s, %t, %x)
+""",  # the result is larger
+        """
+%a : Float(2, 4) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8.])]()
+%b : Float(2, 4) = onnx::Exp(%a)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s)
+""",  # a constant is never overwritten
+        """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%k : int = custom::unknown(%a)
+%b : Float(2, 4) = onnx::Exp(%a)
+%s : Long(2) = onnx::Shape(%a)
+return (%b, %s)
+""",  # nor what unknown code knows
+    ],
+)
+def test_without_need_nothing_moves(text):
+    assert_unchanged(body(text), "reorder")
+
+
+WRITES = """
+%n : int = prim::Constant[value=1]()
+%a : Float(2, 4) = aten::clone(%x)
+%d : Float(2, 4) = aten::clone(%x)
+%b : Float(2, 4) = aten::relu(%a)
+{between}
+%s : Float(2, 4) = aten::softmax(%a, %n)
+return (%b, %s, %d)
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "moves"),
+    [
+        ("%w : Float(2, 4) = aten::relu_(%d)", True),
+        ("%w : Float(2, 4) = aten::relu_(%a)", False),  # the later reader sees it, the earlier one does not
+        ("%w : Float(2, 4) = aten::relu_(%b)", True),
+        ('%m : str = prim::Constant[value="m"]()\n  = prim::RaiseException(%m)', False),  # nothing passes it
+        ("%w : Float(2, 4) = custom::unknown(%d)", False),
+    ],
+)
+def test_nothing_passes_what_it_depends_on(between, moves):
+    graph = transform(body(WRITES.format(between=between)), "reorder")
+    order = [n.kind for n in graph.nodes]
+    assert (order.index("aten::softmax") < order.index("aten::relu")) is moves
+
+
+def test_random_operators_keep_their_order():
+    before = """
+%a : Float(2, 4) = onnx::RandomUniformLike(%x)
+%b : Float(2, 4) = onnx::Exp(%a)
+%c : Float(2, 4) = onnx::RandomNormalLike(%b)
+%d : Float(2, 4) = onnx::RandomNormalLike(%a)
+return (%b, %c, %d)
+"""
+    assert_unchanged(body(before), "reorder")
+
+
+def test_never_more_memory_at_the_peak():
+    """Behind MatMul, Add could run in place; but at Tile's turn %w would still be alive, which is larger than %c."""
+    before = """
+%a : Float(2, 4) = onnx::Softmax(%x)
+%w : Float(2, 1) = onnx::ReduceMax(%x)
+%b : Float(2, 4) = onnx::Add(%a, %w)
+%c : Float() = onnx::ReduceMax(%b)
+%e : Float(2, 400) = onnx::Tile(%x, %n)
+%f : Float(2, 4) = onnx::ReduceL1(%e)
+%d : Float(2, 4) = onnx::MatMul(%a, %f)
+return (%c, %d)
+"""
+    text = body(before, inputs="%x : Float(2, 4), %n : Long(2)")
+    graph = parse_graph(text)
+    report = run_passes(graph, "reorder")
+    assert kinds(graph) == kinds(parse_graph(text))
+    assert any("more memory" in n.reason for n in report.refusals)
+
+
+def test_one_move_at_a_time_for_bisection():
+    graph = parse_graph(SHAPE_AFTER_ADD)
+    PassManager("reorder", [OptimisationLimit(0)]).run(graph)
+    assert kinds(graph) == ["Softmax", "Add", "Shape", "Expand"]
+
+
+# -- always --------------------------------------------------------------------
+
+
+@examples(150)
+@given(programs())
+def test_programs_compute_what_they_did(program: Program) -> None:
+    wanted = expected(program)
+    for pipeline in ("reorder", "reorder,in-place"):
+        module = program.module.copy()
+        run_passes(module, pipeline)  # verifies, compares the alias analysis with a new one, and runs again
+        note(f"after {pipeline}\n{module}")
+        wanted.check(run(program, module.main))
+
+
+FLOAT = types.tensor(DType.FLOAT, (2, 2))
+
+
+@st.composite
+def onnx_graphs(draw: st.DrawFn) -> Graph:
+    """Branching graphs of small arrays, all of whose shapes are known."""
+    graph = Graph()
+    b = Builder(graph)
+    values = [graph.add_input(FLOAT, name) for name in "xy"]
+    others: list[Value] = []
+    axes = b.constant(Tensor.of(np.array([0])))
+
+    def pick() -> Value:
+        return values[-draw(st.integers(1, min(6, len(values))))]
+
+    for _ in range(draw(st.integers(1, 25))):
+        choice = draw(st.sampled_from("uuubbbsrcm"))
+        if choice == "u":
+            values.append(b.op(f"onnx::{draw(st.sampled_from(['Neg', 'Relu', 'Identity']))}", pick(), type=FLOAT))
+        elif choice == "b":
+            values.append(b.op(f"onnx::{draw(st.sampled_from(['Add', 'Sub', 'Max']))}", pick(), pick(), type=FLOAT))
+        elif choice == "s":
+            others.append(b.op("onnx::Shape", pick(), type=types.tensor(DType.INT64, (2,))))
+        elif choice == "r":
+            kept = b.op("onnx::ReduceMax", pick(), axes, type=types.tensor(DType.FLOAT, (1, 2)))
+            values.append(b.op("onnx::Add", pick(), kept, type=FLOAT))
+        elif choice == "c":
+            wide = types.tensor(DType.FLOAT, (16, 2))
+            joined = b.op("onnx::Concat", *[pick() for _ in range(8)], type=wide, attributes={"axis": 0})
+            others.append(b.op("onnx::ReduceMax", joined, axes, type=types.tensor(DType.FLOAT, (1, 2))))
+        else:
+            values.append(b.op("onnx::MatMul", pick(), pick(), type=FLOAT))
+    graph.set_outputs([pick(), *others])
+    run_passes(graph, "dce")
+    return graph
+
+
+@examples(100)
+@given(onnx_graphs())
+def test_no_more_bytes_no_fewer_operators_in_place(graph: Graph) -> None:
+    plain, better = graph.copy(), graph.copy()
+    moved = run_passes(better, "reorder").stats["reorder.in_place"]
+    note(f"{plain}\n{better}")
+    inputs = [np.float32([[1, -2], [3, 4]]), np.float32([[0, 5], [-1, 2]])]
+    assert_same_results(plain, better, *inputs)
+    assert check_order(plain, better)
+    assert bytes_of(better) <= bytes_of(plain)
+    was, now = followed(plain, inputs), followed(better, inputs)
+    assert now.counters.in_place == was.counters.in_place + moved
+    assert now.peak <= was.peak
+    before, after = (run_passes(g, "in-place").stats["in-place.in_place"] for g in (plain, better))
+    assert after >= before
+    assert_same_results(graph, better, *inputs)
+
+
+def followed(graph: Graph, inputs: list[np.ndarray]) -> Profile:
+    """What the first run of ``graph`` as it is does, where memory is allocated result by result."""
+    return irc.compile(graph, passes="none").profile(dict(zip("xy", inputs)))
+
+
+def bytes_of(graph: Graph) -> int:
+    """Most bytes alive, if the caller keeps what it gave."""
+    kept = graph.copy()
+    kept.set_outputs([*kept.outputs, *kept.inputs])
+    peak = peak_bytes(kept, analyze(kept))
+    assert peak is not None
+    return peak
+
+
+def check_order(plain: Graph, better: Graph) -> bool:
+    """Whether the nodes are the same, and none of the second graph comes before what it needs."""
+    better.verify()
+    return sorted(map(name, plain.nodes)) == sorted(map(name, better.nodes))
+
+
+def name(node: Node) -> tuple[str, ...]:
+    return (node.kind, *(v.name for v in node.outputs))
+
+
+@examples(100)
+@given(programs())
+def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
+    """Two neighbours may change places if and only if nothing says that one must come after the other."""
+    graph = program.graph.copy()
+    db = analyze(graph, program.module)
+    captured = captures(graph)
+    for block in graph.blocks():
+        nodes = list(block.nodes)
+        after = Dependencies(nodes, [operands(n, captured) for n in nodes], db).after
+        for i, (node, following) in enumerate(pairwise(nodes)):
+            free = i + 1 not in after[i]
+            assert db.can_move_before(following, node) is free, f"{node}\n{following}"
+
+
+# -- cost ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readers", [1, 3])
+def test_work_is_linear(readers: int, monkeypatch: pytest.MonkeyPatch):
+    asked = 0
+    ask = AliasDb.reach_set
+
+    def counting(db: AliasDb, values: object) -> object:
+        nonlocal asked
+        asked += 1
+        return ask(db, values)
+
+    monkeypatch.setattr(AliasDb, "reach_set", counting)
+    counts: list[int] = []
+    for length in (200, 800):
+        graph = Graph()
+        b = Builder(graph)
+        x = graph.add_input(FLOAT)
+        value, shapes = b.op("onnx::Softmax", x, type=FLOAT), list[Value]()
+        for _ in range(length):
+            old, value = value, b.op("onnx::Neg", value, type=FLOAT)
+            shapes += [b.op("onnx::Shape", old, type=types.tensor(DType.INT64, (2,))) for _ in range(readers)]
+        graph.set_outputs([value, *shapes])
+        asked = 0
+        stats = PassManager("reorder").run(graph).stats
+        assert stats["reorder.in_place"] == length
+        counts.append(asked)
+    assert counts[1] <= 4.2 * counts[0]
+
+
+def test_nodes_of_several_results_take_no_memory():
+    graph = parse_graph("""
+graph(%x : Tensor):
+  %z : int = prim::Constant[value=2]()
+  %a : Tensor = aten::relu(%x)
+  %l : Tensor[] = aten::split(%a, %z, %z)
+  %p : Tensor, %q : Tensor = aten::sin(%l)
+  %w : Tensor = aten::relu_(%q)
+  return (%p)
+""")
+    assert not PassManager("reorder").run(graph).changed
+
+
+def test_one_analysis_serves_the_whole_pass():
+    stats = PassManager("reorder,in-place").run(parse_graph(SHAPE_AFTER_ADD)).stats
+    assert stats["alias.built"] == 1
+
+
+def test_from_compile():
+    graph = parse_graph(SHAPE_AFTER_ADD)
+    model = irc.compile(graph, passes="reorder,in-place")
+    assert kinds(model.graph) == ["Softmax", "Shape", "Add_", "Expand"]
+    np.testing.assert_array_equal(model.run({"x": X})["y"], irc.compile(graph, passes="none").run({"x": X})["y"])
