@@ -193,7 +193,10 @@ class _Convolution(Panels):
             builder.udiv(builder.mul(layout.blocks, each), layout.parts)
             for each in (part, builder.add(part, number(1)))
         ]
-        with loop(builder, *blocks) as block:
+        products = builder.mul(
+            layout.depth, builder.mul(panels, number(form.numbers * form.features * form.lanes // 4))
+        )
+        with paced_loop(self.emitter, blocks[0], blocks[1], 1, products) as block:
             feature = builder.mul(block, number(form.features))
             left = least(builder, builder.sub(layout.features, feature), number(form.features))
             filters = builder.mul(layout.depth, number(form.features))

@@ -259,10 +259,11 @@ class NativeLoops(InnerLoops):
         weights: Array,
         found: Array,
         modes: tuple[int, ...],
+        depth: int,
     ) -> bool:
         x = _dense_rows(x)
-        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, len(roots), modes
-        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, len(roots), modes)
+        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, len(roots), modes, depth
+        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, len(roots), modes, depth)
         return loop.run(x, roots, nodes, targets, weights, found)
 
     def _keep(self, kind: Any, module: str, make: str, *arguments: Any, others: tuple[Array, ...] = ()) -> _Loop:

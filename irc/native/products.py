@@ -97,7 +97,10 @@ class _Product(Panels):
         builder, layout = self.builder, self.layout
         block_size = builder.mul(layout.depth, number(self.features))
         blocks = builder.udiv(builder.add(layout.rows, number(self.features - 1)), number(self.features))
-        with loop(builder, number(0), blocks, layout.at_once) as first:
+        groups = builder.udiv(builder.add(blocks, builder.sub(layout.at_once, number(1))), layout.at_once)
+        work = builder.udiv(builder.mul(layout.work, builder.sub(end, begin)), groups)
+        with paced_loop(self.emitter, number(0), groups, 1, builder.add(work, number(1))) as group:
+            first = builder.mul(group, layout.at_once)
             last = least(builder, builder.add(first, layout.at_once), blocks)
             with loop(builder, first, last) as block:
                 place = builder.mul(builder.sub(block, first), block_size)

@@ -63,14 +63,14 @@ class Layout(NamedTuple):
     work: Any
 
 
-def call_for_trees(x: Array, totals: Array, trees: int, modes: tuple[int, ...]) -> Call | None:
-    """A call for arrays like these; None if there is no code for them.
+def call_for_trees(x: Array, totals: Array, trees: int, modes: tuple[int, ...], depth: int) -> Call | None:
+    """A call for arrays like these, where ways down have up to ``depth`` steps; None if there is no code for them.
 
     It takes the input, roots, records of nodes, targets and weights of votes, and totals, which are 0 before.
     """
     if x.dtype not in (SINGLE, DOUBLE) or not x.size or not totals.size or not trees:
         return None
-    layout = Layout(x.strides[0], trees, totals.shape[1], 16 * trees)
+    layout = Layout(x.strides[0], trees, totals.shape[1], 2 * trees * (depth + 8))
     form, name, work = Form(x.dtype, totals.dtype, modes), "irc.trees", len(x) * trees * 8 * _NANOSECONDS
     make = partial(emit_trees, name, form, current())
     return Call.of_loops(name, f"{name} {form}", make, 6, layout, len(x), work)

@@ -115,8 +115,12 @@ class InnerLoops:
         weights: Array,
         found: Array,
         modes: tuple[int, ...],
+        depth: int,
     ) -> bool:
-        """Add to ``found`` (N, targets) the votes for the rows of ``x``: see `irc.runtime.kernels.ml_trees.Forest`."""
+        """Add to ``found`` (N, targets) the votes for the rows of ``x``: see `irc.runtime.kernels.ml_trees.Forest`.
+
+        No way down has more than ``depth`` steps.
+        """
         return False
 
 

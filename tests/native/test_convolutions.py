@@ -26,6 +26,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.kernels.windows import Axes, Axis, Window
 from irc.runtime.threads import share
+from tests.native.helpers import Pacing
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 
 Array = np.ndarray[Any, Any]
@@ -183,6 +184,14 @@ def test_infinities_stay_where_they_are():
     assert np.isinf(found).sum() == 9 * 16 and not np.isnan(found).any()
 
 
+@pytest.mark.parametrize("group", [1, 4])
+def test_of_padding_alone(group):
+    x, w = np.zeros((2, 4, 0, 4), SINGLE), random((4, 4 // group, 3, 3), SINGLE, 2)
+    assert not convolve(x, w, None, group, plain((0, 4), pad=2)).any()
+    out = made(x, as_constant(w), None, group, plain((0, 4), pad=2))
+    assert out is None or not out.any()
+
+
 def test_weights_that_may_change_are_not_packed():
     x, w = random((1, 16, 20, 20), SINGLE, 1), random((16, 16, 3, 3), SINGLE, 2)
     assert made(x, w) is None
@@ -217,3 +226,13 @@ def test_results_do_not_depend_on_threads(size, kernel):
     for i in range(2):
         alone = made(x[i : i + 1], w, None, 1, axes)
         assert alone is not None and alone.tobytes() == one[i : i + 1].tobytes()
+
+
+@natively
+def test_long_calls_pause(monkeypatch):
+    """Also of one block of pixels for many features."""
+    guard = Pacing()
+    monkeypatch.setattr(CURRENT.scope, "guard", guard)
+    x, w = random((1, 64, 8, 8), SINGLE, 1), as_constant(random((30_000, 64, 1, 1), SINGLE, 2))
+    assert made(x, w, axes=plain((8, 8), 1, 1, 0)) is not None
+    assert guard.times > 4

@@ -20,6 +20,7 @@ from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.quantized import columns, matmul_sums
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.threads import share
+from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
 
@@ -156,3 +157,13 @@ def test_zero_points_of_another_type():
     finally:
         scope.loops = before
     np.testing.assert_array_equal(found, exact(a, 100_000, b))
+
+
+@natively
+def test_long_calls_pause(monkeypatch):
+    """Also of one panel of columns."""
+    a, b = integers((200_000, 64), "u1", 1), as_constant(integers((64, 16), "i1", 2).astype(np.float32))
+    guard = Pacing()
+    monkeypatch.setattr(CURRENT.scope, "guard", guard)
+    assert product(a, 3, b) is not None
+    assert guard.times > 4

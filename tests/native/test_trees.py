@@ -15,6 +15,7 @@ from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT, NONE
 from irc.runtime.kernels.ml_trees import LEAF, Forest, Votes
 from irc.runtime.threads import share
+from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
 
@@ -84,9 +85,9 @@ def test_there_is_code_for_floats():
     made, x = forest(1, 5, 4, 3, 2, [0], "f4"), inputs(1, 7, 3, "f4")
     assert made.records is not None
     found = np.zeros((7, 2), np.float32)
-    assert LOOPS.vote(x, *made.records, found, tuple(made.present))
+    assert LOOPS.vote(x, *made.records, found, tuple(made.present), made.depth)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
-    assert not LOOPS.vote(x.astype(np.int64), *made.records, found, tuple(made.present))
+    assert not LOOPS.vote(x.astype(np.int64), *made.records, found, tuple(made.present), made.depth)
 
 
 def test_results_do_not_depend_on_threads():
@@ -105,5 +106,20 @@ def test_no_trees_have_no_votes():
     made = forest(1, 3, 2, 4, 2, [0], "f4")
     made.roots = made.roots[:0]
     x = inputs(1, 5, 4, "f4")
-    assert not LOOPS.vote(x, made.roots, *made.records[1:], np.zeros((5, 2), "f4"), (0,))
+    assert not LOOPS.vote(x, made.roots, *made.records[1:], np.zeros((5, 2), "f4"), (0,), 2)
     assert not totals(made, x, 2, "SUM").any()
+
+
+def test_long_ways_down_pause(monkeypatch):
+    steps = 20_000
+    nodes = 2 * steps + 1
+    is_inner = np.arange(nodes) < steps
+    mode = np.where(is_inner, 0, LEAF)
+    yes, no = (np.where(is_inner, np.arange(nodes) + first, 0) for first in (1, steps + 1))
+    none = np.zeros(nodes, int)
+    votes = Votes.of(np.array([steps]), np.zeros(1, int), np.ones(1, "f4"), nodes)
+    made = Forest(mode, none, np.full(nodes, 5, "f4"), yes, no, none.astype(bool), np.zeros(1, int), votes)
+    guard = Pacing()
+    monkeypatch.setattr(CURRENT.scope, "guard", guard)
+    assert (totals(made, np.zeros((400, 1), "f4"), 1, "SUM") == 1).all()
+    assert guard.times > 4

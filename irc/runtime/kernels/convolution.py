@@ -156,7 +156,7 @@ def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         for first in range(0, group, groups):
             block = slice(image, image + several), slice(first, first + groups)
             filters, shift, target = weights[block[1]], None if bias is None else bias[block[1]], results[block]
-            channels_of_all = source[block].reshape(-1, *x.shape[2:])
+            channels_of_all = _planes(source[block])
             for start in range(0, rows, step):
                 count = min(step, rows - start)
                 pace()
@@ -198,7 +198,7 @@ def _by_rows(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
         which = slice(image, image + several), slice(number, number + groups)
         block = results[which][:, :, start : start + step]
         np.copyto(block, 0 if bias is None else bias[which[1]])
-        seen = source[which].reshape(-1, *x.shape[2:])
+        seen = _planes(source[which])
         for lines, filters, offsets in parts:
             count = block.shape[2] + offsets[-1]
             taps = columns(seen, lines, start, count).reshape(*block.shape[:2], depth, count * width)
@@ -206,6 +206,11 @@ def _by_rows(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: A
             np.matmul(filters[which[1]], taps, out=sums.reshape(*block.shape[:2], len(offsets), count * width))
             for i, offset in enumerate(offsets):
                 block += sums[:, :, i, offset : offset + block.shape[2]]
+
+
+def _planes(x: Array) -> Array:
+    """``x`` (N, G, C, spatial...) as (N G C, spatial...)."""
+    return x.reshape(math.prod(x.shape[:3]), *x.shape[3:])
 
 
 def share(total: int, most: int) -> int:

@@ -156,7 +156,7 @@ class Forest:
             return False
         roots, nodes, targets, weights = self.records
         votes = targets, weights.astype(found.dtype, copy=False)
-        return CURRENT.scope.loops.vote(x, roots, nodes, *votes, found, tuple(self.present))
+        return CURRENT.scope.loops.vote(x, roots, nodes, *votes, found, tuple(self.present), self.depth)
 
     def _leaves(self, x: Array) -> Array:
         """The leaf that each row comes to in each tree, [rows, trees]."""

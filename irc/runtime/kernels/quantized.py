@@ -17,7 +17,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.types import DType
-from irc.runtime.bounds import CURRENT
+from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.cast import conversion
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
@@ -249,6 +249,7 @@ def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Arra
     values = weights.values
     is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
     if values.ndim == 2 and a.ndim and a.shape[-1] == len(values) and is_one:
+        check_work(a.size * values.shape[1])
         sums = np.empty(check_size((*a.shape[:-1], values.shape[1]), _INT32), _INT32)
         if CURRENT.scope.loops.integers(a, 0 if a_zero is None else int(a_zero.item()), values, sums):
             return sums
