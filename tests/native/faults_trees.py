@@ -20,5 +20,5 @@ def test_forests(seed, dtype, end):
     roots, nodes, targets, weights = (guarded(array, end, is_read_only=True) for array in made.records)
     found = guarded(np.zeros((6, 2), dtype), end)
     x = guarded(x, end, is_read_only=True)
-    assert LOOPS.vote(x, roots, nodes, targets, weights, found, tuple(made.present))
+    assert LOOPS.vote(x, roots, nodes, targets, weights, found, tuple(made.present), made.depth)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
