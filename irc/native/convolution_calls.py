@@ -13,13 +13,11 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
-from irc.native.kernels import BYTE, Call
-from irc.native.panels import ALIGNMENT, MOST_FEATURES
+from irc.native.kernels import Call
+from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
 from irc.native.target import current
-from irc.native.windows import MOST_POSITIONS
+from irc.native.windows import ONE_PLACE, are_counted
 from irc.runtime.array_memory import aligned_bytes
-from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.support import scratch
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -63,24 +61,11 @@ class Convolution(NamedTuple):
 
     Attributes:
         form: of the code.
-        call: takes the input, packed weights, packed bias, the largest magnitude, the result, work memory.
-        work: bytes of work memory.
+        call: takes the input, packed weights, packed bias, the largest magnitude, the result.
     """
 
     form: Form
     call: Call
-    work: int
-
-    def run(self, *arrays: Array) -> None:
-        """Compute, on as many threads as the run has: each has work memory of its own, which it keeps."""
-        call, pieces, size, _ = self.call.call, self.call.pieces, self.call.size, self.call.code
-
-        def piece(number: int) -> None:
-            work = scratch("panels", (self.work,), BYTE)
-            call(*arrays, work, size * number // pieces, size * (number + 1) // pieces)
-            pace()
-
-        CURRENT.scope.share(pieces, piece)
 
 
 def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact: bool = False) -> Convolution | None:
@@ -94,31 +79,31 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact
         out: (N, O, spatial...), in C order.
         exact: whether operands are integers whose sums are exact: then tiles, which halve them, are not.
     """
-    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    height, width = (ONE_PLACE, *axes)[-2:]
     depth, features, channels = math.prod(w.shape[1:]), w.shape[0] // group, w.shape[1]
-    most = MOST_FEATURES.get(current().vector_bytes)
-    if most is None or len(axes) > 2 or not out.size or out.size * depth < LEAST_WORK or width.stride > 2:
+    at_once = features_at_once(features)
+    if at_once is None or len(axes) > 2 or not out.size or out.size * depth < LEAST_WORK or width.stride > 2:
         return None
     is_dense = x.strides[-2] == x.shape[-1] * x.itemsize
     if height.trivial and width.trivial and (is_dense or height.size == 1):  # all of a channel is one row
         size = height.size * width.size
-        height, width = Axis(1, 1, 1, 1, 1, 0, 0), width._replace(size=size, out=size)
-    if max(max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)) >= MOST_POSITIONS:
+        height, width = ONE_PLACE, width._replace(size=size, out=size)
+    if not are_counted(height, width):
         return None
-    form, positions, row = _form(height, width, channels, features, most, exact)
+    form, positions, row = _form(height, width, channels, features, at_once, exact)
     summed = channels if form.kind == TILES else depth
     panel = form.panel(summed)
     if panel > MOST_SCRATCH:
         return None
     panels, planes, blocks = -(-positions // form.positions), out.shape[0] * group, -(-features // form.features)
     groups = -(-panels // max(1, SCRATCH // panel))
-    at_once = -(-panels // groups)
-    items = planes * -(-panels // at_once)
+    together = -(-panels // groups)
+    items = planes * -(-panels // together)
     parts = 2 if items == 1 and blocks >= WORTH_PARTS else 1
     work = out.size * depth
     layout = Layout(
         panels=panels,
-        at_once=at_once,
+        at_once=together,
         parts=parts,
         groups=group,
         channels=channels,
@@ -143,16 +128,15 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact
         blocks=blocks,
         work=max(1, work // (8 * items * parts)),
     )
-    name = "irc.convolution"
+    name, nanoseconds, memory = "irc.convolution", work * _PICOSECONDS / 1000, together * panel + ALIGNMENT
     make = partial(emit_convolution, name, form, current())
-    call = Call.of_loops(name, f"{name} {form!r}", make, 6, layout, items * parts, work * _PICOSECONDS / 1000)
-    return Convolution(form, call, at_once * panel + ALIGNMENT)
+    call = Call.of_loops(name, f"{name} {form!r}", make, 6, layout, items * parts, nanoseconds, memory)
+    return Convolution(form, call)
 
 
-def _form(height: Axis, width: Axis, channels: int, features: int, most: int, exact: bool) -> tuple[Form, int, int]:
+def _form(height: Axis, width: Axis, channels: int, features: int, at_once: int, exact: bool) -> tuple[Form, int, int]:
     """The code, and how many positions it has, in all and in a row."""
-    lanes = current().vector_bytes // SINGLE.itemsize
-    at_once = -(-features // -(-features // most))
+    lanes = lanes_of_panel()
     kind = POINTWISE if height.trivial and width.trivial and height.size == 1 else WINDOWS
     direct = Form(kind, at_once, lanes, width.stride), height.out * width.out, width.out
     is_plain = all(a.kernel == 3 and a.stride == a.dilation == 1 for a in (height, width))

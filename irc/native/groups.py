@@ -124,11 +124,9 @@ class Group:
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
         """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
         parts = self._parts(operands)
-        if len(parts) != 1:  # results of one shape are made after those of another
+        if len(parts) != 1 or parts[0].program.layouts is not None:  # several: one shape is made after another
             return []
         (part,) = parts
-        if part.program.layouts is not None:
-            return []
         return [(i, k) for i, k in part.over if k < len(operands) and operands[k] == part.results[i]]
 
 

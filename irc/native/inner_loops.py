@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, i
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
     from irc.native.kernels import Call
-    from irc.native.products import Product
-    from irc.native.recurrent import CellLoop
     from irc.runtime.kernels.windows import Axes, Axis
 
+
+T = TypeVar("T")
 
 _MOST_CALLS = 512
 """That are kept."""
@@ -33,11 +33,8 @@ _MOST_CALLS = 512
 _MOST_TAPS = 36
 """Of a window whose elements are looked at together."""
 
-LEAST_ROWS = 4
-"""Of a product of floats: of fewer, it takes as long as to read the other matrix, whatever computes it."""
-
 LEAST_COLUMNS = 128
-"""Likewise: of fewer, it takes as long to pack the first matrix."""
+"""Of a product of floats: of fewer, it takes as long to pack the first matrix."""
 
 LEAST_PRODUCTS = 1 << 14
 """Multiplications: of fewer, calls take longer than they save."""
@@ -75,8 +72,6 @@ class NativeLoops(InnerLoops):
 
     def __init__(self) -> None:
         self._loops: dict[Any, _Loop] = {}
-        self._products: dict[Any, Product | None] = {}
-        self._cells: dict[Any, CellLoop] = {}
         self._convolutions: dict[Any, Convolution | None] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
@@ -97,8 +92,7 @@ class NativeLoops(InnerLoops):
         how = self._convolutions.get(kind, ...)
         if how is ...:
             how = convolution_of(x, w, group, axes, out, exact)
-            made = self._convolutions if len(self._convolutions) < _MOST_CALLS else {}
-            self._convolutions = {**made, kind: how}
+            self._convolutions = _with(self._convolutions, kind, how)
         if how is None:
             return False
         size = packed_bytes(w, group, how.form)
@@ -106,11 +100,11 @@ class NativeLoops(InnerLoops):
         if weights is None:
             return False
         largest = np.zeros(1, np.int32)
-        how.run(x, *weights, largest, out)
+        how.call.run((x, *weights, largest, out))
         return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
-        if a.dtype != SINGLE or a.size < LEAST_ROWS * a.shape[-1] or not a.flags.c_contiguous:
+        if a.dtype != SINGLE or not a.flags.c_contiguous:
             return False
         if b.shape[1] < LEAST_COLUMNS or a.size * b.shape[1] < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return False
@@ -139,18 +133,9 @@ class NativeLoops(InnerLoops):
 
     def _multiply(self, a: Array, panels: tuple[Array, ...], of_integers: bool, out: Array) -> bool:
         """The product of rows of ``a`` with packed panels."""
-        from irc.native.products import product_of
-
         kind = "product", a.shape, a.strides, out.shape[-1], of_integers
-        made = self._products.get(kind, ...)
-        if made is ...:
-            made = product_of(a, out.shape[-1], of_integers)
-            products = self._products if len(self._products) < _MOST_CALLS else {}
-            self._products = {**products, kind: made}
-        if made is None:
-            return False
-        made.run(a, *panels, out)
-        return True
+        make = "products", "call_for_product", a, out.shape[-1], of_integers
+        return (self._loops.get(kind) or self._keep(kind, *make)).run(a, *panels, out)
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:
@@ -241,14 +226,9 @@ class NativeLoops(InnerLoops):
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
             return False
         form = kind, *out.shape
-        cell = self._cells.get(form)
-        if cell is None:
-            cells = self._cells if len(self._cells) < _MOST_CALLS else {}
-            cell = recurrent.cell_for(*form)
-            self._cells = {**cells, form: cell}
+        loop = self._loops.get(form) or self._keep(form, "recurrent", "call_for_cells", *form)
         others = recurrent.padded(late, out.shape[-1])
-        cell.run(np.ascontiguousarray(share), *weights, others, lengths, state[0], state[-1], out)
-        return True
+        return loop.run(np.ascontiguousarray(share), *weights, others, lengths, state[0], state[-1], out)
 
     def vote(
         self,
@@ -270,9 +250,13 @@ class NativeLoops(InnerLoops):
         """Make and keep a loop, by a function of a module that emits code; none where that cannot be used."""
         call = None if unusable() else getattr(import_module(f"irc.native.{module}"), make)(*arguments)
         loop = _Loop(call, others)
-        loops = self._loops if len(self._loops) < _MOST_CALLS else {}
-        self._loops = {**loops, kind: loop}  # replaced as a whole: another thread may look at it
+        self._loops = _with(self._loops, kind, loop)
         return loop
+
+
+def _with(kept: dict[Any, T], kind: Any, made: T) -> dict[Any, T]:
+    """``kept`` and what was ``made``, of the latest `_MOST_CALLS` or so: another one, as threads may look at that."""
+    return {**(kept if len(kept) < _MOST_CALLS else {}), kind: made}
 
 
 LOOPS = NativeLoops()

@@ -23,7 +23,7 @@ from irc.native.calls import Expected, call_of
 from irc.native.jit import Code, Make, process_jit
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.support import check_size
+from irc.runtime.kernels.support import check_size, scratch
 
 PIECE = 100_000
 """Nanoseconds of work, by estimate, that are worth a thread, and that pass between looks at the clock."""
@@ -46,6 +46,7 @@ class Call(NamedTuple):
         size: of the range.
         pieces: into which it is cut.
         scratch: bytes that each piece needs for itself.
+        work: bytes of work memory that each thread keeps, which the code gets behind the arrays.
     """
 
     call: Callable[..., bool]
@@ -53,11 +54,12 @@ class Call(NamedTuple):
     size: int
     pieces: int
     scratch: int = 0
+    work: int = 0
 
     @property
     def is_simple(self) -> bool:
         """Whether nothing but `call` is to be done, without limits asked for."""
-        return self.pieces == 1 and self.scratch <= SMALL_SCRATCH
+        return self.pieces == 1 and self.scratch <= SMALL_SCRATCH and not self.work
 
     @staticmethod
     def of(
@@ -73,9 +75,22 @@ class Call(NamedTuple):
         return Call(call, code, size, 1, scratch).of_work(work)
 
     @staticmethod
-    def of_loops(name: str, key: str, make: Make, arrays: int, layout: Sequence[int], size: int, work: float) -> Call:
-        """A call of the loop function ``name`` of the module with this key, of arrays that the caller has checked."""
-        return Call.of(process_jit().load(name, key, make), [None] * arrays, layout, size, work)
+    def of_loops(
+        name: str,
+        key: str,
+        make: Make,
+        arrays: int,
+        layout: Sequence[int],
+        size: int,
+        work: float,
+        memory: int = 0,
+    ) -> Call:
+        """A call of the loop function ``name`` of the module with this key, of arrays that the caller has checked.
+
+        The last of these are so many bytes of work ``memory``, if it needs any, which `run` adds.
+        """
+        call = Call.of(process_jit().load(name, key, make), [None] * arrays, layout, size, work)
+        return call._replace(work=memory)
 
     def of_work(self, work: float) -> Call:
         """This call in as many pieces as so many nanoseconds are worth."""
@@ -84,15 +99,16 @@ class Call(NamedTuple):
 
     def run(self, arrays: Sequence[Array]) -> bool:
         """Compute; False if the arrays are not as expected."""
-        size, pieces, call, scratch = self.size, self.pieces, self.call, self.scratch
-        if scratch and CURRENT.scope.guard is not None:
-            check_size((pieces, scratch), BYTE)
+        size, pieces, call, work = self.size, self.pieces, self.call, self.work
+        if self.scratch and CURRENT.scope.guard is not None:
+            check_size((pieces, self.scratch), BYTE)
         if pieces == 1:
-            return call(*arrays)
+            return call(*arrays, scratch("native code", (work,), BYTE)) if work else call(*arrays)
         refused: list[int] = []
 
         def piece(number: int) -> None:
-            if not call(*arrays, size * number // pieces, size * (number + 1) // pieces):
+            own = [scratch("native code", (work,), BYTE)] if work else []
+            if not call(*arrays, *own, size * number // pieces, size * (number + 1) // pieces):
                 refused.append(number)
             pace()
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from irc.native.lanes import INT32, Emitter, Lanes
 from irc.native.loops import INT, POINTER, VOID, copy_floats, fold, least, loop, masked_load, number, offset
-from irc.native.target import ir
+from irc.native.target import current, ir
 from irc.ops.algebra import SINGLE
 
 VECTORS = 2
@@ -33,6 +33,18 @@ SIZE = 4
 MOST_FEATURES = {64: 14, 32: 6}
 """That are summed at a time, by the bytes of a register: two vectors of sums for each, and few more, fit into 32 or 16
 of these."""
+
+
+def lanes_of_panel() -> int:
+    """The elements of one of its vectors."""
+    return current().vector_bytes // SIZE
+
+
+def features_at_once(count: int) -> int | None:
+    """How many of ``count`` features to sum at a time, about as many each time; None without any, or without code."""
+    most = MOST_FEATURES.get(current().vector_bytes)
+    return -(-count // -(-count // most)) if most and count else None
+
 
 _DEPTH = 128
 """Numbers that are summed by themselves: sums of many terms have smaller errors."""

@@ -14,13 +14,11 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.jit import Make
-from irc.native.kernels import BYTE, Call
+from irc.native.kernels import Call
 from irc.native.lanes import Emitter
 from irc.native.loops import finished, least, loop, loop_function, number, offset, paced_loop
-from irc.native.panels import ALIGNMENT, MOST_FEATURES, SIZE, VECTORS, Panels
+from irc.native.panels import ALIGNMENT, SIZE, VECTORS, Panels, features_at_once, lanes_of_panel
 from irc.native.target import Target, current, ir
-from irc.runtime.bounds import CURRENT, pace
-from irc.runtime.kernels.support import scratch
 from irc.runtime.threads import blas_core
 
 SINGLE, INT16 = np.dtype(np.float32), np.dtype(np.int16)
@@ -130,46 +128,23 @@ class _Product(Panels):
                 builder.store(value, self.at(place, builder.mul(k, number(self.features))), align=SIZE)
 
 
-class Product(NamedTuple):
-    """How matrices of some shapes are multiplied.
-
-    Attributes:
-        call: takes the operands and the result, and work memory.
-        work: bytes of work memory.
-    """
-
-    call: Call
-    work: int
-
-    def run(self, *arrays: Array) -> None:
-        """Compute, on as many threads as the run has: each packs the first operand for itself."""
-        call, pieces, size = self.call.call, self.call.pieces, self.call.size
-
-        def piece(number: int) -> None:
-            work = scratch("panels", (self.work,), BYTE)
-            call(*arrays, work, size * number // pieces, size * (number + 1) // pieces)
-            pace()
-
-        CURRENT.scope.share(pieces, piece)
-
-
-def product_of(a: Array, columns: int, of_integers: bool) -> Product | None:
-    """How to multiply ``a`` (M, numbers or pairs), of 4 bytes each, with as many ``columns``; None without code."""
-    most = MOST_FEATURES.get(current().vector_bytes)
-    if most is None or not a.size or not columns:
+def call_for_product(a: Array, columns: int, of_integers: bool) -> Call | None:
+    """A call that multiplies ``a`` (M, numbers or pairs) of 4 bytes with so many ``columns``; None without code."""
+    features = features_at_once(len(a))
+    if features is None or not a.size or not columns:
         return None
     rows, depth = a.shape
-    form = Form(-(-rows // -(-rows // most)), current().vector_bytes // SIZE, of_integers)
-    panels = -(-columns // (VECTORS * form.lanes))
+    form = Form(features, lanes_of_panel(), of_integers)
+    positions = VECTORS * form.lanes
+    panels = -(-columns // positions)
     products = rows * depth * columns
-    block = SIZE * form.features * depth
-    at_once = max(1, min(-(-rows // form.features), PACKED_BYTES // block))
+    block = SIZE * features * depth
+    at_once = max(1, min(-(-rows // features), PACKED_BYTES // block))
     layout = Layout(rows, a.strides[0], depth, columns, at_once, max(1, products // (8 * panels)))
-    work = SIZE * form.features * VECTORS * form.lanes + at_once * block + ALIGNMENT
-    name = "irc.product"
+    memory = SIZE * features * positions + at_once * block + ALIGNMENT
+    name, nanoseconds = "irc.product", products * _PICOSECONDS / 1000
     make = partial(emit_product, name, form, current())
-    nanoseconds = products * _PICOSECONDS / 1000
-    return Product(Call.of_loops(name, f"{name} {form!r}", make, 4, layout, panels, nanoseconds), work)
+    return Call.of_loops(name, f"{name} {form!r}", make, 4, layout, panels, nanoseconds, memory)
 
 
 def packed_floats(b: Array) -> tuple[Array]:
@@ -193,12 +168,12 @@ def packed_integers(b: Array) -> tuple[Array] | None:
 
 def packed_bytes(b: Array) -> int:
     """At the most, of what `packed_floats` or `packed_integers` makes."""
-    positions = VECTORS * (current().vector_bytes // SIZE)
+    positions = VECTORS * lanes_of_panel()
     return SIZE * len(b) * -(-b.shape[1] // positions) * positions
 
 
 def _panels(b: Array, dtype: np.dtype[Any]) -> Array:
-    positions = VECTORS * (current().vector_bytes // SIZE)
+    positions = VECTORS * lanes_of_panel()
     panels = -(-b.shape[1] // positions)
     made: Array = np.zeros((panels, len(b), positions), dtype)
     for index in range(panels):

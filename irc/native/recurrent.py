@@ -26,8 +26,6 @@ from irc.native.loops import INT, copy_floats, finished, fold, loop, loop_functi
 from irc.native.primitives import PRIMITIVES, call
 from irc.native.target import Target, current
 from irc.ops.algebra import SINGLE
-from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.support import scratch
 
 LSTM, QUANTIZED_LSTM, GRU, LATE_GRU, RNN = "lstm", "quantized lstm", "gru", "late gru", "rnn"
 """Cells by ONNX's order of gates: i o f c, of states as they are or quantized dynamically; z r h, whose state is reset
@@ -110,7 +108,7 @@ class _Cell:
             part = self._at(share, self.builder.mul(self.layout.hidden, number(k)))
             if self.kind == LATE_GRU and k == 2:
                 self._copy(self.spare, part)
-                self._copy(gate, self.late)  # as are the others, without what it is padded by
+                self._copy(gate, self.late)
             else:
                 self._copy(gate, part)
         if self.kind == GRU:
@@ -273,34 +271,11 @@ def packed(r: Array, zero: Array | None, kind: str) -> tuple[Array] | None:
     return (np.ascontiguousarray(rows.reshape(-1, lanes, hidden).swapaxes(1, 2)),)
 
 
-class CellLoop(NamedTuple):
-    """How sequences of one form are computed.
-
-    Attributes:
-        call: see `emit_recurrent`.
-        work: elements of work memory.
-    """
-
-    call: Call
-    work: int
-
-    def run(self, *arrays: Array) -> None:
-        """Compute, on as many threads as the run has."""
-        call, pieces = self.call, self.call.pieces
-
-        def piece(number: int) -> None:
-            ends = [call.size * each // pieces for each in (number, number + 1)]
-            call.call(*arrays, scratch("recurrent", (self.work,), SINGLE), *ends)
-
-        CURRENT.scope.share(pieces, piece)
-
-
-def cell_for(kind: str, steps: int, batch: int, hidden: int) -> CellLoop:
-    """How sequences of that form are computed."""
+def call_for_cells(kind: str, steps: int, batch: int, hidden: int) -> Call:
+    """A call for sequences of that form: see `emit_recurrent`."""
     padded = padded_size(hidden)
     products = GATES[kind] * padded * hidden
     layout = Layout(batch, steps, hidden, padded, products)
-    name, work = "irc.recurrent", steps * batch * products * _NANOSECONDS
+    name, work, memory = "irc.recurrent", steps * batch * products * _NANOSECONDS, _SIZE * _buffers(kind) * padded
     make = partial(emit_recurrent, name, kind, current())
-    call = Call.of_loops(name, f"{name} {kind}", make, 8, layout, batch, work)
-    return CellLoop(call, _buffers(kind) * padded)
+    return Call.of_loops(name, f"{name} {kind}", make, 8, layout, batch, work, memory)

@@ -80,6 +80,9 @@ _MOST_ROWS = 7
 _MOST_PRODUCTS = 200
 """For those, tap by tap."""
 
+ONE_PLACE = Axis(1, 1, 1, 1, 1, 0, 0)
+"""An axis of one position, which windows see as it is: the height of what has a width alone."""
+
 MOST_POSITIONS = 1 << 28
 """Along an axis with its padding: code counts columns in 32 bits."""
 
@@ -156,7 +159,7 @@ def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
         axes: the windows.
     """
     x, out = arrays[0], arrays[-1]
-    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    height, width = (ONE_PLACE, *axes)[-2:]
     if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(work, [a.dtype for a in arrays], height, width):
         return None
     form = _form(work, tuple([a.dtype for a in arrays]), height, width, out.shape[1] // max(1, x.shape[1]))
@@ -186,7 +189,7 @@ def call_for_columns(x: Array, axes: Axes, start: int, out: Array) -> Call | Non
         start: the row of windows to begin with.
         out: (C, kernel..., rows, windows of a row), in C order.
     """
-    height, width = (Axis(1, 1, 1, 1, 1, 0, 0), *axes)[-2:]
+    height, width = (ONE_PLACE, *axes)[-2:]
     bits = np.dtype(f"u{x.itemsize}") if x.itemsize in (1, 2, 4, 8) else x.dtype
     if len(axes) > 2 or x.size == 0 or out.size == 0 or not _fits(COLUMNS, [bits, bits], height, width):
         return None
@@ -233,9 +236,13 @@ def _fits(work: str, dtypes: Sequence[AnyDType], height: Axis, width: Axis) -> b
     inner = computed(dtypes[0])
     if work in (PRODUCTS, MEANS) and (inner not in (SINGLE, DOUBLE) or any(computed(d) != inner for d in dtypes)):
         return False
-    spans = [max(a.size + a.begin + a.end, a.out * a.stride + a.reach) for a in (height, width)]
     is_small = width.kernel <= MOST_COLUMNS if work == COLUMNS else height.kernel * width.kernel <= MOST_TAPS
-    return is_small and width.stride <= MOST_STRIDE and max(spans) < MOST_POSITIONS
+    return is_small and width.stride <= MOST_STRIDE and are_counted(height, width)
+
+
+def are_counted(*axes: Axis) -> bool:
+    """Whether code can count the positions along ``axes`` with their padding."""
+    return all(max(a.size + a.begin + a.end, a.out * a.stride + a.reach) < MOST_POSITIONS for a in axes)
 
 
 def _rows_at_once(height: Axis, taps: int) -> int:
