@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test test-all test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint format clean
+.PHONY: help demo test test-all test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs format clean
 .NOTPARALLEL:
 
 help:
@@ -18,12 +18,13 @@ help:
 	@echo "make test-all   the same, and what runs models once more on NumPy alone, and for a processor without AVX"
 	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
-	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/conformance.md"
+	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/reference/conformance.md"
 	@echo "make zoo     downloads the packages of 35 real models, and checks and measures them"
 	@echo "make fuzz    alias analysis against real memory, N random programs from SEED"
 	@echo "make fuzz-models   N models that SEED mutates: refused, or computed as ONNX Runtime does, within limits"
 	@echo "make sweep   each operator of PyTorch N times against it, on arguments that SEED generates from its schema"
 	@echo "make lint    ruff, formatting, types"
+	@echo "make docs    the documentation as a site, in build/site; a broken link is an error"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv, caches and what benchmarks wrote"
 
@@ -79,6 +80,11 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The variable silences an announcement about what comes after MkDocs, which is not about this site.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""The layers of irc: the table in docs/architecture.md, and the picture there, which the imports give.
+"""The layers of irc: the table in docs/explanation/architecture.md, and the picture there, which the imports give.
 
 ``python -m tests.layers`` draws the picture anew.
 """
@@ -17,7 +17,7 @@ import networkx
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "irc"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 BEGIN, END = "<!-- drawn by python -m tests.layers -->", "<!-- end of what is drawn -->"
 ROW = re.compile(r"^\| (`irc/[^|]*) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""docs/errors.md says what every error code means, and each means one thing."""
+"""docs/reference/errors.md says what every error code means, and each means one thing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import irc.errors
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "errors.md"
+PAGE = ROOT / "docs" / "reference" / "errors.md"
 CODE = re.compile(r"IRC\d{3}")
 
 

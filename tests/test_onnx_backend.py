@@ -132,10 +132,10 @@ CATEGORIES = {
 
 
 def test_the_page_says_what_these_tests_show() -> None:
-    """As many cases pass, by docs/conformance.md, as there are tests here: all of them pass."""
-    page = (Path(__file__).parents[1] / "docs" / "conformance.md").read_text(encoding="utf-8")
+    """As many cases pass, by docs/reference/conformance.md, as there are tests here: all of them pass."""
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "conformance.md").read_text(encoding="utf-8")
     if f"onnx {onnx.__version__}," not in page:
-        pytest.skip("docs/conformance.md is about another version of onnx, which has other cases")
+        pytest.skip("docs/reference/conformance.md is about another version of onnx, which has other cases")
     rows = {cells[0]: cells[1:] for cells in (line.strip("| ").split(" | ") for line in page.splitlines())}
     for name, backend in (("irc", "Optimised"), ("irc, unoptimised", "Unoptimised")):
         tests = {c: [t for t in vars(globals()[backend + k]) if t.startswith("test_")] for c, k in CATEGORIES.items()}

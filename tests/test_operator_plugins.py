@@ -1,4 +1,4 @@
-"""docs/adding-an-operator.md does what it says, and so does an installed package that offers its example."""
+"""docs/how-to/adding-an-operator.md does what it says, and so does an installed package that offers its example."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from irc.tools.catalog import place
 from tests.operators import operator_of, records_for_a_while
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "adding-an-operator.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "adding-an-operator.md").read_text("utf-8")
 DEFINITION, USE, OF_TORCH, OF_ONNX = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 (ENTRY_POINTS,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What the tables say of operators (docs/architecture.md lists them) goes together."""
+"""What the tables say of operators (docs/explanation/architecture.md lists them) goes together."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NO_NAMES_OF_PYTHON = {
 
 
 def names() -> set[str]:
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     found = {
         name for page in pages for name in re.findall(r"(?<![\w./-])irc(?:\.[a-zA-Z]\w*)+", page.read_text("utf-8"))
     }

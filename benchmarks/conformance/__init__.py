@@ -1,1 +1,1 @@
-"""ONNX's own test suite by irc and by others: ``python -m benchmarks.conformance`` writes docs/conformance.md."""
+"""ONNX's own test suite by irc and by others: ``python -m benchmarks.conformance`` writes the conformance page."""

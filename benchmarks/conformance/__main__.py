@@ -1,4 +1,4 @@
-"""``python -m benchmarks.conformance``: the whole of ONNX's test suite by irc and by others, as docs/conformance.md.
+"""``python -m benchmarks.conformance``: ONNX's test suite by irc and by others, as docs/reference/conformance.md.
 
 Every case of the installed onnx runs in irc (with the default pipeline, and
 with no passes), onnx.reference and ONNX Runtime, each with one thread and in a
@@ -26,7 +26,7 @@ from benchmarks.conformance.cases import Case, cases, check
 from benchmarks.conformance.contenders import CONTENDERS
 from benchmarks.conformance.page import versions, write
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "conformance.md"
 LAST = Path(__file__).parents[1] / "out" / "conformance.json"
 SECONDS = 240.0
 """What a case may take, the start of its process and making the suite included."""
@@ -92,7 +92,7 @@ def _last() -> dict[str, list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance", description=__doc__)
     parser.add_argument(
-        "-o", "--output", type=Path, default=PAGE, help="the page to write (default docs/conformance.md)"
+        "-o", "--output", type=Path, default=PAGE, help="the page to write (default docs/reference/conformance.md)"
     )
     parser.add_argument("--only", choices=CONTENDERS, action="append", help="run this one; the rest as it last ran")
     parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)

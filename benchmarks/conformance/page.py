@@ -1,4 +1,4 @@
-"""docs/conformance.md from what ran."""
+"""docs/reference/conformance.md from what ran."""
 
 from __future__ import annotations
 

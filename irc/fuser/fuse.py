@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Fuse:
     """Fuse pointwise operators, and pointwise epilogues onto a convolution or matrix product.
 
-    Subclasses may have a policy of their own (docs/fusion.md).
+    Subclasses may have a policy of their own (docs/how-to/fusion-policy.md).
 
     Attributes:
         max_size: how many operators a group may hold.

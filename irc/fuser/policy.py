@@ -28,9 +28,9 @@ class Policy:
     """What may fuse: pointwise trees with broadcasting, around softmax, normalisations and reductions of one and the
     same rows; and pointwise epilogues of one convolution or matrix product.
 
-    A policy is made for each graph. Subclasses decide otherwise (docs/fusion.md): their answers make groups larger,
-    smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups and may be
-    moved.
+    A policy is made for each graph. Subclasses decide otherwise (docs/how-to/fusion-policy.md): their answers make
+    groups larger, smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups
+    and may be moved.
 
     Args:
         graph: the graph that it is asked about, before anything is fused in it.

@@ -1,4 +1,4 @@
-"""``.irc`` files: compiled models on disk. docs/runtime.md describes the format.
+"""``.irc`` files: compiled models on disk. docs/explanation/runtime.md describes the format.
 
 A file holds IR text and raw tensors: no code, nothing that is executed. Files
 are untrusted: every number is checked against the size of the file before

@@ -278,7 +278,7 @@ class CompiledModel:
         profiler: Profiler | None = None,
         held: Held = NOTHING,
     ) -> Answer:
-        """Run the model for `run`, `profile` and sessions: `docs/runtime.md` follows a run line by line.
+        """Run the model for `run`, `profile` and sessions: `docs/explanation/runtime.md` follows a run line by line.
 
         Args:
             feeds: as of `run`, and so are the next four; for a session, with what it holds.

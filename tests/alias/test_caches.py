@@ -1,4 +1,4 @@
-"""What is kept although it could be computed again: bounded, and told of in ``docs/alias-analysis.md``."""
+"""What is kept although it could be computed again: bounded, and told of in ``docs/explanation/alias-analysis.md``."""
 
 from __future__ import annotations
 

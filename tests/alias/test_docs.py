@@ -1,4 +1,4 @@
-"""The worked example of ``docs/alias-analysis.md`` is what really comes out."""
+"""The worked example of ``docs/explanation/alias-analysis.md`` is what really comes out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.alias.incremental import IncrementalSolution
 from tests.alias.helpers import Case
 
-DOCS = Path(__file__).parents[2] / "docs" / "alias-analysis.md"
+DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "alias-analysis.md"
 
 
 def test_the_worked_example() -> None:
@@ -30,7 +30,7 @@ def test_the_worked_example() -> None:
 def test_the_files_it_names_exist() -> None:
     table = DOCS.read_text().partition("| file in `irc/alias/`")[2].partition("## The model")[0]
     named = re.findall(r"`([a-z_]+\.py|[a-z_]+/)`", table)
-    folder = DOCS.parents[1] / "irc" / "alias"
+    folder = DOCS.parents[2] / "irc" / "alias"
     assert named
     assert all((folder / name).exists() for name in named)
     described = {name.rstrip("/") for name in named} | {"__init__.py", "db.py"}

@@ -1,6 +1,6 @@
 """Programs that PyTorch's analysis answers wrongly (torch 2.13), each right here.
 
-The numbers are those of ``docs/alias-analysis.md``, section "Where PyTorch's is wrong".
+The numbers are those of ``docs/explanation/alias-analysis.md``, section "Where PyTorch's is wrong".
 """
 
 from __future__ import annotations

@@ -702,7 +702,7 @@ def test_all_about_some_operators(irc: Command) -> None:
 
 
 def test_the_page_about_an_operator_in_the_docs(irc: Command) -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "command-line.md").read_text("utf-8")
+    page = Path(__file__).parents[2].joinpath("docs", "reference", "command-line.md").read_text("utf-8")
     (shown,) = re.findall(r"^```\n(onnx::Clip\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
     lines = re.compile(r"(?<=\.py:)\d+")
     assert lines.sub("N", irc("operators", "Clip").out) == lines.sub("N", shown)

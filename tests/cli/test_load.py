@@ -39,7 +39,7 @@ def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_passes_of_a_file_are_named_in_pipelines(irc: Command) -> None:
-    irc.write("square.py", example("writing-a-pass.md"))
+    irc.write("square.py", example("how-to/writing-a-pass.md"))
     irc.write("g.ir", SQUARED)
     without = irc("opt", "g.ir", "-p", "square")
     assert without.status == 1 and "IRC301" in without.err
@@ -72,7 +72,7 @@ def test_files_are_run_in_their_order_and_no_others(irc: Command) -> None:
 
 
 def test_the_operators_of_a_file_run(irc: Command) -> None:
-    text = example("adding-an-operator.md").replace("com.example::", "com.example.loaded::")
+    text = example("how-to/adding-an-operator.md").replace("com.example::", "com.example.loaded::")
     irc.write("operators.py", text)
     nodes = [helper.make_node("EverySecond", ["x"], ["y"], domain="com.example.loaded")]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 2]) for name in "xy")

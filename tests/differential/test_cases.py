@@ -1,4 +1,4 @@
-"""Where PyTorch's analysis is wrong: the numbered cases of ``docs/alias-analysis.md``, its wrong answer beside irc's.
+"""Where PyTorch's analysis is wrong: the cases of ``docs/explanation/alias-analysis.md``, its answer beside irc's.
 
 Each test fails when PyTorch mends its answer. The second half of case 4 (updates)
 and the wrong half of 6 cannot be asked from Python; irc's side is in ``tests/alias``.

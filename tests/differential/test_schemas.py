@@ -19,7 +19,7 @@ from irc.ops.signatures import kinds
 THEIRS = {(s.name, s.overload_name): s for s in torch._C._jit_get_all_schemas()}
 OURS = [row for kind in kinds() if kind.startswith(("aten::", "prim::")) for row in schemas(kind)]
 
-DOCS = Path(__file__).parents[2] / "docs" / "schemas.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "schemas.md"
 
 COMPUTED = {"prim::shape", "prim::isinstance"}
 """Operators that PyTorch's printer and interpreter know, but that have no schema there."""

@@ -1,6 +1,6 @@
 """PyTorch reads what irc prints of ``aten`` and ``prim`` graphs; irc reads the same graph of what PyTorch then prints.
 
-What TorchScript's text has no words for is listed in ``docs/ir-text.md`` and in ``words``:
+What TorchScript's text has no words for is listed in ``docs/reference/ir-text.md`` and in ``words``:
 whether a graph has any of that decides whether PyTorch reads it, both ways.
 """
 

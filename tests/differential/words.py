@@ -1,4 +1,4 @@
-"""What TorchScript's text has no words for (``docs/ir-text.md``): ``torch._C.parse_ir`` refuses or misreads it."""
+"""What TorchScript's text cannot say (``docs/reference/ir-text.md``): ``torch._C.parse_ir`` refuses or misreads it."""
 
 from __future__ import annotations
 

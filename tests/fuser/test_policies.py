@@ -1,4 +1,4 @@
-"""Policies of one's own: the worked example of docs/fusion.md, and that no policy makes a wrong group."""
+"""Policies of one's own: the worked example of docs/how-to/fusion-policy.md, and that no policy makes a wrong group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.programs.generator import Program, programs
 from tests.programs.running import examples, expected, run
 from tests.programs.test_fuser import FAMILIES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "fusion.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "fusion-policy.md").read_text("utf-8")
 DEFINITION, USE = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 T = "Float(2, 3)"
 

@@ -43,8 +43,8 @@ def test_mistakes_in_updates_are_caught(name: str) -> None:
 
 
 def test_each_of_pytorchs_mistakes_is_among_them() -> None:
-    """Those that ``docs/alias-analysis.md`` numbers."""
-    page = (Path(__file__).parents[2] / "docs" / "alias-analysis.md").read_text()
+    """Those that ``docs/explanation/alias-analysis.md`` numbers."""
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "alias-analysis.md").read_text()
     numbered = re.findall(r"^(\d+)\. ", page.partition("## Where PyTorch's is wrong")[2], re.MULTILINE)
     assert numbered == [str(n) for n in range(1, 9)]
     assert {name.partition(":")[0] for name in PYTORCHS} == set(numbered)

@@ -1,4 +1,4 @@
-"""The examples in docs/ir-text.md are what irc reads and says."""
+"""The examples in docs/reference/ir-text.md are what irc reads and says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module, structurally_equal
 
-TEXT = (Path(__file__).parents[2] / "docs" / "ir-text.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "ir-text.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```\w*\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 

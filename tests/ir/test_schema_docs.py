@@ -1,4 +1,4 @@
-"""``docs/schemas.md`` lists what irc's rows say beyond PyTorch's, all of it and nothing else."""
+"""``docs/reference/schemas.md`` lists what irc's rows say beyond PyTorch's, all of it and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irc.ir.schema import Schema
 from irc.ops import schemas
 from irc.ops.aten.schema_differences import DIFFERENCES, Says
 
-TEXT = (Path(__file__).parents[2] / "docs" / "schemas.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "schemas.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^irc {6}(.*)$", TEXT, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The worked example of docs/writing-a-pass.md does what the page says."""
+"""The worked example of docs/how-to/writing-a-pass.md does what the page says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irc.ir import parse_graph
 from irc.passes import PassContext, PassManager, create_instruments, registry
 from tests.passes.helpers import CHECKS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "writing-a-pass.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "writing-a-pass.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

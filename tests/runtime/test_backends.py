@@ -1,4 +1,4 @@
-"""Backends: who compiles what, what runs where one declines, and the one that docs/backends.md shows."""
+"""Backends: who compiles what, what runs where one declines, and the one that docs/how-to/backends.md shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from irc.runtime.execution import Frame
 from irc.runtime.plan import lower
 from irc.support import plugins
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "backends.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "backends.md"
 
 GROUPED = """
 graph(%x : Float(*, 8), %y : Float(8)):

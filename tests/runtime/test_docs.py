@@ -1,4 +1,4 @@
-"""The table of modules in ``docs/runtime.md`` is complete, and in the order in which they import one another."""
+"""The table of modules in ``docs/explanation/runtime.md`` is complete, and in the order of their imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def modules(folder: Path) -> set[str]:
 
 
 def test_the_table_names_each_module_in_order_and_no_other() -> None:
-    page = (ROOT / "docs" / "runtime.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "runtime.md").read_text(encoding="utf-8")
     table = page.partition("| module | what it does |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
     named = [name for cell, _ in rows for name in re.findall(r"`([\w./]+)`", cell)]

@@ -1,4 +1,4 @@
-"""IR text to graphs and modules: what irc prints, and TorchScript's dumps. The grammar is in docs/ir-text.md.
+"""IR text to graphs and modules: what irc prints, and TorchScript's dumps. The grammar is in docs/reference/ir-text.md.
 
 Blocks and subgraphs are kept on explicit stacks, so text may nest as deeply
 as ``limits`` allows without using Python's.

@@ -1,6 +1,6 @@
 """IR as text, laid out as TorchScript lays it out.
 
-``parser`` reads it back exactly. The grammar is in docs/ir-text.md.
+``parser`` reads it back exactly. The grammar is in docs/reference/ir-text.md.
 """
 
 from __future__ import annotations

@@ -227,7 +227,8 @@ def _foreign(action: Callable[[], Any]) -> Any:
 
 # Where ONNX Runtime and onnx.reference are known to differ from irc: there, they are not used as oracles.
 #
-# Each row states when this is so for an operator; docs/conformance.md explains the differences, and irc's choice.
+# Each row states when this is so for an operator.
+# docs/reference/conformance.md explains the differences and irc's choice.
 
 
 # What other runtimes say when they cannot run a model, in one line.

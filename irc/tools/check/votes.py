@@ -434,7 +434,8 @@ class _Ballot:
             return found
         operands = [values.get(name) for name in node.input]
         is_chosen = differs_by_choice(node, opset_of(self.proto), name, operands)
-        return replace(undecided, by="what docs/conformance.md explains", irc_is_right=True) if is_chosen else found
+        explained = "what docs/reference/conformance.md explains"
+        return replace(undecided, by=explained, irc_is_right=True) if is_chosen else found
 
     def decided(self, undecided: Vote, values: Values, theirs: Values, third: Values, by: str) -> Vote | None:
         """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
