@@ -30,11 +30,13 @@ def unavailable() -> str:
     return ""
 
 
+@cache
 def unusable() -> str:
     """Why nothing may be compiled in this process; empty if it may.
 
     The first call imports llvmlite and tests what it compiles. If that fails, a RuntimeWarning says so, once.
     """
+    # Threads may come here at once, so that the first one keeps the others waiting: kernels ask too often for a lock.
     with _LOCK, gc_paused():
         return _unusable()
 

@@ -210,7 +210,7 @@ class _Convolution(Panels):
                     made = self.at(self._made(work), builder.mul(k, place))
                     added = None if form.kind == TILES else biases
                     count = self._count(first, panel)
-                    self.sums(of_number, self._packed(work, k), layout.depth, made, added, count)
+                    self.sums(of_number, self._packed(work, k), layout.depth, made, count, of_features=added)
             to = self.at(result, builder.mul(feature, self.plane_size))
             with loop(builder, number(0), panels) as panel:
                 begin = builder.mul(builder.add(first, panel), number(form.positions))

@@ -22,6 +22,8 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, i
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
     from irc.native.kernels import Call
+    from irc.runtime.kernels.ml_trees import TreeTables
+    from irc.runtime.kernels.recurrent import Cells
     from irc.runtime.kernels.windows import Axes, Axis
 
 
@@ -104,38 +106,39 @@ class NativeLoops(InnerLoops):
         return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
-        if a.dtype != SINGLE or not a.flags.c_contiguous:
+        if a.dtype != SINGLE or a.strides[-1] != a.itemsize:
             return False
         if b.shape[1] < LEAST_COLUMNS or a.size * b.shape[1] < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return False
+        from irc.native.panels import FLOAT
         from irc.native.products import is_blas_behind, packed_bytes, packed_floats
 
         if not is_blas_behind() or not out.flags.c_contiguous:
             return False
-        panels = PACKED.of((b,), "product", packed_bytes(b), lambda: packed_floats(b))
-        if panels is None:
+        packed = PACKED.of((b,), "product", packed_bytes(b), lambda: packed_floats(b))
+        if packed is None:
             return False
-        return self._multiply(a.reshape(-1, a.shape[-1]), panels, False, out)
+        panels, begun = packed
+        return self._multiply(a.reshape(-1, a.shape[-1]), panels, begun, FLOAT, out)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return False
-        from irc.native.products import packed_bytes, packed_integers
+        from irc.native.products import packed_bytes, packed_integers, rows_of_numbers
 
-        panels = PACKED.of((b,), "integers", packed_bytes(b), lambda: packed_integers(b))
-        if panels is None:
+        packed = PACKED.of((b,), "integers", packed_bytes(b), lambda: packed_integers(b))
+        if packed is None:
             return False
-        depth = a.shape[-1]
-        pairs: Array = np.empty((a.size // depth, depth + depth % 2), np.int16)
-        np.subtract(a.reshape(-1, depth), np.int16(zero), out=pairs[:, :depth], dtype=np.int16)
-        pairs[:, depth:] = 0
-        return self._multiply(pairs.view(np.int32), panels, True, out)
+        panels, sums = packed
+        numbers = panels.shape[-1]
+        rows, zero = rows_of_numbers(a, zero, numbers)
+        return self._multiply(rows, panels, sums * np.int32(zero), numbers, out)
 
-    def _multiply(self, a: Array, panels: tuple[Array, ...], of_integers: bool, out: Array) -> bool:
-        """The product of rows of ``a`` with packed panels."""
-        kind = "product", a.shape, a.strides, out.shape[-1], of_integers
-        make = "products", "call_for_product", a, out.shape[-1], of_integers
-        return (self._loops.get(kind) or self._keep(kind, *make)).run(a, *panels, out)
+    def _multiply(self, a: Array, panels: Array, begun: Array, numbers: int, out: Array) -> bool:
+        """The product of rows of ``a`` with packed panels: see `irc.native.products`."""
+        kind = "product", a.shape, a.strides, out.shape[-1], numbers
+        make = "products", "call_for_product", a, out.shape[-1], numbers
+        return (self._loops.get(kind) or self._keep(kind, *make)).run(a, panels, begun, out)
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:
@@ -202,18 +205,8 @@ class NativeLoops(InnerLoops):
         call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
         return call.run((query, key, value, np.array(keys), scores, out))
 
-    def recur(
-        self,
-        kind: str,
-        share: Array,
-        r: Array,
-        direction: int,
-        late: Array,
-        lengths: Array,
-        state: Sequence[Array],
-        out: Array,
-        zero: Array | None = None,
-    ) -> bool:
+    def recur(self, cells: Cells, share: Array, lengths: Array, state: Sequence[Array], out: Array) -> bool:
+        kind, r, direction, late, zero = cells
         if share.dtype != SINGLE or not out.size or not is_constant(r) or unusable():
             return False
         from irc.native import recurrent
@@ -225,26 +218,18 @@ class NativeLoops(InnerLoops):
         weights = PACKED.of((r, zero), (kind, direction), size, pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
             return False
-        form = kind, *out.shape
+        form = kind, weights[0].dtype, *out.shape
         loop = self._loops.get(form) or self._keep(form, "recurrent", "call_for_cells", *form)
         others = recurrent.padded(late, out.shape[-1])
         return loop.run(np.ascontiguousarray(share), *weights, others, lengths, state[0], state[-1], out)
 
-    def vote(
-        self,
-        x: Array,
-        roots: Array,
-        nodes: Array,
-        targets: Array,
-        weights: Array,
-        found: Array,
-        modes: tuple[int, ...],
-        depth: int,
-    ) -> bool:
+    def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
         x = _dense_rows(x)
-        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, len(roots), modes, depth
-        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, len(roots), modes, depth)
-        return loop.run(x, roots, nodes, targets, weights, found)
+        *tables, modes, depth = trees
+        sizes = len(trees.roots), modes, depth
+        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, *sizes
+        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, *sizes)
+        return loop.run(x, *tables, found)
 
     def _keep(self, kind: Any, module: str, make: str, *arguments: Any, others: tuple[Array, ...] = ()) -> _Loop:
         """Make and keep a loop, by a function of a module that emits code; none where that cannot be used."""

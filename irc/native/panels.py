@@ -14,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from irc.native.lanes import INT32, Emitter, Lanes
@@ -53,20 +54,46 @@ _AHEAD = 2048
 """Bytes of weights that are asked for before they are read: of large ones, the processor stops at each page."""
 
 
+FLOAT, PAIR, QUAD = 1, 2, 4
+"""What 4 bytes of a factor hold, by the count of numbers: a float, two integers of 16 bits, four of 8 bits."""
+
+
+def integers_at_once() -> int:
+    """How many products of small integers the processor adds up in one instruction: `QUAD` or `PAIR`."""
+    return QUAD if current().has_byte_products else PAIR
+
+
+def add_products(total: Lanes, x: Lanes, factor: Lanes, numbers: int) -> Lanes:
+    """``total`` plus the products of the ``numbers`` in each lane of one register.
+
+    Sums of integers have 32 bits, and wrap. Of a `QUAD`, the numbers of ``x`` are unsigned, those of ``factor`` signed.
+    """
+    if numbers == FLOAT:
+        return x.fma(factor, total)
+    emitter, vector = total.emitter, total.value.type
+    if numbers == QUAD:
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * emitter.count}"
+        return total.made(emitter.call(name, vector, [total.value, x.value, factor.value]))
+    name = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}[emitter.count]
+    pairs = ir.VectorType(ir.IntType(16), 2 * emitter.count)
+    both = [emitter.builder.bitcast(each.value, pairs) for each in (x, factor)]
+    return total + total.made(emitter.call(f"llvm.x86.{name}", vector, both))
+
+
 class Panels:
     """Emits sums of products.
 
     Args:
         emitter: of one register.
         features: how many are summed at a time.
-        of_integers: whether pairs of 16-bit integers are multiplied, whose sums have 32 bits; else floats.
+        numbers: what 4 bytes of a factor hold.
     """
 
-    def __init__(self, emitter: Emitter, features: int, of_integers: bool = False) -> None:
-        self.emitter, self.builder, self.features, self.of_integers = emitter, emitter.builder, features, of_integers
+    def __init__(self, emitter: Emitter, features: int, numbers: int = FLOAT) -> None:
+        self.emitter, self.builder, self.features, self.numbers = emitter, emitter.builder, features, numbers
         self.lanes = emitter.count
         self.positions = VECTORS * self.lanes
-        self.dtype = INT32 if of_integers else SINGLE
+        self.dtype = SINGLE if numbers == FLOAT else INT32
         self.vector = emitter.vector(self.dtype)
         self.integers = emitter.vector(INT32)
 
@@ -99,15 +126,38 @@ class Panels:
         """A vector of an array that begins at ``start``."""
         return Lanes(self.emitter, self.load(self.at(start, number(index * self.lanes))), self.dtype)
 
-    def sums(self, weights: Any, packed: Any, depth: Any, to: Any, bias: Any | None, count: Any) -> None:
-        """Write the sums of ``depth`` products of some features at ``count`` positions of a panel, plus ``bias``."""
+    def sums(
+        self,
+        weights: Any,
+        packed: Any,
+        depth: Any,
+        to: Any,
+        count: Any,
+        *,
+        of_features: Any | None = None,
+        of_positions: Any | None = None,
+    ) -> None:
+        """Write the sums of ``depth`` products of some features at ``count`` positions of a panel.
+
+        They begin with numbers ``of_features`` or ``of_positions``, if there are any.
+        """
+
+        def begun(m: int, v: int) -> Lanes:
+            if of_features is not None:
+                return self.one(of_features, m)
+            if of_positions is not None:
+                return self.one_vector(of_positions, v)
+            return self.emitter.constant(0, self.dtype)
+
         with self.builder.if_else(self.builder.icmp_signed(">", count, number(self.lanes))) as (several, one):
             with several:
-                self._sums(weights, packed, depth, to, bias, VECTORS)
+                self._sums(weights, packed, depth, to, begun, VECTORS)
             with one:
-                self._sums(weights, packed, depth, to, bias, 1)
+                self._sums(weights, packed, depth, to, begun, 1)
 
-    def _sums(self, weights: Any, packed: Any, depth: Any, to: Any, bias: Any | None, vectors: int) -> None:
+    def _sums(
+        self, weights: Any, packed: Any, depth: Any, to: Any, begun: Callable[[int, int], Lanes], vectors: int
+    ) -> None:
         """As `sums`, at the positions of the first ``vectors`` of the panel."""
         builder = self.builder
         places = [(m, v) for m in range(self.features) for v in range(vectors)]
@@ -121,17 +171,14 @@ class Panels:
             totals: list[Lanes] = []
             for m in range(self.features):
                 factor = self.one(row, m)
-                totals += [self._add_product(x, factor, total) for x, total in zip(seen, sums[m * vectors :])]
+                totals += [add_products(total, factor, x, self.numbers) for x, total in zip(seen, sums[m * vectors :])]
             return totals
 
         with loop(builder, number(0), depth, _DEPTH) as first:
             last = least(builder, depth, builder.add(first, number(_DEPTH)))
             is_first = builder.icmp_signed("==", first, number(0))
-            begun = [zero] * len(places)
-            if bias is not None:
-                added = [self.one(bias, m) for m in range(self.features)]
-                begun = [zero.made(builder.select(is_first, added[m].value, zero.value)) for m, _ in places]
-            totals = fold(builder, first, last, 1, begun, step)
+            first_sums = [zero.made(builder.select(is_first, begun(m, v).value, zero.value)) for m, v in places]
+            totals = fold(builder, first, last, 1, first_sums, step)
             with builder.if_else(is_first) as (only, later):
                 with only:
                     for (m, v), total in zip(places, totals):
@@ -139,14 +186,6 @@ class Panels:
                 with later:
                     for (m, v), total in zip(places, totals):
                         self.store((self.one_vector(to, VECTORS * m + v) + total).value, to, VECTORS * m + v)
-
-    def _add_product(self, x: Lanes, factor: Lanes, total: Lanes) -> Lanes:
-        if not self.of_integers:
-            return x.fma(factor, total)
-        builder, pairs = self.builder, ir.VectorType(ir.IntType(16), 2 * self.lanes)
-        name = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}[self.lanes]
-        both = [builder.bitcast(each.value, pairs) for each in (x, factor)]
-        return total + x.made(self.emitter.call(name, self.vector, both))
 
     def _prefetch(self, at: Any) -> None:
         """Ask for memory that may be no weights any more: that is no access."""

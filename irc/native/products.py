@@ -1,7 +1,7 @@
 """Products of matrices with constant ones, which are packed once: of 8-bit integers, with exact sums, and of floats.
 
-Invariants: those of `irc.native.panels`. Of integers, two neighbours along the sum are multiplied at once, as numbers
-of 16 bits, and added in 32 bits, which wrap.
+Invariants: those of `irc.native.panels`. Of integers, two or four neighbours along the sum are multiplied at once
+(`irc.native.panels.PAIR`, `QUAD`), and added in 32 bits, which wrap: a sum that fits is exact.
 """
 
 from __future__ import annotations
@@ -17,11 +17,23 @@ from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import Emitter
 from irc.native.loops import finished, least, loop, loop_function, number, offset, paced_loop
-from irc.native.panels import ALIGNMENT, SIZE, VECTORS, Panels, features_at_once, lanes_of_panel
+from irc.native.panels import (
+    ALIGNMENT,
+    PAIR,
+    QUAD,
+    SIZE,
+    VECTORS,
+    Panels,
+    features_at_once,
+    integers_at_once,
+    lanes_of_panel,
+)
 from irc.native.target import Target, current, ir
 from irc.runtime.threads import blas_core
 
-SINGLE, INT16 = np.dtype(np.float32), np.dtype(np.int16)
+SINGLE, INT32 = np.dtype(np.float32), np.dtype(np.int32)
+OF_NUMBERS = {2: np.dtype(np.int16), 4: np.dtype(np.int8)}
+"""The element type of packed integers, by how many are multiplied at once."""
 
 PACKED_BYTES = 1 << 19
 """Of rows that are packed at once: they stay in the cache beside a panel."""
@@ -45,12 +57,12 @@ class Form(NamedTuple):
     Attributes:
         features: rows of the result that are summed at a time.
         lanes: of a vector.
-        of_integers: whether pairs of integers are multiplied.
+        numbers: what 4 bytes of a factor hold (`irc.native.panels`).
     """
 
     features: int
     lanes: int
-    of_integers: bool
+    numbers: int
 
 
 class Layout(NamedTuple):
@@ -59,7 +71,7 @@ class Layout(NamedTuple):
     Attributes:
         rows: of the first operand.
         row: bytes from one of them to the next.
-        depth: numbers in a sum, or pairs.
+        depth: numbers in a sum, or pairs or quads of them.
         columns: of the result.
         at_once: blocks of rows that are packed before panels are looked at.
         work: what a panel counts between pauses.
@@ -76,17 +88,18 @@ class Layout(NamedTuple):
 def emit_product(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, and what it needs.
 
-    It takes the first operand, of elements of 4 bytes, packed panels of the second, the result, and work memory.
+    It takes the first operand, of elements of 4 bytes, packed panels of the second, numbers that the sums of each
+    column begin with, padded to whole panels, the result, and work memory.
     """
-    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, 4, len(Layout._fields))
+    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, 5, len(Layout._fields))
     _Product(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
     return finished(emitter)
 
 
 class _Product(Panels):
     def __init__(self, form: Form, emitter: Emitter, arrays: Any, layout: Layout) -> None:
-        super().__init__(emitter, form.features, form.of_integers)
-        self.first, self.second, self.result, work = arrays
+        super().__init__(emitter, form.features, form.numbers)
+        self.first, self.second, self.begun, self.result, work = arrays
         self.layout = layout
         self.made = self.aligned(work)
         self.packed = self.at(self.made, number(form.features * self.positions))
@@ -111,7 +124,8 @@ class _Product(Panels):
                     row = builder.mul(block, number(self.features))
                     left = least(builder, builder.sub(layout.rows, row), number(self.features))
                     factors = self.at(self.packed, builder.mul(builder.sub(block, first), block_size))
-                    self.sums(factors, seen, layout.depth, self.made, None, count)
+                    begun = self.at(self.begun, column)
+                    self.sums(factors, seen, layout.depth, self.made, count, of_positions=begun)
                     to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
                     self.keep(self.made, to, layout.columns, left, count)
 
@@ -128,13 +142,13 @@ class _Product(Panels):
                 builder.store(value, self.at(place, builder.mul(k, number(self.features))), align=SIZE)
 
 
-def call_for_product(a: Array, columns: int, of_integers: bool) -> Call | None:
-    """A call that multiplies ``a`` (M, numbers or pairs) of 4 bytes with so many ``columns``; None without code."""
+def call_for_product(a: Array, columns: int, numbers: int) -> Call | None:
+    """A call that multiplies ``a`` (M, K), elements of 4 bytes, with so many ``columns``; None without code."""
     features = features_at_once(len(a))
     if features is None or not a.size or not columns:
         return None
     rows, depth = a.shape
-    form = Form(features, lanes_of_panel(), of_integers)
+    form = Form(features, lanes_of_panel(), numbers)
     positions = VECTORS * form.lanes
     panels = -(-columns // positions)
     products = rows * depth * columns
@@ -144,39 +158,81 @@ def call_for_product(a: Array, columns: int, of_integers: bool) -> Call | None:
     memory = SIZE * features * positions + at_once * block + ALIGNMENT
     name, nanoseconds = "irc.product", products * _PICOSECONDS / 1000
     make = partial(emit_product, name, form, current())
-    return Call.of_loops(name, f"{name} {form!r}", make, 4, layout, panels, nanoseconds, memory)
+    return Call.of_loops(name, f"{name} {form!r}", make, 5, layout, panels, nanoseconds, memory)
 
 
-def packed_floats(b: Array) -> tuple[Array]:
-    """``b`` (K, N) as code reads it: (panels, K, positions)."""
-    return (_panels(b, SINGLE),)
+class Packed(NamedTuple):
+    """The second operand (K, N) as code reads it.
+
+    Attributes:
+        panels: (panels, K, positions), and of integers how many are multiplied at once, which K is a multiple of.
+        begun: what sums begin with, padded to whole panels: of floats 0; of integers what is to be multiplied with the
+            zero point of the first operand.
+    """
+
+    panels: Array
+    begun: Array
 
 
-def packed_integers(b: Array) -> tuple[Array] | None:
-    """``b`` (K, N) likewise: (panels, pairs, positions, 2); None if they are no integers, or sums may not fit."""
+def packed_floats(b: Array) -> Packed:
+    """``b`` as code reads it."""
+    return Packed(_panels(b), _padded(np.zeros(b.shape[1], SINGLE)))
+
+
+def packed_integers(b: Array) -> Packed | None:
+    """``b``, floats that are integers, likewise; None if they are none, or sums may not fit."""
     if not (b == np.rint(b)).all():  # but floats of 8 bits
         return None
-    magnitudes = np.abs(b)
-    sums = 255 * magnitudes.sum(0, dtype=np.float64).max(initial=0)
-    if magnitudes.max(initial=0) > np.iinfo(INT16).max or sums > np.iinfo(np.int32).max:
+    wide = b.astype(np.float64)
+    sums = 255 * np.abs(wide).sum(0).max(initial=0)
+    least, most = wide.min(initial=0), wide.max(initial=0)
+    if not -(1 << 15) <= least <= most < 1 << 15 or sums > np.iinfo(INT32).max:
         return None
-    padded: Array = np.zeros((len(b) + len(b) % 2, b.shape[1]), INT16)
+    numbers = integers_at_once() if -(1 << 7) <= least <= most < 1 << 7 else PAIR
+    padded: Array = np.zeros((-(-len(b) // numbers) * numbers, b.shape[1]), OF_NUMBERS[numbers])
     padded[: len(b)] = b
-    pairs = np.ascontiguousarray(padded.reshape(-1, 2, b.shape[1]).swapaxes(1, 2)).view(np.int32)[..., 0]
-    return (_panels(pairs, np.dtype(np.int32)),)
+    groups = np.ascontiguousarray(padded.reshape(-1, numbers, b.shape[1]).swapaxes(1, 2)).view(INT32)[..., 0]
+    panels = _panels(groups)
+    return Packed(panels.view(padded.dtype).reshape(*panels.shape, numbers), _padded(-wide.sum(0).astype(INT32)))
 
 
 def packed_bytes(b: Array) -> int:
     """At the most, of what `packed_floats` or `packed_integers` makes."""
-    positions = VECTORS * lanes_of_panel()
-    return SIZE * len(b) * -(-b.shape[1] // positions) * positions
+    return SIZE * (len(b) + 1) * _padded_size(b.shape[1])
 
 
-def _panels(b: Array, dtype: np.dtype[Any]) -> Array:
+def rows_of_numbers(a: Array, zero: int, numbers: int) -> tuple[Array, int]:
+    """The rows of ``a`` (..., K), of int8 or uint8, as `call_for_product` takes them, and their zero point.
+
+    Of a `QUAD`, numbers are unsigned: 128 is added to signed ones, and to the zero point.
+    """
+    depth = a.shape[-1]
+    rows = a.reshape(-1, depth)
+    if numbers == QUAD:
+        if a.dtype.kind == "i":
+            rows, zero = np.bitwise_xor(rows.view(np.uint8), np.uint8(128)), zero + 128
+        if not depth % QUAD and rows.flags.c_contiguous:
+            return rows.view(INT32), zero
+    padded: Array = np.empty((len(rows), -(-depth // numbers) * numbers), np.uint8 if numbers == QUAD else np.int16)
+    padded[:, :depth] = rows
+    padded[:, depth:] = 0
+    return padded.view(INT32), zero
+
+
+def _padded_size(columns: int) -> int:
     positions = VECTORS * lanes_of_panel()
-    panels = -(-b.shape[1] // positions)
-    made: Array = np.zeros((panels, len(b), positions), dtype)
-    for index in range(panels):
+    return -(-columns // positions) * positions
+
+
+def _padded(row: Array) -> Array:
+    """``row``, a number of each column, with 0 up to the end of the last panel."""
+    return np.concatenate([row, np.zeros(_padded_size(len(row)) - len(row), row.dtype)])
+
+
+def _panels(b: Array) -> Array:
+    positions = VECTORS * lanes_of_panel()
+    made: Array = np.zeros((_padded_size(b.shape[1]) // positions, len(b), positions), b.dtype)
+    for index in range(len(made)):
         some = b[:, index * positions : (index + 1) * positions]
         made[index, :, : some.shape[1]] = some
     return made

@@ -8,6 +8,7 @@ Invariants:
 - Nothing outside of the operands is read or written. In the work memory, the gates of a sample are padded to whole
   vectors, whose further lanes affect nothing.
 - The terms of a product are added in the order of the state, whatever the number of threads, which share the samples.
+- A state that is quantized dynamically is multiplied as integers, whose sums are exact.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.lanes import Emitter, Lanes, load, load_one, only, select, store, to_float, tree
+from irc.native.lanes import INT32, Emitter, Lanes, load, load_one, only, select, store, to_float, tree
 from irc.native.loops import INT, copy_floats, finished, fold, loop, loop_function, number, offset, paced_loop
+from irc.native.panels import FLOAT, PAIR, add_products, integers_at_once, lanes_of_panel
 from irc.native.primitives import PRIMITIVES, call
+from irc.native.products import OF_NUMBERS
 from irc.native.target import Target, current
-from irc.ops.algebra import SINGLE
+from irc.ops.algebra import SINGLE, AnyDType
 
 LSTM, QUANTIZED_LSTM, GRU, LATE_GRU, RNN = "lstm", "quantized lstm", "gru", "late gru", "rnn"
 """Cells by ONNX's order of gates: i o f c, of states as they are or quantized dynamically; z r h, whose state is reset
@@ -33,16 +36,26 @@ before its product, or after it; tanh alone."""
 
 GATES = {LSTM: 4, QUANTIZED_LSTM: 4, GRU: 3, LATE_GRU: 3, RNN: 1}
 
-_EXACT = 1 << 24
-"""Integers up to this are exact in float32."""
-
-INT16 = np.dtype(np.int16)
-
 _SIZE = 4
 """Bytes of an element."""
 
+_MOST_HIDDEN = np.iinfo(np.int32).max // (255 * 255)
+"""Elements of a state of integers: sums of more products may not fit into 32 bits."""
+
 _NANOSECONDS = 0.08
 """For a product, by estimate."""
+
+
+class Form(NamedTuple):
+    """What the code depends on.
+
+    Attributes:
+        kind: of the cell.
+        numbers: what 4 bytes of the state's weights hold (`irc.native.panels`).
+    """
+
+    kind: str
+    numbers: int
 
 
 class Layout(NamedTuple):
@@ -66,7 +79,9 @@ class Layout(NamedTuple):
 class _Cell:
     """Emits the loops of one kind of cell, for a range of samples."""
 
-    def __init__(self, kind: str, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
+    def __init__(self, form: Form, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
+        kind = form.kind
+        self.numbers = form.numbers
         self.kind, self.emitter, self.builder, self.layout = kind, emitter, emitter.builder, layout
         self.share, self.weights, self.late, self.lengths, self.hidden, self.cell, self.result, work = arrays
         self.gates = GATES[kind]
@@ -116,8 +131,7 @@ class _Cell:
             self._each(self._reset)
             self._multiply(self.spare, 2, 3)
         elif self.kind == QUANTIZED_LSTM:
-            scale = self._quantize()
-            self._multiply(self.spare, 0, self.gates, scale)
+            self._multiply_integers(*self._quantize())
         else:
             self._multiply(self.h, 0, self.gates)
         self._each(
@@ -127,33 +141,50 @@ class _Cell:
         )
         self._copy(self._at(self.result, place), self.h)
 
-    def _multiply(self, state: Any, first: int, last: int, scale: Lanes | None = None) -> None:
-        """Add to some gates their weights times ``state``, a vector of elements of gates at a time.
-
-        Where a ``scale`` is given, both are integers, and products are multiplied with it and each element's own.
-        """
+    def _multiply(self, state: Any, first: int, last: int) -> None:
+        """Add to some gates their weights times ``state``, a vector of elements of gates at a time."""
         builder, emitter, layout = self.builder, self.emitter, self.layout
         begin, end = (builder.mul(layout.padded, number(k)) for k in (first, last))
-        dtype = SINGLE if scale is None else INT16
-        size = number(dtype.itemsize)
         with loop(builder, begin, end, emitter.count) as i:
-            rows = offset(builder, self.weights, builder.mul(builder.mul(i, layout.hidden), size))
+            rows = self._at(self.weights, builder.mul(i, layout.hidden))
 
             def step(k: Any, sums: list[Lanes]) -> list[Lanes]:
-                at = builder.mul(builder.mul(k, number(emitter.count)), size)
-                weights = to_float(load(emitter, offset(builder, rows, at), dtype), SINGLE)
+                weights = load(emitter, self._at(rows, builder.mul(k, number(emitter.count))), SINGLE)
                 return [weights.fma(load_one(emitter, self._at(state, k), SINGLE), sums[0])]
 
             place = self._at(self.of_gate[0], i)
-            share = load(emitter, place, SINGLE)
-            begun = share if scale is None else emitter.constant(0, SINGLE)
-            (total,) = fold(builder, number(0), layout.hidden, 1, [begun], step)
-            if scale is not None:
-                total = total * (scale * load(emitter, self._at(self.late, i), SINGLE)) + share
+            (total,) = fold(builder, number(0), layout.hidden, 1, [load(emitter, place, SINGLE)], step)
             store(total, place, SINGLE)
 
-    def _quantize(self) -> Lanes:
-        """Write the state as integers less their zero point to `spare`, as by DynamicQuantizeLinear; their scale."""
+    def _multiply_integers(self, scale: Lanes, zero: Lanes) -> None:
+        """Add to the gates their weights times the state that `_quantize` wrote, times both scales."""
+        builder, layout, lanes = self.builder, self.layout, self.emitter.count
+        emitter = Emitter(builder, lanes_of_panel(), self.emitter.has_fma, self.emitter.has_f16c)
+        groups = builder.sdiv(builder.add(layout.hidden, number(self.numbers - 1)), number(self.numbers))
+        begun = emitter.splat(builder.neg(only(zero)), INT32)
+        with loop(builder, number(0), builder.mul(layout.padded, number(self.gates)), lanes) as i:
+            sums_of_weights = self._at(self.weights, builder.mul(i, builder.add(groups, number(1))))
+            rows = self._at(sums_of_weights, number(lanes))
+
+            def registers(start: Any, dtype: AnyDType) -> list[Lanes]:
+                places = range(0, lanes, emitter.count)
+                return [load(emitter, self._at(start, number(place)), dtype) for place in places]
+
+            def step(k: Any, totals: list[Lanes]) -> list[Lanes]:
+                codes = load_one(emitter, self._at(self.spare, k), INT32)
+                factors = registers(self._at(rows, builder.mul(k, number(lanes))), INT32)
+                return [add_products(total, codes, x, self.numbers) for total, x in zip(totals, factors)]
+
+            first = [begun * each for each in registers(sums_of_weights, INT32)]
+            totals = fold(builder, number(0), groups, 1, first, step)
+            place, scale_of = self._at(self.of_gate[0], i), registers(self._at(self.late, i), SINGLE)
+            one = emitter.splat(only(scale), SINGLE)
+            for index, (total, own, share) in enumerate(zip(totals, scale_of, registers(place, SINGLE))):
+                made = to_float(total, SINGLE) * (one * own) + share
+                store(made, self._at(place, number(index * emitter.count)), SINGLE)
+
+    def _quantize(self) -> tuple[Lanes, Lanes]:
+        """Write the state to `spare` as small integers, as DynamicQuantizeLinear does; their scale and zero point."""
         builder, emitter, layout = self.builder, self.emitter, self.layout
         zero, most = emitter.constant(0, SINGLE), emitter.constant(255, SINGLE)
 
@@ -173,13 +204,14 @@ class _Cell:
             return PRIMITIVES["minimum"](PRIMITIVES["maximum"](x, zero), most)
 
         shift = clipped(emitter.intrinsic("rint", -low / scale))
-
-        def write(read: Any, to: Any) -> None:
-            code = clipped(emitter.intrinsic("rint", read(self.h) / scale) + shift)
-            to(code - shift, self.spare)
-
-        self._each(write)
-        return scale
+        width = 4 // self.numbers
+        narrow = emitter.vector(np.dtype(f"u{width}"))
+        with loop(builder, number(0), layout.padded, emitter.count) as i:
+            x = load(emitter, self._at(self.h, i), SINGLE)
+            codes = _whole(clipped(emitter.intrinsic("rint", x / scale) + shift))
+            place = offset(builder, self.spare, builder.mul(i, number(width)))
+            builder.store(builder.trunc(codes.value, narrow), place, align=width)
+        return scale, _whole(shift)
 
     def _each(self, make: Callable[[Callable[[Any], Lanes], Callable[[Lanes, Any], None]], None]) -> None:
         """Emit ``make`` for each vector of elements, given what reads and writes that of a buffer."""
@@ -217,12 +249,18 @@ class _Cell:
         write(self._call("tanh", read(self.of_gate[0])), self.h)
 
 
+def _whole(x: Lanes) -> Lanes:
+    """Floats that are integers, as such; 0 of NaN."""
+    number = select(x.is_nan(), 0.0, x)
+    return x.made(x.emitter.builder.fptosi(number.value, x.emitter.vector(INT32)), INT32)
+
+
 def _buffers(kind: str) -> int:
     """Vectors of a state's size in the work memory: the gates, both states, a spare one, zeros."""
     return GATES[kind] + 4
 
 
-def emit_recurrent(name: str, kind: str, target: Target) -> tuple[str, Mapping[str, Make]]:
+def emit_recurrent(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, and what it needs.
 
     It takes the inputs' share of the gates (T, B, gates, H), packed weights, the bias of a candidate or the scales of
@@ -230,7 +268,7 @@ def emit_recurrent(name: str, kind: str, target: Target) -> tuple[str, Mapping[s
     """
     made = loop_function(name, target, target.lanes(_SIZE), 8, len(Layout._fields))
     emitter, arrays, numbers, begin, end = made
-    _Cell(kind, emitter, arrays, Layout(*numbers)).emit(begin, end)
+    _Cell(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
     return finished(emitter)
 
 
@@ -249,33 +287,49 @@ def padded(late: Array, hidden: int) -> Array:
 
 def packed_bytes(kind: str, hidden: int) -> int:
     """At the most, of what `packed` makes."""
-    return _SIZE * GATES[kind] * padded_size(hidden) * hidden
+    return _SIZE * GATES[kind] * padded_size(hidden) * (hidden + 1)
 
 
 def packed(r: Array, zero: Array | None, kind: str) -> tuple[Array] | None:
-    """Weights of the state as code reads them, (vectors of gates, H, lanes).
+    """Weights of the state as code reads them.
 
-    None if sums of products of integers may not be exact.
+    Floats are (vectors of gates, H, lanes). Of integers, as many as are multiplied at once are one element of 4 bytes,
+    (vectors of gates, 1 + H / as many, lanes), the first of which are the sums of all weights.
+
+    None if sums of products may not fit into 32 bits.
 
     Args:
         r: (gates H, H); of integers (H, gates H).
         zero: of integers, their zero point, or one for each column.
     """
     gates, lanes = GATES[kind], current().lanes(_SIZE)
-    weights: Array = r if zero is None else (r.astype(np.float32) - zero.astype(np.float32)).T
-    if zero is not None and 255 * np.abs(weights).sum(1).max() > _EXACT:
+    if zero is None:
+        return (_vectors(r.reshape(gates, -1, r.shape[1]), lanes),)
+    hidden = len(r)
+    weights: Array = (r.astype(np.int32) - zero.astype(np.int32)).T.reshape(gates, hidden, hidden)
+    if hidden > _MOST_HIDDEN:
         return None
-    hidden = weights.shape[1]
-    rows: Array = np.zeros((gates, padded_size(hidden), hidden), SINGLE if zero is None else INT16)
-    rows[:, :hidden] = weights.reshape(gates, hidden, hidden)
-    return (np.ascontiguousarray(rows.reshape(-1, lanes, hidden).swapaxes(1, 2)),)
+    numbers = integers_at_once() if -(1 << 7) <= weights.min() <= weights.max() < 1 << 7 else PAIR
+    small: Array = np.zeros((gates, hidden, -(-hidden // numbers) * numbers), OF_NUMBERS[numbers])
+    small[..., :hidden] = weights
+    groups = np.concatenate([weights.sum(2, dtype=np.int32)[..., None], small.view(np.int32)], axis=2)
+    return (_vectors(groups, lanes).view(small.dtype),)
 
 
-def call_for_cells(kind: str, steps: int, batch: int, hidden: int) -> Call:
-    """A call for sequences of that form: see `emit_recurrent`."""
+def _vectors(weights: Array, lanes: int) -> Array:
+    """``weights`` (gates, H, numbers of a sum) as vectors of elements of a gate."""
+    gates, hidden, depth = weights.shape
+    rows: Array = np.zeros((gates, padded_size(hidden), depth), weights.dtype)
+    rows[:, :hidden] = weights
+    return np.ascontiguousarray(rows.reshape(-1, lanes, depth).swapaxes(1, 2))
+
+
+def call_for_cells(kind: str, weight: AnyDType, steps: int, batch: int, hidden: int) -> Call:
+    """A call for sequences of that form, and `packed` weights of an element type: see `emit_recurrent`."""
     padded = padded_size(hidden)
     products = GATES[kind] * padded * hidden
     layout = Layout(batch, steps, hidden, padded, products)
     name, work, memory = "irc.recurrent", steps * batch * products * _NANOSECONDS, _SIZE * _buffers(kind) * padded
-    make = partial(emit_recurrent, name, kind, current())
-    return Call.of_loops(name, f"{name} {kind}", make, 8, layout, batch, work, memory)
+    form = Form(kind, FLOAT * _SIZE // weight.itemsize)
+    make = partial(emit_recurrent, name, form, current())
+    return Call.of_loops(name, f"{name} {form!r}", make, 8, layout, batch, work, memory)

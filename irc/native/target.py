@@ -31,6 +31,7 @@ class Target(NamedTuple):
         vector_bytes: what its registers hold.
         has_fma: whether it multiplies and adds with one rounding.
         has_f16c: whether it converts float16.
+        has_byte_products: whether it multiplies bytes and adds up four products in 32 bits (VNNI).
     """
 
     cpu: str
@@ -38,6 +39,7 @@ class Target(NamedTuple):
     vector_bytes: int
     has_fma: bool
     has_f16c: bool
+    has_byte_products: bool
 
     def lanes(self, itemsize: int) -> int:
         """How many lanes values have, if the largest element among them has ``itemsize`` bytes.
@@ -90,8 +92,10 @@ def named(cpu: str) -> Target:
 
 
 def _target(cpu: str, features: str, has: set[str]) -> Target:
-    width = 64 if "avx512f" in has else 32 if "avx" in has else 16
-    return Target(cpu, features, width, "fma" in has, "f16c" in has)
+    # Vectors of which integers cannot be multiplied as well are not worth their special cases.
+    width = 64 if "avx512bw" in has else 32 if "avx2" in has else 16
+    has_byte_products = {64: "avx512vnni", 32: "avxvnni"}.get(width) in has
+    return Target(cpu, features, width, "fma" in has, "f16c" in has, has_byte_products)
 
 
 _LEVELS = {

@@ -22,6 +22,8 @@ import numpy as np
 from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
+    from irc.runtime.kernels.ml_trees import TreeTables
+    from irc.runtime.kernels.recurrent import Cells
     from irc.runtime.kernels.windows import Axes
     from irc.runtime.limits import LimitGuard
 
@@ -78,49 +80,20 @@ class InnerLoops:
         """
         return False
 
-    def recur(
-        self,
-        kind: str,
-        share: Array,
-        r: Array,
-        direction: int,
-        late: Array,
-        lengths: Array,
-        state: Sequence[Array],
-        out: Array,
-        zero: Array | None = None,
-    ) -> bool:
+    def recur(self, cells: Cells, share: Array, lengths: Array, state: Sequence[Array], out: Array) -> bool:
         """All steps of a recurrent layer in one direction: see `irc.runtime.kernels.recurrent`.
 
         Args:
-            kind: of the cell: ``"lstm"``, ``"gru"``, ``"late gru"`` (the state is reset after its product), ``"rnn"``,
-                or ``"quantized lstm"``, whose states are quantized dynamically.
+            cells: what a step computes.
             share: of the inputs in the gates (T, B, gates H), with biases.
-            r: the weights of the state (directions, gates H, H); of integers (directions, H, gates H).
-            direction: which of them.
-            late: the bias of what is reset (H); of integers, their scales (gates H).
             lengths: of the samples (B), int64; what lies beyond is 0.
             state: (B, H) each, which becomes the last state.
             out: (T, B, H).
-            zero: of integers, their zero points.
         """
         return False
 
-    def vote(
-        self,
-        x: Array,
-        roots: Array,
-        nodes: Array,
-        targets: Array,
-        weights: Array,
-        found: Array,
-        modes: tuple[int, ...],
-        depth: int,
-    ) -> bool:
-        """Add to ``found`` (N, targets) the votes for the rows of ``x``: see `irc.runtime.kernels.ml_trees.Forest`.
-
-        No way down has more than ``depth`` steps.
-        """
+    def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
+        """Add to ``found`` (N, targets) the votes for the rows of ``x``."""
         return False
 
 

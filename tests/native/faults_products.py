@@ -17,9 +17,12 @@ from tests.native.test_products import exact, integers
 @pytest.mark.parametrize("rows", [1, 14, 15, 30])
 @pytest.mark.parametrize("depth", [63, 64])
 @pytest.mark.parametrize("columns", [289, 304, 320])
-def test_integers(columns, depth, rows, end):
+@pytest.mark.parametrize("factor", [1, 2])
+def test_integers(factor, columns, depth, rows, end):
+    """Of numbers of 8 bits, or 9."""
     a = guarded(integers((rows, depth), "u1", 1), end, is_read_only=True)
-    b = as_constant(guarded(integers((depth, columns), "i1", 2).astype(np.float32), end, is_read_only=True))
+    b = factor * integers((depth, columns), "i1", 2).astype(np.float32)
+    b = as_constant(guarded(b, end, is_read_only=True))
     out = guarded_empty((rows, columns), np.dtype(np.int32), end)
     done = LOOPS.integers(a, 5, b, out)
     assert done == (current().vector_bytes in MOST_FEATURES)

@@ -7,6 +7,7 @@ import pytest
 
 from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import NONE
+from irc.runtime.kernels.ml_trees import TreeTables
 from tests.native.guarded import ENDS, guarded
 from tests.native.test_trees import forest, inputs, totals
 
@@ -16,9 +17,10 @@ from tests.native.test_trees import forest, inputs, totals
 @pytest.mark.parametrize("seed", range(5))
 def test_forests(seed, dtype, end):
     made, x = forest(seed, 4, 5, 3, 2, [0, 3], dtype), inputs(seed, 6, 3, dtype)
-    assert made.records is not None
-    roots, nodes, targets, weights = (guarded(array, end, is_read_only=True) for array in made.records)
+    assert made.tables is not None
+    *arrays, modes, depth = made.tables
+    tables = TreeTables(*[guarded(array, end, is_read_only=True) for array in arrays], modes, depth)
     found = guarded(np.zeros((6, 2), dtype), end)
     x = guarded(x, end, is_read_only=True)
-    assert LOOPS.vote(x, roots, nodes, targets, weights, found, tuple(made.present), made.depth)
+    assert LOOPS.vote(x, tables, found)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))

@@ -88,8 +88,13 @@ def test_without_llvmlite() -> None:
 @pytest.fixture
 def untested(monkeypatch: pytest.MonkeyPatch) -> Any:
     """As if this process had tested nothing yet."""
-    availability._unusable.cache_clear()
+    _forget_tests()
     yield monkeypatch
+    _forget_tests()
+
+
+def _forget_tests() -> None:
+    availability.unusable.cache_clear()
     availability._unusable.cache_clear()
 
 

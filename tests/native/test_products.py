@@ -51,22 +51,25 @@ def exact(a: Array, zero: int, b: Array) -> Array:
     st.integers(1, 100),
     st.sampled_from(["u1", "i1"]),
     st.integers(0, 127),
+    st.sampled_from([127, 255]),
 )
-def test_sums_are_exact(batch, rows, depth, columns, dtype, zero):
+def test_sums_are_exact(batch, rows, depth, columns, dtype, zero, most):
     a = integers((*batch, rows, depth), dtype, 1)
-    b = as_constant(np.random.default_rng(2).integers(-255, 256, (depth, columns)).astype(np.float32))
+    b = as_constant(np.random.default_rng(2).integers(-most, most + 1, (depth, columns)).astype(np.float32))
     found = product(a, zero, b)
     if found is not None:
         np.testing.assert_array_equal(found, exact(a, zero, b))
 
 
 @natively
-@pytest.mark.parametrize("value", [-255, 255])
-def test_the_largest_numbers(value):
-    a, b = np.full((20, 999), 255, np.uint8), as_constant(np.full((999, 40), value, np.float32))
-    found = product(a, 0, b)
+@pytest.mark.parametrize("value", [-255, -128, 127, 255])
+@pytest.mark.parametrize(("factor", "zero"), [(255, 0), (0, 255), (-128, 127), (127, -128)])
+def test_the_largest_numbers(factor, zero, value):
+    a = np.full((20, 999), factor, np.int8 if min(factor, zero) < 0 else np.uint8)
+    b = as_constant(np.full((999, 40), value, np.float32))
+    found = product(a, zero, b)
     assert found is not None
-    np.testing.assert_array_equal(found, exact(a, 0, b))
+    np.testing.assert_array_equal(found, exact(a, zero, b))
 
 
 @natively
@@ -80,16 +83,18 @@ def test_what_does_not_fit_is_left():
     assert a.size * 2 > LEAST_PRODUCTS
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
 @pytest.mark.parametrize("has_gaps", [False, True])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(4, 300, 257), (15, 130, 160), (60, 64, 128), (1200, 200, 150)])
-def test_floats(rows, depth, columns, has_gaps, monkeypatch):
+def test_floats(rows, depth, columns, has_gaps, is_turned, monkeypatch):
     monkeypatch.setattr(products, "is_blas_behind", lambda: current().vector_bytes in MOST_FEATURES)
     rng = np.random.default_rng(1)
     a = rng.standard_normal((2, rows, 2 * depth)).astype(np.float32)[..., : depth * (1 + (not has_gaps))]
+    a = a[:, ::-1] if is_turned else a
     b = as_constant(rng.standard_normal((a.shape[-1], columns)).astype(np.float32))
     out = np.empty((2, rows, columns), np.float32)
     done = LOOPS.product(a, b, out)
-    assert done == (current().vector_bytes in MOST_FEATURES and not has_gaps)
+    assert done == (current().vector_bytes in MOST_FEATURES)
     if done:
         wide = a.astype(np.float64), b.astype(np.float64)
         bound = np.abs(wide[0]) @ np.abs(wide[1])

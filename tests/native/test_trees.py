@@ -83,11 +83,11 @@ def test_random_forests(seed, trees, depth, columns, targets, modes, votes, dtyp
 
 def test_there_is_code_for_floats():
     made, x = forest(1, 5, 4, 3, 2, [0], "f4"), inputs(1, 7, 3, "f4")
-    assert made.records is not None
+    assert made.tables is not None
     found = np.zeros((7, 2), np.float32)
-    assert LOOPS.vote(x, *made.records, found, tuple(made.present), made.depth)
+    assert LOOPS.vote(x, made.tables, found)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
-    assert not LOOPS.vote(x.astype(np.int64), *made.records, found, tuple(made.present), made.depth)
+    assert not LOOPS.vote(x.astype(np.int64), made.tables, found)
 
 
 def test_results_do_not_depend_on_threads():
@@ -106,7 +106,8 @@ def test_no_trees_have_no_votes():
     made = forest(1, 3, 2, 4, 2, [0], "f4")
     made.roots = made.roots[:0]
     x = inputs(1, 5, 4, "f4")
-    assert not LOOPS.vote(x, made.roots, *made.records[1:], np.zeros((5, 2), "f4"), (0,), 2)
+    assert made.tables is not None
+    assert not LOOPS.vote(x, made.tables, np.zeros((5, 2), "f4"))
     assert not totals(made, x, 2, "SUM").any()
 
 

@@ -64,6 +64,26 @@ class Votes(NamedTuple):
         return Votes(target[order], weight[order], np.cumsum(many) - many, many)
 
 
+class TreeTables(NamedTuple):
+    """A `Forest` as machine code reads it.
+
+    Attributes:
+        roots: the numbers of nodes.
+        nodes: as `RECORD`.
+        targets: of votes, int64.
+        weights: of votes, in the type of what they make.
+        modes: of comparisons, by their numbers.
+        depth: how many steps the longest way down takes.
+    """
+
+    roots: Array
+    nodes: Array
+    targets: Array
+    weights: Array
+    modes: tuple[int, ...]
+    depth: int
+
+
 class Forest:
     """Trees over nodes 0 to n - 1.
 
@@ -120,8 +140,8 @@ class Forest:
         raise Error("IRC320", "the branches of a tree come back to a node that they left")
 
     @cached_property
-    def records(self) -> tuple[Array, ...] | None:
-        """Roots, nodes as `RECORD`, targets and weights of votes, for machine code; None if a node has `MEMBER`."""
+    def tables(self) -> TreeTables | None:
+        """What machine code reads; None if a node has `MEMBER`."""
         if self.members or max(len(self.modes), len(self.votes.target)) > np.iinfo(np.int32).max:
             return None
         is_leaf = self.modes == LEAF
@@ -130,7 +150,8 @@ class Forest:
         made["yes"] = np.where(is_leaf, self.votes.first, self.yes)
         made["no"] = np.where(is_leaf, self.votes.many, self.no)
         made["flags"] = self.modes | self.nan_is_yes.astype(np.int64) << MODE_BITS
-        return self.roots, made, self.votes.target.astype(np.int64), self.votes.weight
+        targets = self.votes.target.astype(np.int64)
+        return TreeTables(self.roots, made, targets, self.votes.weight, tuple(self.present), self.depth)
 
     def totals(self, x: Array, targets: int, aggregate: str) -> Array:
         """Of ``x``, [rows, features], the sums (averages, least, most) of votes, [rows, targets]; 0 without votes.
@@ -152,11 +173,11 @@ class Forest:
         return found / found.dtype.type(len(self.roots)) if aggregate == "AVERAGE" else found
 
     def _added_natively(self, x: Array, found: Array) -> bool:
-        if self.records is None or self.records[-1].dtype.kind != "f":
+        tables = self.tables
+        if tables is None or tables.weights.dtype.kind != "f":
             return False
-        roots, nodes, targets, weights = self.records
-        votes = targets, weights.astype(found.dtype, copy=False)
-        return CURRENT.scope.loops.vote(x, roots, nodes, *votes, found, tuple(self.present), self.depth)
+        weights = tables.weights.astype(found.dtype, copy=False)
+        return CURRENT.scope.loops.vote(x, tables._replace(weights=weights), found)
 
     def _leaves(self, x: Array) -> Array:
         """The leaf that each row comes to in each tree, [rows, trees]."""

@@ -22,7 +22,17 @@ from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.numerics import product, widened
 from irc.runtime.kernels.quantized import columns, dynamically_quantized, matmul_sums
 from irc.runtime.kernels.registry import Binder, Kernel, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, counting, filled, is_constant, is_half, shapes_of
+from irc.runtime.kernels.support import (
+    Array,
+    as_constant,
+    c_order,
+    check_size,
+    counting,
+    filled,
+    is_constant,
+    is_half,
+    shapes_of,
+)
 
 if TYPE_CHECKING:
     from irc.ir import Node
@@ -32,8 +42,25 @@ Product = Callable[[Array], Array]
 Step = Callable[[Array, State], State]
 """``(inputs' share of the gates [B, gates H], state)`` -> the next state; the first of a state is the output."""
 
-Cells = Callable[[Array, Array, State, Array], bool]
-"""Computes all steps if it can: ``(inputs' share, lengths, state, outputs)``. The state becomes the last one."""
+
+class Cells(NamedTuple):
+    """What machine code knows of a step in one direction.
+
+    Attributes:
+        kind: ``"lstm"``, ``"gru"``, ``"late gru"`` (the state is reset after its product), ``"rnn"``, or ``"quantized
+            lstm"``, whose states are quantized dynamically.
+        r: the weights of the state (directions, gates H, H); of integers (directions, H, gates H).
+        direction: which of them.
+        late: the bias of what is reset (H); of integers, their scales (gates H).
+        zero: of integers, their zero points.
+    """
+
+    kind: str
+    r: Array
+    direction: int
+    late: Array
+    zero: Array | None = None
+
 
 PACE_ELEMENTS = 1 << 12
 """Elements of gates after which a run under limits looks at the clock: of a tenth of a millisecond or so."""
@@ -110,20 +137,25 @@ class Weights:
 
     Attributes:
         share: the inputs' share of the gates, of rows of inputs.
+        late: the bias of the last gate's share of the state.
         recurrent: the state's share of the gates, of rows of states.
-        cells: computes all steps at once, if the inputs' share is known.
+        cells: what machine code knows of its steps, if that is something else than of floats.
     """
 
     cells: Cells | None = None
 
-    def __init__(self, w: Array, r: Array, b: Array | None, peepholes: Array | None, several: bool) -> None:
+    def __init__(
+        self, w: Array, r: Array, b: Array | None, peepholes: Array | None, several: bool, are_constant: bool = False
+    ) -> None:
         # Products of several rows take BLAS a quarter of the time if it need not turn the weights around in each step.
         self.r_transposed = np.ascontiguousarray(r.T) if several else r.T
-        self.share: Product = lambda rows: rows @ w.T
+        w_transposed = as_constant(w.T) if are_constant else w.T
+        self.share: Product = lambda rows: product(rows, w_transposed)
         self.recurrent: Product = lambda rows: product(rows, self.r_transposed)
         self.size, self.hidden = w.size + r.size, r.shape[1]
         zero = np.zeros(r.shape[0], w.dtype)
         self.input_bias, self.recurrent_bias = (zero, zero) if b is None else np.split(b, 2)
+        self.late = self.recurrent_bias[-self.hidden :]
         self.peepholes = None if peepholes is None else peepholes.reshape(3, self.hidden)
 
 
@@ -153,7 +185,7 @@ def _gru(node: Node, weights: Weights, activations: list[Callable[[Array], Array
     n = weights.hidden
     reset_after = bool(node.attributes.get("linear_before_reset", 0))
     gates, candidate = weights.r_transposed[:, : 2 * n], weights.r_transposed[:, 2 * n :]
-    late_bias = weights.recurrent_bias[2 * n :]
+    late_bias = weights.late
     bias = weights.input_bias + weights.recurrent_bias
     if reset_after:
         bias = np.concatenate([bias[: 2 * n], weights.input_bias[2 * n :]])
@@ -225,7 +257,7 @@ def _run(
     if cells is not None and longest:
         last = tuple([np.array(v, order="C") for v in state])
         counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
-        if cells(share, counts, last, out[:longest]):
+        if CURRENT.scope.loops.recur(cells, share, counts, last, out[:longest]):
             if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
                 last = tuple([np.where(lengths[:, None] > 0, v, 0) for v in last])
             return (out[order] if backward else out), last
@@ -312,8 +344,8 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
                     if weights_of is not None:
                         own = weights_of(d, bias, peep)
                     else:
-                        own = Weights(widened(w[d]), widened(r[d]), bias, peep, several)
-                    cells = None if kind is None or peep is not None else own.cells or _cells(kind, r, d, own)
+                        own = Weights(widened(w[d]), widened(r[d]), bias, peep, several, is_constant(w))
+                    cells = None if kind is None or peep is not None else own.cells or Cells(kind, r, d, own.late)
                     made.append(_Direction(own, *cell(node, own, activations[d]), cells))
                 if all(map(is_constant, constants)):
                     ready[0] = _Ready(same, constants, made)
@@ -344,15 +376,6 @@ def _kind(node: Node, defaults: Sequence[str]) -> str | None:
         return None
     kind = {1: "rnn", 2: "gru", 3: "lstm"}[len(defaults)]
     return f"late {kind}" if kind == "gru" and given.get("linear_before_reset") else kind
-
-
-def _cells(kind: str, r: Array, direction: int, weights: Weights) -> Cells:
-    late = np.ascontiguousarray(weights.recurrent_bias[-weights.hidden :])
-
-    def run(share: Array, lengths: Array, state: State, out: Array) -> bool:
-        return CURRENT.scope.loops.recur(kind, share, r, direction, late, lengths, state, out)
-
-    return run
 
 
 def _check_shape(name: str, given: Array | None, shape: tuple[int, ...]) -> None:
@@ -397,15 +420,10 @@ def dynamic_quantize_lstm(node: Node) -> Kernel:
 
         def weights_of(d: int, bias: Array | None, peep: Array | None) -> Weights:
             made = Weights(w[d].T, r[d].T, bias, peep, several=False)
-            made.share = _quantizing_product(w[d], w_scale[d], w_zero[d])
+            are_constant = is_constant(w) and is_constant(w_zero)
+            made.share = _quantizing_product(w[d], w_scale[d], w_zero[d], are_constant)
             made.recurrent = _quantizing_product(r[d], r_scale[d], r_zero[d])
-            spread = np.broadcast_to(r_scale[d], r.shape[-1])
-
-            def cells(share: Array, lengths: Array, state: State, out: Array) -> bool:
-                recur = CURRENT.scope.loops.recur
-                return recur("quantized lstm", share, r, d, spread, lengths, state, out, r_zero)
-
-            made.cells = cells
+            made.cells = Cells("quantized lstm", r, d, np.broadcast_to(r_scale[d], r.shape[-1]), r_zero)
             return made
 
         weights = [v.swapaxes(1, 2) if v.ndim == 3 else v for v in (w, r)]
@@ -415,15 +433,18 @@ def dynamic_quantize_lstm(node: Node) -> Kernel:
     return run
 
 
-def _quantizing_product(b: Array, scale: Array, zero: Array) -> Product:
+def _quantizing_product(b: Array, scale: Array, zero: Array, are_constant: bool = False) -> Product:
     """The product of float rows, which are quantized as a whole, with a matrix [K, N] of integers.
 
     Args:
         b: the matrix, of int8 or uint8.
         scale: float32, one or one a column.
         zero: the zero point, likewise.
+        are_constant: whether the matrix and its zero point never change.
     """
     weights = columns(b, zero)
+    if are_constant:
+        as_constant(weights.values)
 
     def multiply(rows: Array) -> Array:
         codes, row_scale, row_zero = dynamically_quantized(rows)
