@@ -5,26 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import networkx
-
-from irc.alias import analyze
 from irc.alias.incremental import IncrementalSolution
-from tests.alias.helpers import Case
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "alias-analysis.md"
-
-
-def test_the_worked_example() -> None:
-    section = DOCS.read_text().partition("## A worked example")[2].partition("\n## ")[0]
-    program, printed, facts = re.findall(r"```\n(.*?)\n```", section, re.DOTALL)
-    c = Case(program)
-    assert str(c.db) == printed
-    assert "\n".join(map(str, c.db.why(c["w"], c["b"]))) == facts
-    assert c.written("b")
-    found = {"networkx": networkx, "analyze": analyze, "graph": c.graph}
-    exec(section.partition("```python\n")[2].partition("```")[0], found)
-    labels = found["picture"].nodes(data="label")
-    assert [labels[n] for n in found["writes"]] == ["%s = aten::append(%u, %b)", "%w = aten::relu_(%v)"]
 
 
 def test_the_files_it_names_exist() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from onnx import TensorProto, helper
 from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
 from tests.cli.refusals import Cases, case_of, refusals
+from tests.doc_blocks import file_of
 from tests.operators import records_for_a_while
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,13 +24,6 @@ SQUARED = """graph(%x : Float(3)):
 """
 
 
-def example(page: str) -> str:
-    """The first piece of Python on a page."""
-    found = re.search(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
-
-
 @pytest.fixture(autouse=True)
 def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
@@ -39,7 +32,7 @@ def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_passes_of_a_file_are_named_in_pipelines(irc: Command) -> None:
-    irc.write("square.py", example("how-to/writing-a-pass.md"))
+    irc.write("square.py", file_of(DOCS / "how-to/writing-a-pass.md", "square.py"))
     irc.write("g.ir", SQUARED)
     without = irc("opt", "g.ir", "-p", "square")
     assert without.status == 1 and "IRC301" in without.err
@@ -72,7 +65,9 @@ def test_files_are_run_in_their_order_and_no_others(irc: Command) -> None:
 
 
 def test_the_operators_of_a_file_run(irc: Command) -> None:
-    text = example("how-to/adding-an-operator.md").replace("com.example::", "com.example.loaded::")
+    text = file_of(DOCS / "how-to/adding-an-operator.md", "example_operators.py").replace(
+        "com.example::", "com.example.loaded::"
+    )
     irc.write("operators.py", text)
     nodes = [helper.make_node("EverySecond", ["x"], ["y"], domain="com.example.loaded")]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 2]) for name in "xy")

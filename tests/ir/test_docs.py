@@ -15,7 +15,7 @@ EXAMPLES = re.findall(r"^```\w*\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def test_example_prints_as_it_stands() -> None:
-    (example,) = [e for e in EXAMPLES if e.startswith("graph(")]
+    (example,) = [e for e in EXAMPLES if e.startswith("graph(%x : Float(batch, 3),\n")]
     module = parse_module(example)
     module.verify()
     assert str(module) == example

@@ -10,35 +10,26 @@ import pytest
 
 from irc.ir import parse_graph
 from irc.passes import PassContext, PassManager, create_instruments, registry
+from tests.doc_blocks import blocks, file_of
 from tests.passes.helpers import CHECKS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "writing-a-pass.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PATH = Path(__file__).parents[2] / "docs" / "how-to" / "writing-a-pass.md"
+PAGE = PATH.read_text()
 
 
 @pytest.fixture
 def square(tmp_path, monkeypatch):
-    (tmp_path / "square.py").write_text(blocks("python")[0])
+    (tmp_path / "square.py").write_text(file_of(PATH, "square.py"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     yield
     sys.modules.pop("square", None)
 
 
-def test_use(square, capsys):
-    exec(compile(blocks("python")[1], "use.py", "exec"), {})  # the page's own text
-    out = capsys.readouterr().out
-    said = [line.split("# ")[1] for line in blocks("python")[1].splitlines() if line.startswith("print(")]
-    assert all(text in out for text in said), out
-
-
 def test_filecheck_example(square):
     from square import Square
 
-    (text,) = blocks("ir")
+    (text,) = [block.text for block in blocks(PATH) if "# RUN" in block.text]
     graph = parse_graph(text)
     PassManager([Square()], create_instruments(CHECKS)).run(graph)
     wanted = [line.split(": ", 1)[1].strip() for line in text.splitlines() if line.startswith("# CHECK-NEXT")]

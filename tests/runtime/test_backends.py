@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +18,7 @@ from irc.runtime.backends import ArrayType, Backend, Declined, PlannedStep, Unsu
 from irc.runtime.execution import Frame
 from irc.runtime.plan import lower
 from irc.support import plugins
+from tests.doc_blocks import file_of
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "backends.md"
 
@@ -228,9 +228,8 @@ def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_backend_of_the_page() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     scope: dict[str, Any] = {}
-    exec(block, scope)
+    exec(file_of(PAGE, "my_package.py"), scope)
     model = irc.compile(parse_graph(GROUPED), backend=scope["Numexpr"]())
     plain = irc.compile(parse_graph(GROUPED), backend="numpy")
     for rows in (4, 4, 1, 4):
