@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
+from irc.native.convolution_rows import ConvolutionOfRows, are_few, convolution_of_rows
 from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
 from irc.native.kernels import Call
 from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
@@ -37,9 +38,6 @@ MOST_SCRATCH = 1 << 22
 LEAST_CHANNELS = 12
 """For F(2x2, 3x3): of fewer, transforms take longer than they save."""
 
-LEAST_WORK = 1 << 14
-"""Multiplications: of fewer, calls take longer than they save."""
-
 _TRANSFORM = 5.0
 """What it takes to transform a tile for a channel, or for a feature, in products of a vector of tiles."""
 
@@ -62,13 +60,36 @@ class Convolution(NamedTuple):
     Attributes:
         form: of the code.
         call: takes the input, packed weights, packed bias, the largest magnitude, the result.
+        group: into how many groups channels fall.
     """
 
     form: Form
     call: Call
+    group: int
+
+    @property
+    def purpose(self) -> tuple[object, ...]:
+        """What else than the weights decides how they are packed."""
+        return self.group, self.form
+
+    def packed_bytes(self, w: Array) -> int:
+        """Of what `packed` makes."""
+        return packed_bytes(w, self.group, self.form)
+
+    def packed(self, w: Array, b: Array | None) -> tuple[Array, ...] | None:
+        """The weights and the bias as code reads them: see below."""
+        return packed(w, b, self.group, self.form)
+
+    def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
+        """Whether ``out`` is the result: tiles may make of it what is not finite."""
+        largest = np.zeros(1, np.int32)
+        self.call.run((x, *weights, largest, out))
+        return bool(largest[0] <= LARGEST_BITS)
 
 
-def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact: bool = False) -> Convolution | None:
+def convolution_of(
+    x: Array, w: Array, group: int, axes: Axes, out: Array, exact: bool = False
+) -> Convolution | ConvolutionOfRows | None:
     """How to convolve arrays like these; None if there is no code for it, or it is not worth it.
 
     Args:
@@ -82,7 +103,12 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact
     height, width = (ONE_PLACE, *axes)[-2:]
     depth, features, channels = math.prod(w.shape[1:]), w.shape[0] // group, w.shape[1]
     at_once = features_at_once(features)
-    if at_once is None or len(axes) > 2 or not out.size or out.size * depth < LEAST_WORK or width.stride > 2:
+    if at_once is None or not out.size:
+        return None
+    positions = math.prod(out.shape[2:])
+    if group == 1 and (width.stride > 2 or are_few(positions, features)):
+        return convolution_of_rows(x, w, axes, positions)
+    if len(axes) > 2 or width.stride > 2:
         return None
     is_dense = x.strides[-2] == x.shape[-1] * x.itemsize
     if height.trivial and width.trivial and (is_dense or height.size == 1):  # all of a channel is one row
@@ -131,7 +157,7 @@ def convolution_of(x: Array, w: Array, group: int, axes: Axes, out: Array, exact
     name, nanoseconds, memory = "irc.convolution", work * _PICOSECONDS / 1000, together * panel + ALIGNMENT
     make = partial(emit_convolution, name, form, current())
     call = Call.of_loops(name, f"{name} {form!r}", make, 6, layout, items * parts, nanoseconds, memory)
-    return Convolution(form, call)
+    return Convolution(form, call, group)
 
 
 def _form(height: Axis, width: Axis, channels: int, features: int, at_once: int, exact: bool) -> tuple[Form, int, int]:

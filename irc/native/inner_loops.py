@@ -21,6 +21,7 @@ from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, i
 
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
+    from irc.native.convolution_rows import ConvolutionOfRows
     from irc.native.kernels import Call
     from irc.runtime.kernels.ml_trees import TreeTables
     from irc.runtime.kernels.recurrent import Cells
@@ -74,7 +75,7 @@ class NativeLoops(InnerLoops):
 
     def __init__(self) -> None:
         self._loops: dict[Any, _Loop] = {}
-        self._convolutions: dict[Any, Convolution | None] = {}
+        self._convolutions: dict[Any, Convolution | ConvolutionOfRows | None] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
         arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
@@ -87,7 +88,7 @@ class NativeLoops(InnerLoops):
     ) -> bool:
         if x.dtype != SINGLE or not is_constant(w) or unusable():
             return False
-        from irc.native.convolution_calls import LARGEST_BITS, convolution_of, packed, packed_bytes
+        from irc.native.convolution_calls import convolution_of
 
         x = _dense_rows(x)
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
@@ -97,13 +98,8 @@ class NativeLoops(InnerLoops):
             self._convolutions = _with(self._convolutions, kind, how)
         if how is None:
             return False
-        size = packed_bytes(w, group, how.form)
-        weights = PACKED.of((w, b), (group, how.form), size, lambda: packed(w, b, group, how.form))
-        if weights is None:
-            return False
-        largest = np.zeros(1, np.int32)
-        how.call.run((x, *weights, largest, out))
-        return bool(largest[0] <= LARGEST_BITS)  # else tiles may have made what is not finite
+        weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
+        return weights is not None and how.run(x, weights, out)
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or a.strides[-1] != a.itemsize:
@@ -115,7 +111,7 @@ class NativeLoops(InnerLoops):
 
         if not is_blas_behind() or not out.flags.c_contiguous:
             return False
-        packed = PACKED.of((b,), "product", packed_bytes(b), lambda: packed_floats(b))
+        packed = PACKED.of((b,), "product", lambda: packed_bytes(*b.shape), lambda: packed_floats(b))
         if packed is None:
             return False
         panels, begun = packed
@@ -126,7 +122,7 @@ class NativeLoops(InnerLoops):
             return False
         from irc.native.products import packed_bytes, packed_integers, rows_of_numbers
 
-        packed = PACKED.of((b,), "integers", packed_bytes(b), lambda: packed_integers(b))
+        packed = PACKED.of((b,), "integers", lambda: packed_bytes(*b.shape), lambda: packed_integers(b))
         if packed is None:
             return False
         panels, sums = packed
@@ -214,8 +210,7 @@ class NativeLoops(InnerLoops):
         def pack() -> tuple[Array, ...] | None:
             return recurrent.packed(r[direction], None if zero is None else zero[direction], kind)
 
-        size = recurrent.packed_bytes(kind, out.shape[-1])
-        weights = PACKED.of((r, zero), (kind, direction), size, pack)
+        weights = PACKED.of((r, zero), (kind, direction), lambda: recurrent.packed_bytes(kind, out.shape[-1]), pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
             return False
         form = kind, weights[0].dtype, *out.shape

@@ -26,10 +26,10 @@ class Packed:
         self,
         constants: tuple[Array | None, ...],
         purpose: Hashable,
-        size: int,
+        size: Callable[[], int],
         make: Callable[[], tuple[Array, ...] | None],
     ) -> tuple[Array, ...] | None:
-        """What ``make`` makes of ``constants``, at the most ``size`` bytes, for this ``purpose``.
+        """What ``make`` makes of ``constants``, at the most ``size()`` bytes, for this ``purpose``.
 
         None if they may change, or there is no room.
         """
@@ -38,7 +38,7 @@ class Packed:
         kept = self._kept.get(key)
         if kept is not None and all(known() is x for known, x in zip(kept[0], given, strict=True)):
             return kept[1]
-        if not all(map(is_constant, given)) or not self._admits(size):
+        if not all(map(is_constant, given)) or not self._admits(size()):
             return None
         made = make()
 

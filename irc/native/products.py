@@ -16,9 +16,10 @@ from irc.ir.tensor import Array
 from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import Emitter
-from irc.native.loops import finished, least, loop, loop_function, number, offset, paced_loop
+from irc.native.loops import INT, finished, least, loop, loop_function, number, offset, paced_loop
 from irc.native.panels import (
     ALIGNMENT,
+    FLOAT,
     PAIR,
     QUAD,
     SIZE,
@@ -37,6 +38,9 @@ OF_NUMBERS = {2: np.dtype(np.int16), 4: np.dtype(np.int8)}
 
 PACKED_BYTES = 1 << 19
 """Of rows that are packed at once: they stay in the cache beside a panel."""
+
+_ARRAYS = 5
+"""That the code takes, where rows do not lie scattered."""
 
 _PICOSECONDS = 6.0
 """For a multiplication of floats, by estimate; a pair of integers takes as long."""
@@ -58,11 +62,14 @@ class Form(NamedTuple):
         features: rows of the result that are summed at a time.
         lanes: of a vector.
         numbers: what 4 bytes of a factor hold (`irc.native.panels`).
+        of_windows: whether rows of the first operand lie scattered, as what windows see, and the result lies the other
+            way around.
     """
 
     features: int
     lanes: int
     numbers: int
+    of_windows: bool = False
 
 
 class Layout(NamedTuple):
@@ -70,7 +77,7 @@ class Layout(NamedTuple):
 
     Attributes:
         rows: of the first operand.
-        row: bytes from one of them to the next.
+        row: bytes from one of them to the next, unless they lie scattered.
         depth: numbers in a sum, or pairs or quads of them.
         columns: of the result.
         at_once: blocks of rows that are packed before panels are looked at.
@@ -89,9 +96,11 @@ def emit_product(name: str, form: Form, target: Target) -> tuple[str, Mapping[st
     """The function ``name``, and what it needs.
 
     It takes the first operand, of elements of 4 bytes, packed panels of the second, numbers that the sums of each
-    column begin with, padded to whole panels, the result, and work memory.
+    column begin with, padded to whole panels, the result, and work memory. Where rows lie scattered, the first operand
+    is followed by how many bytes behind its beginning each row is, then each number of a row behind that.
     """
-    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, 5, len(Layout._fields))
+    count = _ARRAYS + 2 * form.of_windows
+    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, count, len(Layout._fields))
     _Product(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
     return finished(emitter)
 
@@ -99,7 +108,7 @@ def emit_product(name: str, form: Form, target: Target) -> tuple[str, Mapping[st
 class _Product(Panels):
     def __init__(self, form: Form, emitter: Emitter, arrays: Any, layout: Layout) -> None:
         super().__init__(emitter, form.features, form.numbers)
-        self.first, self.second, self.begun, self.result, work = arrays
+        self.first, *self.places, self.second, self.begun, self.result, work = arrays
         self.layout = layout
         self.made = self.aligned(work)
         self.packed = self.at(self.made, number(form.features * self.positions))
@@ -126,8 +135,12 @@ class _Product(Panels):
                     factors = self.at(self.packed, builder.mul(builder.sub(block, first), block_size))
                     begun = self.at(self.begun, column)
                     self.sums(factors, seen, layout.depth, self.made, count, of_positions=begun)
-                    to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
-                    self.keep(self.made, to, layout.columns, left, count)
+                    if self.places:
+                        to = self.at(self.result, builder.add(builder.mul(column, layout.rows), row))
+                        self._keep_turned(to, left, count)
+                    else:
+                        to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
+                        self.keep(self.made, to, layout.columns, left, count)
 
     def _pack(self, block: Any, to: Any) -> None:
         """Pack some rows of the first operand, number by number of the sums; the last one stands for missing ones."""
@@ -135,30 +148,55 @@ class _Product(Panels):
         last = builder.sub(layout.rows, number(1))
         with loop(builder, number(0), number(self.features)) as m:
             row = least(builder, builder.add(builder.mul(block, number(self.features)), m), last)
-            source = offset(builder, self.first, builder.mul(row, layout.row))
+            begin = self._place(0, row) if self.places else builder.mul(row, layout.row)
+            source = offset(builder, self.first, begin)
             place = self.at(to, m)
             with loop(builder, number(0), layout.depth) as k:
-                value = builder.load(self.at(source, k), typ=kind, align=SIZE)
+                at = offset(builder, source, self._place(1, k)) if self.places else self.at(source, k)
+                value = builder.load(at, typ=kind, align=SIZE)
                 builder.store(value, self.at(place, builder.mul(k, number(self.features))), align=SIZE)
+
+    def _place(self, table: int, index: Any) -> Any:
+        at = offset(self.builder, self.places[table], self.builder.mul(index, number(8)))
+        return self.builder.load(at, typ=INT, align=8)
+
+    def _keep_turned(self, to: Any, rows: Any, columns: Any) -> None:
+        """Copy the sums of some rows and columns to a result in which columns are rows."""
+        builder = self.builder
+        with loop(builder, number(0), rows) as m:
+            source = self.at(self.made, builder.mul(m, number(self.positions)))
+            place = self.at(to, m)
+            with loop(builder, number(0), columns) as column:
+                value = builder.load(self.at(source, column), typ=self.vector.element, align=SIZE)
+                builder.store(value, self.at(place, builder.mul(column, self.layout.rows)), align=SIZE)
 
 
 def call_for_product(a: Array, columns: int, numbers: int) -> Call | None:
     """A call that multiplies ``a`` (M, K), elements of 4 bytes, with so many ``columns``; None without code."""
-    features = features_at_once(len(a))
-    if features is None or not a.size or not columns:
+    return _call(len(a), a.shape[1], columns, a.strides[0], numbers)
+
+
+def call_for_windows(rows: int, depth: int, columns: int) -> Call | None:
+    """A call that multiplies so many rows, which lie scattered, likewise; the result is (columns, rows)."""
+    return _call(rows, depth, columns, 0, FLOAT, of_windows=True)
+
+
+def _call(rows: int, depth: int, columns: int, row: int, numbers: int, of_windows: bool = False) -> Call | None:
+    features = features_at_once(rows)
+    if features is None or not depth or not columns:
         return None
-    rows, depth = a.shape
-    form = Form(features, lanes_of_panel(), numbers)
+    form = Form(features, lanes_of_panel(), numbers, of_windows)
     positions = VECTORS * form.lanes
     panels = -(-columns // positions)
     products = rows * depth * columns
     block = SIZE * features * depth
     at_once = max(1, min(-(-rows // features), PACKED_BYTES // block))
-    layout = Layout(rows, a.strides[0], depth, columns, at_once, max(1, products // (8 * panels)))
+    layout = Layout(rows, row, depth, columns, at_once, max(1, products // (8 * panels)))
     memory = SIZE * features * positions + at_once * block + ALIGNMENT
     name, nanoseconds = "irc.product", products * _PICOSECONDS / 1000
     make = partial(emit_product, name, form, current())
-    return Call.of_loops(name, f"{name} {form!r}", make, 5, layout, panels, nanoseconds, memory)
+    count = _ARRAYS + 2 * of_windows
+    return Call.of_loops(name, f"{name} {form!r}", make, count, layout, panels, nanoseconds, memory)
 
 
 class Packed(NamedTuple):
@@ -174,9 +212,9 @@ class Packed(NamedTuple):
     begun: Array
 
 
-def packed_floats(b: Array) -> Packed:
-    """``b`` as code reads it."""
-    return Packed(_panels(b), _padded(np.zeros(b.shape[1], SINGLE)))
+def packed_floats(b: Array, begun: Array | None = None) -> Packed:
+    """``b`` as code reads it; the sums of columns begin with 0 unless given."""
+    return Packed(_panels(b), _padded(np.zeros(b.shape[1], SINGLE) if begun is None else begun))
 
 
 def packed_integers(b: Array) -> Packed | None:
@@ -196,9 +234,9 @@ def packed_integers(b: Array) -> Packed | None:
     return Packed(panels.view(padded.dtype).reshape(*panels.shape, numbers), _padded(-wide.sum(0).astype(INT32)))
 
 
-def packed_bytes(b: Array) -> int:
-    """At the most, of what `packed_floats` or `packed_integers` makes."""
-    return SIZE * (len(b) + 1) * _padded_size(b.shape[1])
+def packed_bytes(depth: int, columns: int) -> int:
+    """At the most, of what `packed_floats` or `packed_integers` makes of a matrix of that size."""
+    return SIZE * (depth + 1) * _padded_size(columns)
 
 
 def rows_of_numbers(a: Array, zero: int, numbers: int) -> tuple[Array, int]:

@@ -115,6 +115,30 @@ def test_errors_are_bounded(channels, features, size, kernel, stride, kind):
 
 
 @natively
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("shape", "features", "kernel", "stride", "pad"),
+    [
+        ((1, 1, 16_000), 257, 512, 160, 0),
+        ((2, 129, 4), 128, 3, 1, 1),
+        ((2, 64, 2), 64, 3, 2, 1),
+        ((1, 200, 1, 1), 50, 1, 1, 0),
+        ((3, 3, 32, 32), 24, 16, 16, 0),
+        ((2, 8, 2, 2, 2), 40, 3, 2, 1),
+    ],
+)
+def test_few_positions_and_wide_strides(shape, features, kernel, stride, pad, layout, biased):
+    x = laid(random(shape, SINGLE, 1), layout)
+    axes = plain(shape[2:], kernel, stride, pad)
+    w = as_constant(random((features, shape[1], *[kernel] * len(axes)), SINGLE, 2))
+    b = as_constant(random((features,), SINGLE, 3)) if biased else None
+    out = made(x, w, b, 1, axes)
+    assert out is not None
+    check_convolution(x, w, b, 1, axes, out)
+
+
+@natively
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e30, -3e38])
 def test_what_tiles_would_spread_is_left_to_products(value):
     """In a tile, an infinity of one place would make NaN of all results."""
@@ -210,7 +234,7 @@ def test_packed_weights_go_with_the_weights():
 
 
 @natively
-@pytest.mark.parametrize(("size", "kernel"), [((56, 56), 3), ((14, 14), 3), ((30, 41), 1), ((56, 56), 1)])
+@pytest.mark.parametrize(("size", "kernel"), [((56, 56), 3), ((14, 14), 3), ((30, 41), 1), ((56, 56), 1), ((2, 2), 3)])
 def test_results_do_not_depend_on_threads(size, kernel):
     x = random((2, 96, *size), SINGLE, 1)
     w = as_constant(random((100, 96, kernel, kernel), SINGLE, 2))
