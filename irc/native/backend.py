@@ -18,6 +18,7 @@ from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
+from irc.native.inline_cache import convolving
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.axes import reduces
@@ -123,7 +124,8 @@ class Native(Backend):
         if unavailable():
             return kernel
         if node.kind in ASKING:
-            return with_loops(kernel)
+            asking = with_loops(kernel)
+            return convolving(node, asking) if node.kind == "onnx::Conv" else asking
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

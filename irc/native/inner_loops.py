@@ -6,7 +6,7 @@ the first of that is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+Convolve = Callable[[Array, Array], bool]
+"""Whether the second array is made, the convolution of the first one."""
 
 _MOST_CALLS = 512
 """That are kept."""
@@ -78,28 +81,48 @@ class NativeLoops(InnerLoops):
         self._convolutions: dict[Any, Convolution | ConvolutionOfRows | None] = {}
 
     def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
-        arrays = _dense_rows(x), *[np.ascontiguousarray(a) for a in (w, b) if a is not None], out
-        kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), arrays[0].strides, axes
+        x = _dense_rows(x)
+        convolve = self._depthwise(x, w, b, axes, out)
+        return convolve is not None and convolve(x, out)
+
+    def _depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> Convolve | None:
+        others = [np.ascontiguousarray(a) for a in (w, b) if a is not None]
+        arrays = x, *others, out
+        kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), x.strides, axes
         loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "products", arrays, axes)
-        return loop.run(*arrays)
+        call = loop.call
+        return None if call is None else lambda x, out: call.run((x, *others, out))
 
     def convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
     ) -> bool:
         if x.dtype != SINGLE or not is_constant(w) or unusable():
             return False
+        x = _dense_rows(x)
+        convolve = self._convolution(x, w, b, group, axes, out, exact)
+        return convolve is not None and convolve(x, out)
+
+    def convolver(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> Convolve | None:
+        """What convolves inputs that lie in C order like ``x``, of float32, with these constants."""
+        if unusable():
+            return None
+        convolve = self._depthwise(x, w, b, axes, out) if w.shape[1] == 1 else None
+        return convolve or self._convolution(x, w, b, group, axes, out)
+
+    def _convolution(
+        self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
+    ) -> Convolve | None:
         from irc.native.convolution_calls import convolution_of
 
-        x = _dense_rows(x)
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
         how = self._convolutions.get(kind, ...)
         if how is ...:
             how = convolution_of(x, w, group, axes, out, exact)
             self._convolutions = _with(self._convolutions, kind, how)
         if how is None:
-            return False
+            return None
         weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
-        return weights is not None and how.run(x, weights, out)
+        return None if weights is None else lambda x, out: how.run(x, weights, out)
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or a.strides[-1] != a.itemsize:

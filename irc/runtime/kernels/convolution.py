@@ -93,7 +93,7 @@ def convolve(
     if is_half(x.dtype):
         bias = None if b is None else widened(b)
         narrowed(convolve(widened(x), widened(w), bias, group, axes), x.dtype, out)
-    elif group == 1 and _repeats_one_filter(w):
+    elif group == 1 and repeats_one_filter(w):
         # As in test models without real weights: all features are the same to the last bit, so that none wins.
         bias = 0 if b is None else b.reshape(-1, *[1] * len(axes))
         np.add(convolve(x, w[:1], None, group, axes), bias, out=out, dtype=x.dtype)
@@ -108,7 +108,7 @@ def convolve(
     return out
 
 
-def _repeats_one_filter(w: Array) -> bool:
+def repeats_one_filter(w: Array) -> bool:
     """Whether ``w`` (O, C / group, kernel...) has several filters, which are all equal; of others, two numbers tell."""
     if w.shape[0] < 2 or not w.size:
         return False

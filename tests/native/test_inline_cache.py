@@ -1,0 +1,98 @@
+"""Convolutions of one model, whose inputs change from run to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.runtime.limits import Limits
+
+Array = np.ndarray[Any, Any]
+
+RNG = np.random.default_rng(1)
+
+
+def model(weights: dict[str, Array], given: dict[str, Array], group: int = 1, **attributes: Any) -> onnx.ModelProto:
+    """A Conv of ``x``, whose weights ``w`` and bias ``b`` are constants or given."""
+    feeds = {"x": TensorProto.FLOAT} | dict.fromkeys(given, TensorProto.FLOAT)
+    names = ["x", *[name for name in ("w", "b") if name in (*weights, *given)]]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", names, ["y"], group=group, **attributes)],
+        "convolving",
+        [helper.make_tensor_value_info(name, kind, None) for name, kind in feeds.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def random(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype("f4")
+
+
+def check(made: onnx.ModelProto, runs: list[dict[str, Array]]) -> None:
+    native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    for feeds in runs:
+        np.testing.assert_allclose(native.run(feeds)["y"], plain.run(feeds)["y"], rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from([(8, 16, 1), (16, 16, 16), (12, 24, 2)]),
+    st.sampled_from([1, 3]),
+    st.integers(1, 3),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 2), st.integers(3, 9), st.booleans()), min_size=1, max_size=6),
+)
+def test_inputs_of_any_shape_and_order(channels, kernel, stride, biased, inputs):
+    before, after, group = channels
+    weights = {"w": random(after, before // group, kernel, kernel)} | ({"b": random(after)} if biased else {})
+    made = model(weights, {}, group, strides=[stride, stride], pads=[kernel // 2] * 4)
+    runs: list[dict[str, Array]] = []
+    for batch, size, is_turned in inputs:
+        x = random(batch, before, size, size)
+        runs += [{"x": x.swapaxes(2, 3) if is_turned else x}, {"x": x}, {"x": 2 * x}]
+    check(made, runs)
+
+
+@pytest.mark.parametrize("names", ["w", "b", "wb"])
+def test_weights_that_change(names):
+    constants = {"w": random(8, 4, 3, 3), "b": random(8)}
+    given = {name: constants.pop(name) for name in names}
+    x = random(1, 4, 9, 9)
+    check(model(constants, given), [{"x": x, **{k: factor * v for k, v in given.items()}} for factor in (1, 2, 3)])
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 3e38])
+def test_numbers_that_tiles_would_spread(value):
+    x = random(1, 16, 12, 12)
+    odd = x.copy()
+    odd[0, 3, 5, 5] = value
+    check(model({"w": random(16, 16, 3, 3)}, {}, pads=[1] * 4), [{"x": x}, {"x": x}, {"x": odd}, {"x": x}])
+
+
+def test_runs_with_limits_look_at_them():
+    compiled = irc.compile(model({"w": random(64, 16, 3, 3)}, {}), backend="native")
+    x = random(1, 16, 100, 100)
+    for _ in range(2):
+        compiled.run({"x": x})
+        with pytest.raises(irc.Error, match="IRC442"):
+            compiled.run({"x": x}, limits=Limits(bytes=1 << 20))
+
+
+def test_equal_filters_make_equal_results():
+    """To the last bit, so that none wins."""
+    w = np.repeat(random(1, 4, 3, 3), 8, axis=0)
+    compiled = irc.compile(model({"w": w}, {}, pads=[1] * 4), backend="native")
+    for _ in range(3):
+        made = compiled.run({"x": random(1, 4, 7, 7)})["y"]
+        assert (made == made[:, :1]).all()
