@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^( *)```(\w*)([^\n`]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 TITLE = re.compile(r'title="([\w./-]+)"')
 RUN = ("python", "console", "ir", "toml", "json", "sh")
-SHOWN = ("text", "output", "mermaid")
+SHOWN = ("text", "output")
 ALONE = "<!-- each block alone -->"
 SHELL = 'irc() { "$PYTHON" -m irc "$@"; }; python() { "$PYTHON" "$@"; }; set -o pipefail\n'
 

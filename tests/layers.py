@@ -1,6 +1,6 @@
-"""The layers of irc: the table in docs/explanation/architecture.md, and the picture there, which the imports give.
+"""The layers of irc: their table in docs/explanation/architecture.md, and what they import, by the source.
 
-``python -m tests.layers`` draws the picture anew.
+``python -m tests.layers`` writes the table of imports there anew; ``tests/figures.py`` draws the same.
 """
 
 from __future__ import annotations
@@ -156,39 +156,44 @@ def circles(with_types: bool) -> list[list[str]]:
     return [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
 
 
-def picture() -> str:
-    """A diagram of which layer needs which directly, and a table of all imports of layers."""
-    edges: dict[tuple[str, str], bool] = {}  # whether it is for types only
+@cache
+def _edges() -> dict[tuple[str, str], bool]:
+    """Which layer imports which, and whether it does for types only."""
+    edges: dict[tuple[str, str], bool] = {}
     for module, found in all_imports().items():
         for each in found:
             edge = layer_of(module).name, layer_of(each.name).name
             edges[edge] = edges.get(edge, True) and each.is_for_types
-    names = [layer.name for layer in layers() if layer.name not in ("errors", "support")]
+    return edges
+
+
+def _names() -> list[str]:
+    return [layer.name for layer in layers() if layer.name not in ("errors", "support")]
+
+
+def direct_imports() -> list[tuple[str, str, bool]]:
+    """The imports of layers that others do not imply: from, to, and whether for types only."""
+    edges, names = _edges(), _names()
     graph = networkx.DiGraph([(a, b) for a, b in edges if a != b and a in names and b in names])
     direct = sorted(networkx.transitive_reduction(graph).edges, key=lambda edge: [names.index(name) for name in edge])
-    arrows = [f"  {a} {'-.->' if edges[a, b] else '-->'} {b}" for a, b in direct]
+    return [(a, b, edges[a, b]) for a, b in direct]
+
+
+def picture() -> str:
+    """A table of all imports of layers."""
+    edges, names = _edges(), _names()
     widest = max(map(len, names))
     signs = [[" " if (a, b) not in edges or a == b else "t" if edges[a, b] else "x" for b in names] for a in names]
     rows = [
         f"{a:{widest}}  " + "  ".join(f"{sign:^{len(b)}}" for sign, b in zip(row, names, strict=True))
         for a, row in zip(names, signs, strict=True)
     ]
-    lines = [
-        "```mermaid",
-        "flowchart TD",
-        *arrows,
-        "```",
-        "",
-        "```text",
-        " " * (widest + 2) + "  ".join(names),
-        *rows,
-        "```",
-    ]
+    lines = ["```text", " " * (widest + 2) + "  ".join(names), *rows, "```"]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def drawn() -> str:
-    """The picture that the page has."""
+    """The table that the page has."""
     return PAGE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0].strip()
 
 
