@@ -18,7 +18,6 @@ from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
-from irc.native.inline_cache import convolving
 from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.axes import reduces
@@ -45,7 +44,7 @@ _PADS = (
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 _WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
-_PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
+_PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "DynamicQuantizeLinear")
 _OF_ONNX = (*_WINDOWS, *_PRODUCTS, "RNN", "GRU", "LSTM")
 _TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 ASKING = frozenset(
@@ -125,7 +124,11 @@ class Native(Backend):
             return kernel
         if node.kind in ASKING:
             asking = with_loops(kernel)
-            return convolving(node, asking) if node.kind == "onnx::Conv" else asking
+            if node.kind != "onnx::Conv":
+                return asking
+            from irc.native.inline_cache import convolving
+
+            return convolving(node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

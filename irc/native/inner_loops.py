@@ -159,6 +159,13 @@ class NativeLoops(InnerLoops):
         make = "products", "call_for_product", a, out.shape[-1], numbers
         return (self._loops.get(kind) or self._keep(kind, *make)).run(a, panels, begun, out)
 
+    def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool:
+        if x.dtype != SINGLE or not x.size:
+            return False
+        kind = "quantize", x.size
+        loop = self._loops.get(kind) or self._keep(kind, "quantization", "call_for_quantization", x)
+        return loop.run(np.ascontiguousarray(x), out, scale, zero)
+
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:
             return self._maxima_by_axes(x, axes, out)

@@ -286,6 +286,12 @@ def to_float(x: Lanes, dtype: AnyDType) -> Lanes:
     return x.made(method(x.value, target), dtype)
 
 
+def whole(x: Lanes) -> Lanes:
+    """float32 that are integers of 32 bits, as such; 0 of NaN."""
+    number = select(x.is_nan(), 0.0, x)
+    return x.made(x.emitter.builder.fptosi(number.value, x.emitter.vector(INT32)), INT32)
+
+
 def to_integer(x: Lanes, dtype: AnyDType) -> Lanes:
     """Integers or bools as integers of ``dtype``: high bits are dropped, or made by the sign."""
     source, target = x.bits, 8 * dtype.itemsize

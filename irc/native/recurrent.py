@@ -22,11 +22,12 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.lanes import INT32, Emitter, Lanes, load, load_one, only, select, store, to_float, tree
+from irc.native.lanes import INT32, Emitter, Lanes, load, load_one, only, store, to_float, whole
 from irc.native.loops import INT, copy_floats, finished, fold, loop, loop_function, number, offset, paced_loop
 from irc.native.panels import FLOAT, PAIR, add_products, integers_at_once, lanes_of_panel
-from irc.native.primitives import PRIMITIVES, call
+from irc.native.primitives import call
 from irc.native.products import OF_NUMBERS
+from irc.native.quantization import Steps, range_of_lanes, store_codes, widened_range
 from irc.native.target import Target, current
 from irc.ops.algebra import SINGLE, AnyDType
 
@@ -186,32 +187,18 @@ class _Cell:
     def _quantize(self) -> tuple[Lanes, Lanes]:
         """Write the state to `spare` as small integers, as DynamicQuantizeLinear does; their scale and zero point."""
         builder, emitter, layout = self.builder, self.emitter, self.layout
-        zero, most = emitter.constant(0, SINGLE), emitter.constant(255, SINGLE)
 
         def widen(i: Any, range_: list[Lanes]) -> list[Lanes]:
-            x = load(emitter, self._at(self.h, i), SINGLE)
-            return [PRIMITIVES[name](each, x) for name, each in zip(("minimum", "maximum"), range_)]
+            return widened_range(load(emitter, self._at(self.h, i), SINGLE), range_)
 
-        ends = fold(builder, number(0), layout.padded, emitter.count, [zero, zero], widen)
-        low, high = (
-            emitter.splat(only(tree(each, PRIMITIVES[name])), SINGLE)
-            for name, each in zip(("minimum", "maximum"), ends)
-        )
-        scale = (high - low) / most
-        scale = select(scale.equals(0), 1.0, scale)
-
-        def clipped(x: Lanes) -> Lanes:
-            return PRIMITIVES["minimum"](PRIMITIVES["maximum"](x, zero), most)
-
-        shift = clipped(emitter.intrinsic("rint", -low / scale))
-        width = 4 // self.numbers
-        narrow = emitter.vector(np.dtype(f"u{width}"))
+        begun = [emitter.constant(0, SINGLE)] * 2
+        ends = range_of_lanes(fold(builder, number(0), layout.padded, emitter.count, begun, widen))
+        steps = Steps.of(*[emitter.splat(end, SINGLE) for end in ends])
+        width = _SIZE // self.numbers
         with loop(builder, number(0), layout.padded, emitter.count) as i:
-            x = load(emitter, self._at(self.h, i), SINGLE)
-            codes = _whole(clipped(emitter.intrinsic("rint", x / scale) + shift))
-            place = offset(builder, self.spare, builder.mul(i, number(width)))
-            builder.store(builder.trunc(codes.value, narrow), place, align=width)
-        return scale, _whole(shift)
+            codes = steps.codes(load(emitter, self._at(self.h, i), SINGLE))
+            store_codes(codes, offset(builder, self.spare, builder.mul(i, number(width))), width)
+        return steps.scale, whole(steps.zero)
 
     def _each(self, make: Callable[[Callable[[Any], Lanes], Callable[[Lanes, Any], None]], None]) -> None:
         """Emit ``make`` for each vector of elements, given what reads and writes that of a buffer."""
@@ -247,12 +234,6 @@ class _Cell:
 
     def _rnn(self, read: Any, write: Any) -> None:
         write(self._call("tanh", read(self.of_gate[0])), self.h)
-
-
-def _whole(x: Lanes) -> Lanes:
-    """Floats that are integers, as such; 0 of NaN."""
-    number = select(x.is_nan(), 0.0, x)
-    return x.made(x.emitter.builder.fptosi(number.value, x.emitter.vector(INT32)), INT32)
 
 
 def _buffers(kind: str) -> int:

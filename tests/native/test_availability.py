@@ -183,6 +183,7 @@ print(sorted(name for name in sys.modules if name.startswith(("llvmlite", "irc.n
         "irc.native",
         "irc.native.availability",
         "irc.native.backend",
+        "irc.native.inline_cache",
         "irc.native.inner_loops",
         "irc.native.packed",
     ]
