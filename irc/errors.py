@@ -14,10 +14,7 @@ IRC5xx    file: reading or writing a ``.irc`` or output file failed
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import FrameType
+from types import FrameType
 
 
 class Error(Exception):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
 
+from irc.alias.db import AliasDb
+from irc.alias.facts import Kind
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, members
-
-if TYPE_CHECKING:
-    from irc.alias.db import AliasDb
-    from irc.alias.facts import Kind
-    from irc.ir.value import Value
+from irc.ir.value import Value
 
 FOREIGN = 0
 """The class of all memory that code outside may know, and of which nothing is known here."""

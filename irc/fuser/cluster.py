@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from irc.fuser.policy import anchor_of, operator_count, operators, rows_of
+from irc.fuser.policy import Domain, anchor_of, operator_count, operators, rows_of
 from irc.fuser.subgraph import subgraph_of
+from irc.ir import Node, Value
 from irc.ir.kinds import CONSTANT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from irc.fuser.policy import Domain
-    from irc.ir import Node, Value
 
 
 class Cluster:

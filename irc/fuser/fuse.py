@@ -10,26 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from irc.alias import analyze
+from irc.alias import AliasDb, analyze
 from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
 from irc.fuser.policy import Policy, fault, is_anchor
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
+from irc.ir import Block, Node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import graphs_of
 from irc.ops.pointwise import is_elementwise
-from irc.passes.base import describe
+from irc.passes.base import PassContext, describe
 from irc.passes.registry import check_not_negative, register
 from irc.support.remarks import NO_MERGER
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.ir import Block, Node
-    from irc.passes.base import PassContext
 
 
 @register

@@ -9,18 +9,15 @@ the AliasDb need be told only what has gone inside.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from irc.alias import AliasDb
+from irc.ir import Node, Value
 from irc.ir.clone import exchange_outputs, splice_node
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.metadata import quantization
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from irc.alias import AliasDb
-    from irc.ir import Node, Value
 
 
 def subgraph_of(group: Node) -> Graph:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
 from irc.ir.text.printer import Opaque
 from irc.ir.types import NONE
-
-if TYPE_CHECKING:
-    from irc.ir.value import Value
+from irc.ir.value import Value
 
 
 def is_constant(value: Value) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from irc.ir.graph import Graph, Module
 from irc.ir.limits import MAX_SIZE
 from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.text.lexer import STRING_BODY
@@ -13,10 +13,6 @@ from irc.ir.text.names import dim_text, unquote
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import ANY, TensorType, Type, merged
 from irc.ir.value import Value
-
-if TYPE_CHECKING:
-    from irc.ir.graph import Graph, Module
-
 
 # What a model declares of its outputs and other values: for users and other tools, but not computed with.
 #

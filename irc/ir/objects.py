@@ -6,17 +6,14 @@ import enum
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir.node import Node
 from irc.ir.tensor import Array, Tensor, free_name
 from irc.ir.types import ClassType, DictType, DType, EnumType, ListType, OptionalType, TupleType, Type
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
-
 
 # Members of enumerations, which TorchScript tells from numbers, strings and objects.
 

@@ -32,17 +32,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from irc.errors import Error, did_you_mean
 from irc.ir import types
+from irc.ir.node import Node
 from irc.ir.text.names import unquote
 from irc.ir.types import Type
 from irc.support.formatting import pointed_at
 from irc.support.lazy import provided
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
 
 WILDCARD = "*"
 

@@ -10,12 +10,13 @@ identity, and comparing or hashing a tuple of 10,000 types takes as long as an `
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 from threading import RLock
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,10 +25,6 @@ from irc.errors import Error
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import Polynomial, Size
 from irc.ir.text.names import dim_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 
 # Element types of tensors, and the numbers by which ONNX and TorchScript know them.
 

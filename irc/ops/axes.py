@@ -7,16 +7,14 @@ before and behind it can be computed with it while a row is in the cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from irc.ir.constants import constant_value, is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.node import Node
 from irc.ir.types import TensorType
+from irc.ir.value import Value
 from irc.ops.registry import record
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
-    from irc.ir.value import Value
 
 
 class Rows(NamedTuple):

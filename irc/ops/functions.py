@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from irc.ops.algebra import SINGLE, at_least, copysign, exp, log1p, minimum, primitive, reciprocal, select, tanh
+from irc.ops.algebra import (
+    SINGLE,
+    Expression,
+    at_least,
+    copysign,
+    exp,
+    log1p,
+    minimum,
+    primitive,
+    reciprocal,
+    select,
+    tanh,
+)
 from irc.ops.scalar import single
-
-if TYPE_CHECKING:
-    from irc.ops.algebra import Expression
 
 # erf in double precision: W. J. Cody, "Rational Chebyshev approximations for the error function",
 # Mathematics of Computation 23 (1969); up to 0.46875 x P(x²)/Q(x²), above 1 - exp(-x²) P(x)/Q(x).

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.polynomials import Polynomial, is_size, unknown_size
@@ -31,9 +32,6 @@ from irc.ir.types import (
     rebuilt,
     without_names,
 )
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
 
 Contents = np.ndarray[Any, Any]
 """The elements of a small integer tensor, as an object array of ``Dim`` (0-d or 1-d)."""

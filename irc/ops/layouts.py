@@ -7,21 +7,17 @@ what takes its own from that tensor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from irc.ir.constants import constant_value, is_none
+from irc.ir.graph import Graph
 from irc.ir.kinds import CALL
+from irc.ir.node import Node
 from irc.ir.types import TensorType
+from irc.ir.value import Value
 from irc.ops.pointwise import is_elementwise, is_torch_pointwise
 from irc.ops.registry import record
 from irc.ops.signatures import schemas
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from irc.ir.graph import Graph
-    from irc.ir.node import Node
-    from irc.ir.value import Value
 
 _SEEING = {"seen", "view-or-copy"}
 

@@ -15,14 +15,12 @@ Invariants of these nodes, beside what holds for all:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from irc.ir.block import Block
 from irc.ir.graph import Graph
+from irc.ir.node import Node
 from irc.ir.region_flow import with_subgraphs
-
-if TYPE_CHECKING:
-    from irc.ir.block import Block
-    from irc.ir.node import Node
 
 PREFIX = "opaque."
 

@@ -8,14 +8,11 @@ of the result depends on the element of that input at the same place only, a twi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from irc.ir import types
+from irc.ir.node import Node
 from irc.ir.types import TensorType, Type
 from irc.ops.registry import record, semantics
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
 
 
 def result_like(kind: str) -> int | None:

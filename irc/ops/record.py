@@ -50,16 +50,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, Flag, IntEnum, auto
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from irc.ir.node import Node
+from irc.ir.types import Type
 from irc.ops.algebra import PRIMITIVES
+from irc.ops.inference import Contents, NodeTypes, OperandTypes
 from irc.ops.scalar import Function, ScalarSemantics
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
-    from irc.ir.types import Type
-    from irc.ops.inference import Contents, NodeTypes, OperandTypes
-    from irc.ops.views import View
+from irc.ops.views import View
 
 ShapeRule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 """Gives the types of a node's outputs; missing trailing ones are left as they are."""

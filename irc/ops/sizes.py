@@ -10,22 +10,20 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
 from irc.ops.inference import OperandTypes, type_of_operand
+from irc.ops.record import Size
 from irc.ops.registry import on_change, record
 from irc.ops.shape_rules import types_told
 from irc.ops.signatures import schemas
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-    from irc.ops.record import Size
 
 VIEW_BYTES = 128
 """What a view takes beside the memory that it shows."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from irc.alias import AliasDb
 from irc.alias.builder import Analyses, Analyze
-from irc.ir import Node
+from irc.ir import Graph, Module, Node
 from irc.ir.node import describe
+from irc.passes.rewriter import Rewriter
 from irc.support.lazy import import_deferred
 from irc.support.remarks import Refusal
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.ir import Graph, Module
-    from irc.passes.rewriter import Rewriter
 
 
 class Refused(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -37,15 +37,11 @@ from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
 from irc.ops.shape_rules import types_told
 from irc.ops.sizes import content_bytes, made_bytes, object_bytes
-from irc.passes.base import Refused
+from irc.passes.base import Evaluate, PassContext, Refused
 from irc.passes.layouts import Layouts
 from irc.passes.quantised import QUANTISING, dequantises
 from irc.passes.registry import check_not_negative, register
-
-if TYPE_CHECKING:
-    from irc.passes.base import Evaluate, PassContext
-    from irc.passes.rewriter import Rewriter
-
+from irc.passes.rewriter import Rewriter
 
 # What constant folding knows of a result before computing it: its type, its size, whether all elements are equal.
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from irc.alias import AliasDb
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, is_none
 from irc.ir.tensor import Array
 from irc.ops.pointwise import is_pointwise
-from irc.passes.base import Refused
+from irc.passes.base import PassContext, Refused
 from irc.passes.quantised import is_dequantised
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
+from irc.passes.rewriter import Rewriter
 
 BATCH_NORM = "onnx::BatchNormalization"
 LINEAR = frozenset(["onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from irc.alias import AliasDb
 from irc.ir import Block, Graph, Node, Value
@@ -11,15 +12,10 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.objects import tensors_of
 from irc.ir.region_flow import Slot, bodies, cut_slots, slots, with_subgraphs
 from irc.ops import record
+from irc.passes.base import PassContext
 from irc.passes.quantised import annotation_names
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
-
+from irc.passes.rewriter import Rewriter
 
 # Which nodes and values of a graph matter: to its outputs, to memory that others see, to the world.
 

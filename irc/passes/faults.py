@@ -10,16 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from traceback import walk_tb
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.errors import Error, described, last_line, package_of
+from irc.ir import Graph
 from irc.ir.node import Node
-from irc.passes.base import describe
+from irc.passes.base import Pass, PassContext, describe
 from irc.passes.registry import print_pass
-
-if TYPE_CHECKING:
-    from irc.ir import Graph
-    from irc.passes.base import Pass, PassContext
 
 _LIBRARIES = frozenset({"irc", "numpy", "ml_dtypes", "onnx", *sys.stdlib_module_names}) - {"__main__"}
 """Packages whose lines say nothing about who has made a mistake."""

@@ -6,16 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from irc.errors import Error, suggestion
 from irc.ir import Graph
 from irc.ir.declarations import FIXED_SIZES, change_declared, change_declared_type, fixed_sizes, read_sizes, sizes_text
 from irc.ir.types import DictType, ListType, TensorType, Type
+from irc.passes.base import PassContext
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from irc.passes.base import PassContext
 
 
 @register

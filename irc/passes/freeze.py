@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
+from irc.alias import AliasDb
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
 from irc.ir.objects import Object, Strided, tensors_in
 from irc.ir.types import ANY, INT, NONE, DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irc.passes.base import PassContext
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
+from irc.passes.rewriter import Rewriter
 
 GET_ATTR = "prim::GetAttr"
 

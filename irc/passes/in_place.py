@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from irc.alias import Kind
+from irc.alias import AliasDb, Kind
 from irc.alias.facts import OWN
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Block, Graph, Node, Value
@@ -16,14 +17,8 @@ from irc.ir.region_flow import Slot, bodies, slots
 from irc.ops import record, schemas
 from irc.ops.pointwise import may_take, reads_first, twin_of
 from irc.ops.record import Movement
+from irc.passes.base import PassContext
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from irc.alias import AliasDb
-    from irc.passes.base import PassContext
-
 
 _WHOSE = {
     Kind.CONSTANT: "a constant",

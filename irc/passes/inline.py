@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from irc.alias.memory_dag import components
 from irc.errors import Error
@@ -17,12 +17,9 @@ from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
 from irc.ir.region_flow import callee, function_name, graphs_of, with_subgraphs
 from irc.ir.types import TensorType, Type, rebuilt, without_names
+from irc.passes.base import PassContext
 from irc.passes.registry import check_not_negative, register
-
-if TYPE_CHECKING:
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
-
+from irc.passes.rewriter import Rewriter
 
 # Which functions of a module are referred to, kept up to date while calls are inlined in one after the other.
 

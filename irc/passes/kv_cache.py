@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from irc.alias.location_sets import intersects
+from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ir.kinds import IF
 from irc.ir.types import DType, TensorType
 from irc.ops.axes import APPEND, CONCAT, Join, joined
+from irc.passes.base import PassContext
 from irc.passes.layouts import Layouts
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from irc.ir import Block, Graph, Node, Value
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
+from irc.passes.rewriter import Rewriter
 
 
 @register

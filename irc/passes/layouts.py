@@ -8,23 +8,19 @@ operands. The layouts of what a run returns are not promised: they do not count.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irc.alias import Kind
+from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
+from irc.ir import Block, Graph, Node
 from irc.ir.kinds import CALL, IF
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
 from irc.ir.value import Value
 from irc.ops import functional_by_default, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from irc.alias import AliasDb
-    from irc.ir import Block, Graph, Node
 
 _HANDING_ON = frozenset({CALL, "prim::SetAttr"})
 """What hands its operands to other functions of the module, or to the next run."""

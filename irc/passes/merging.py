@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -15,13 +15,10 @@ from irc.ir.metadata import quantization
 from irc.ir.objects import EnumMember
 from irc.ir.types import DType, TensorType
 from irc.ops import record
+from irc.passes.base import PassContext
 from irc.passes.quantised import QUANTISING, annotation_names
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
-
+from irc.passes.rewriter import Rewriter
 
 # Hashable keys of attributes: equal keys mean equal attributes, bit for bit.
 

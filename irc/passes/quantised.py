@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from irc.ir import Graph
+from irc.ir import Graph, Node, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import GROUP
 from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.types import DType, Type
 from irc.ops import record
 from irc.ops.record import REARRANGING
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
 
 QUANTISING = frozenset({"onnx::DequantizeLinear", "onnx::DynamicQuantizeLinear", "onnx::QuantizeLinear"})
 """They are kept as the model has them: not computed once for all, and not merged with equal ones."""

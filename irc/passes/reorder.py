@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from irc.alias import AliasDb
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.facts import OWN
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
@@ -18,14 +19,8 @@ from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, TensorType, Type, may_be_equal
 from irc.ops.pointwise import overwritable, reads_first, twin_of
+from irc.passes.base import PassContext
 from irc.passes.registry import register
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from irc.alias import AliasDb
-    from irc.passes.base import PassContext
-
 
 # Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses.
 

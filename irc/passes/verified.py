@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
 
+from irc.alias import Analyses
 from irc.errors import Error
+from irc.ir import Graph, Module
+from irc.passes.base import Pass, PassContext
 from irc.passes.faults import is_ours, with_note
 from irc.passes.instruments import Instrument, OptimisationLimit, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.registry import Pipeline, Repeat
 from irc.passes.shapes.agreement import contradiction
-
-if TYPE_CHECKING:
-    from irc.alias import Analyses
-    from irc.ir import Graph, Module
-    from irc.passes.base import Pass, PassContext
 
 
 def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> tuple[PassReport, Analyses]:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
+
+from onnx import ModelProto, StringStringEntryProto
 
 from irc.errors import Error, cannot
 from irc.frontend.onnx.types import Place, text
 from irc.support.files import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from onnx import ModelProto, StringStringEntryProto
-
 
 # Finding large weights in a serialised model without parsing them.
 #

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from irc.errors import Error
-from irc.frontend.onnx.blocks import GraphBuilder, Scope
-from irc.frontend.onnx.opsets import read_imports
+from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
+from irc.frontend.onnx.files import FileSlice, Source
+from irc.frontend.onnx.opsets import Operator, read_imports
 from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, read_functions, resolve, scan_graph
 from irc.frontend.onnx.special import SPECIAL
 from irc.frontend.onnx.tensors import GRAPH, AttributeReader, Environment, TensorReader, substitute
 from irc.frontend.onnx.types import check_outputs, from_proto, text
-from irc.ir import Graph, Module, Tensor
+from irc.ir import Block, Graph, Module, Tensor, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.declarations import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.metadata import DOC_STRING, GRAPH_NAME
 from irc.ir.types import NONE, TENSOR, DType, ListType, OptionalType, TensorType, Type, tensor, without_shapes
 from irc.support.formatting import count
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from irc.frontend.onnx.blocks import Special
-    from irc.frontend.onnx.files import FileSlice, Source
-    from irc.frontend.onnx.opsets import Operator
-    from irc.ir import Block, Value
-
 
 # Where the models of PyTorch's exporters mean something else than the standard.
 

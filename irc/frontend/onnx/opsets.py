@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from onnx import OperatorSetIdProto
+from onnx.defs import OpSchema
 
 from irc.errors import Error
-from irc.frontend.onnx.contrib import MICROSOFT, ROWS
+from irc.frontend.onnx.contrib import MICROSOFT, ROWS, Row
 from irc.frontend.onnx.types import from_schema, text
+from irc.ir.schema import Schema
 from irc.ir.types import ANY, TENSOR, OptionalType, Type, join
 from irc.ops import record, schemas
 from irc.ops.onnx_signatures import find, newest_opset, versions
 from irc.ops.opaque import PREFIX, opaque_kind
-
-if TYPE_CHECKING:
-    from onnx import OperatorSetIdProto
-    from onnx.defs import OpSchema
-
-    from irc.frontend.onnx.contrib import Row
-    from irc.ir.schema import Schema
 
 LOWEST_OPSET = 6
 """The lowest version of the standard operators that irc supports in full."""

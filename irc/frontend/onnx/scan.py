@@ -12,11 +12,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from irc.errors import Error
 from irc.frontend.onnx.opsets import Operator, bind, is_standard, opaque, read_imports
 from irc.frontend.onnx.types import Place, text, texts
+from irc.ir import Block, Node, Value
 from irc.ir.metadata import (
     DECLARED_TYPE,
     DENOTATION,
@@ -28,24 +40,8 @@ from irc.ir.metadata import (
     SOURCE,
     frozen,
 )
-from irc.ir.types import without_shapes
+from irc.ir.types import Type, without_shapes
 from irc.ops.opaque import graph_key
-
-if TYPE_CHECKING:
-    from onnx import (
-        AttributeProto,
-        FunctionProto,
-        GraphProto,
-        NodeProto,
-        SparseTensorProto,
-        TensorProto,
-        TypeProto,
-        ValueInfoProto,
-    )
-
-    from irc.ir import Block, Node, Value
-    from irc.ir.types import Type
-
 
 # What a model says of its graphs, nodes and values beside what they compute, as metadata of the IR.
 

@@ -9,37 +9,28 @@ outputs that the nested graphs give exist, named in the model or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from onnx import FunctionProto, NodeProto, TypeProto
 
 from irc.errors import Error, comes_from_outside
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special, import_opaque, output_names
-from irc.frontend.onnx.contrib import ROWS
+from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.contrib.body import Body, TooOldError, opset_with
 from irc.frontend.onnx.opsets import Operator, Output, bind, is_standard, of_schemas, opaque, read_imports
-from irc.frontend.onnx.scan import RawFunction, RawGraph, resolve, scan_function
+from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, resolve, scan_function
 from irc.frontend.onnx.tensors import renamed, substitute
 from irc.frontend.onnx.types import keep_inputs, keep_rows, to_proto
+from irc.ir import Block, Node, Value
 from irc.ir.kinds import ATTENTION, DOMAINS
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, DType, ListType, TensorType, Type, join, without_shapes
 from irc.ops import record, records, schemas
 from irc.ops.onnx_signatures import find
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from onnx import FunctionProto, NodeProto, TypeProto
-
-    from irc.frontend.onnx.blocks import GraphBuilder, Scope
-    from irc.frontend.onnx.contrib import Row
-    from irc.frontend.onnx.scan import RawNode
-    from irc.ir import Block, Node, Value
-
 
 _ITERATION = TensorType(DType.INT64, ())
 _CONDITION = TensorType(DType.BOOL, ())

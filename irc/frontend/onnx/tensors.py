@@ -14,24 +14,19 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from onnx import AttributeProto, SparseTensorProto, TensorProto
 
 from irc.errors import Error
 from irc.frontend.onnx.files import DataFolder, FileSlice
+from irc.frontend.onnx.opsets import Operator
 from irc.frontend.onnx.types import Place, from_proto, text
 from irc.ir.limits import MAX_RANK
 from irc.ir.tensor import Array, Tensor, sample
 from irc.ir.types import DType
 from irc.ops import record
-
-if TYPE_CHECKING:
-    from onnx import AttributeProto, SparseTensorProto, TensorProto
-
-    from irc.frontend.onnx.opsets import Operator
-    from irc.ir.tensor import Tensor
-
 
 # How ONNX writes the elements of tensors: ``raw_data`` and the fields for single types.
 #

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
 from irc.frontend.onnx_export.operators import FOREVER, axes_became_input
+from irc.ir import Graph, Node
 from irc.ir.builder import Builder
 from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
@@ -17,10 +18,6 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType, Type
 from irc.ir.value import Value
 from irc.ops.onnx_signatures import versions
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node
-
 
 _SIZE, _SIZES = TensorType(DType.INT64, ()), TensorType(DType.INT64, (None,))
 _TRUTH = TensorType(DType.BOOL)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
 
 from irc.errors import Error
 from irc.frontend.onnx.types import contradiction, settle, to_proto
 from irc.frontend.onnx_export.operators import identity_since, schema
-from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, add_attribute, fill, write_attribute
+from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, Weights, add_attribute, fill, write_attribute
 from irc.frontend.onnx_export.tensors import GRAPHS as GRAPH_LIST
-from irc.ir import Block, Graph, Tensor
+from irc.ir import Block, Graph, Module, Node, Tensor, Value
 from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.metadata import (
@@ -43,16 +45,7 @@ from irc.ir.types import (
 )
 from irc.ops.onnx_signatures import split_kind
 from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, is_opaque, nested_graphs, opaque_operator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
-
-    from irc.frontend.onnx_export.tensors import Weights
-    from irc.ir import Block, Graph, Module, Node, Value
-    from irc.passes.shapes import Inference
-
+from irc.passes.shapes import Inference
 
 # Types that inputs and outputs of graphs are declared with.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
+from onnx import ModelProto, NodeProto
 
 from irc.errors import Error
 from irc.frontend.onnx_export.decompositions import SPELLINGS, can_be_spelt, first_opset, spell_out
@@ -26,8 +26,8 @@ from irc.frontend.onnx_export.operators import (
     last_alike,
     opsets_of,
 )
-from irc.frontend.onnx_export.tensors import InFile
-from irc.ir import Graph, Module, Node, Tensor
+from irc.frontend.onnx_export.tensors import InFile, Weights
+from irc.ir import Graph, Module, Node, Tensor, Value
 from irc.ir.builder import Builder
 from irc.ir.clone import exchange_outputs, splice_node
 from irc.ir.constants import CONSTANT, constant_tensor
@@ -39,13 +39,6 @@ from irc.ops.opaque import is_opaque, opaque_operator
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 from irc.support.files import real_path, replacing, spare_sources
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
-
-    from irc.frontend.onnx_export.tensors import Weights
-    from irc.ir import Graph, Module, Value
-
 
 # What a written model holds, for reports.
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from irc.ir import Node
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import NONE, ListType, OptionalType, TensorType, Type
 from irc.ops import record, schemas
 from irc.ops.onnx_signatures import find, onnx_name, split_kind, versions
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 FOREVER = 2**31 - 1
 """In place of the opset that changes an operator which none has changed."""

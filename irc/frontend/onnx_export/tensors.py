@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
+from onnx import AttributeProto, TensorProto
 
 from irc.errors import Error
 from irc.frontend.onnx.tensors import pack, raw_size
@@ -15,12 +16,6 @@ from irc.frontend.onnx.types import to_proto
 from irc.ir import Graph
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import DType, Type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from onnx import AttributeProto, TensorProto
-
 
 # Tensors of the IR to ``TensorProto``.
 

@@ -9,10 +9,8 @@ name that was not valid UTF-8 decodes to, are ``\udc80``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from irc.ir.polynomials import Size
+from irc.ir.polynomials import Size
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\t": "\\t", "\v": "\\v"}
 _UNESCAPES = {text[1]: char for char, text in _ESCAPES.items()} | {"'": "'", "r": "\r"}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,14 +25,10 @@ from irc.ir.metadata import DECLARED_TYPE
 from irc.ir.node import Node
 from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
-from irc.ir.text.lexer import SCALAR, VALUE_NAME
+from irc.ir.text.lexer import SCALAR, VALUE_NAME, Scanner
 from irc.ir.text.names import attribute_text, graph_text, integer_text, kind_text, note_text, quote, value_text
 from irc.ir.types import TENSOR, DictType, DType, ListType, OptionalType, TensorType, TupleType, Type, rebuilt
 from irc.ir.value import Value
-
-if TYPE_CHECKING:
-    from irc.ir.text.lexer import Scanner
-
 
 # Which of irc's types PyTorch's parser of IR text can read.
 

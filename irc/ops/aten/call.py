@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Value
+from irc.ir.schema import Schema
 from irc.ir.types import NONE, TENSOR, Dim, ListType, OptionalType, Shape, TensorType, Type
 from irc.ops.inference import NodeTypes, as_contents
 from irc.ops.record import Family, ShapeRule
 from irc.ops.shape_rules import apply
 from irc.ops.signatures import resolve
-
-if TYPE_CHECKING:
-    from irc.ir import Value
-    from irc.ir.schema import Schema
 
 CallRule = Callable[["Call"], "Type | Sequence[Type]"]
 """Gives the types of a call's results; trailing ones that are missing, and what types leave open, are unknown."""

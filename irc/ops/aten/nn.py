@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from irc.ir.node import Node
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
@@ -13,9 +14,6 @@ from irc.ops.aten.promotion import common_type, if_float, like_first
 from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
 
 ROWS = """
     aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] dilation=[1], int groups=1) -> Tensor | takes=uifc out=none

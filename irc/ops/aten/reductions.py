@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from irc.ir.node import Node
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, resized
@@ -20,9 +20,6 @@ from irc.ops.aten.promotion import (
 )
 from irc.ops.axes import torch_reduction
 from irc.ops.inference import UNKNOWN
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
 
 ROWS = """
     aten::{sum mean prod}(Tensor self, *, ScalarType? dtype=None) -> Tensor

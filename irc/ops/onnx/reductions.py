@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
+from irc.ir.node import Node
 from irc.ir.polynomials import product
 from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import Contents, NodeTypes, dims_array
 from irc.ops.record import Family
 from irc.ops.shape_rules import same_as_first
-
-if TYPE_CHECKING:
-    from irc.ir.node import Node
-
 
 FAMILY = Family("onnx")
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from irc.passes.base import Worklist
+from irc.ir import Graph, Node, Value
+from irc.passes.base import PassContext, Worklist
 from irc.passes.canonicalize import attention, composites, identities, products, scatter, shapes
 from irc.passes.canonicalize.match import Match, rules_of
 from irc.passes.registry import check_not_negative, register
 from irc.passes.shapes import Inference
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
-    from irc.passes.base import PassContext
 
 __all__ = ["FAMILIES", "Canonicalize"]
 

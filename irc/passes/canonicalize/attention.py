@@ -10,24 +10,20 @@ When exported to ONNX, it is written as several operators again (`irc.frontend.o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc.ir import Node, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant, one_number
 from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL, ROTATE_HALF
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType
+from irc.ops.inference import NodeTypes
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.canonicalize.products import LEAST, scaled
 from irc.passes.quantised import is_dequantised
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from irc.ir import Node, Value
-    from irc.ops.inference import NodeTypes
-
 
 # Keys and values that are repeated for the heads that share them, as exporters of grouped-query attention write it.
 #

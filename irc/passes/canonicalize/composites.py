@@ -9,19 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc.ir import Node, Value
 from irc.ir.constants import constant_tensor, one_number
 from irc.ir.kinds import GELU, LAYER_NORM, RMS_NORM, SWISH
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
-
 
 # Activations: ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` is eight operators, in any of several
 # orders: ``x ** 3`` may be ``x * x * x``, and factors may be inside of sums or before them. Multiplied out, all are one

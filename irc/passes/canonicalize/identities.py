@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from irc.ir import Tensor, Value
 from irc.ir.constants import constant_value
 from irc.passes.canonicalize.match import Match, rewrite
-
-if TYPE_CHECKING:
-    from irc.ir import Tensor, Value
 
 
 @rewrite("Identity")

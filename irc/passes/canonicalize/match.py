@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from irc.ir import Graph, Node, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Tensor
@@ -13,12 +14,9 @@ from irc.ir.types import Dim, Type, with_plain_sizes
 from irc.ops import Operator, record
 from irc.ops.inference import NodeTypes
 from irc.ops.registry import on_change
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
-    from irc.passes.base import PassContext
-    from irc.passes.rewriter import Rewriter
-    from irc.passes.shapes.infer import Inference
+from irc.passes.base import PassContext
+from irc.passes.rewriter import Rewriter
+from irc.passes.shapes.infer import Inference
 
 RewriteRule = Callable[["Match"], "Value | None"]
 """Gives the value that can stand for the node's first output, or None if the rule does not apply."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from irc.ir import Node, Value
 from irc.ir.constants import constant_tensor, is_constant
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType
@@ -13,9 +14,6 @@ from irc.ops.axes import APPEND, CONCAT
 from irc.ops.record import MOVING, REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import before_moves, is_dequantised
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
 
 _LONGEST_CHAIN = 8
 """How many operators before a product are looked at."""

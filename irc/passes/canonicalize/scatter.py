@@ -7,17 +7,15 @@ numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from irc.ir import Value
 from irc.ir.constants import constant_tensor
 from irc.ir.tensor import Array
+from irc.ir.types import Dim
 from irc.passes.canonicalize.match import Match, rewrite
-
-if TYPE_CHECKING:
-    from irc.ir import Value
-    from irc.ir.types import Dim
 
 
 @rewrite("ScatterND", "irc::slice_scatter")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irc.ir import Node, Value
 from irc.ir.constants import is_constant
 from irc.ir.kinds import IDENTITY
 from irc.ir.limits import MAX_ELEMENTS
@@ -15,9 +15,6 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import DType
 from irc.ops import Movement, record
 from irc.passes.canonicalize.match import Match, rewrite
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
 
 _LONGEST_CHAIN = 16
 """How many reshapes up a shape is looked for: each of a long chain looks."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from irc.alias import Kind
+from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, members
 from irc.ir import Graph, Node, TensorType, Value
-from irc.passes.base import Refused
+from irc.passes.base import PassContext, Refused
 from irc.passes.in_place import ReverseAlias
 from irc.passes.kv_cache import concatenate_instead
 from irc.passes.layouts import Contiguity, Layouts
@@ -27,10 +27,6 @@ from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, check_form, only_may_share
 from irc.passes.remove_mutation.rewrite import Returned, rewrite, undo, use_elements
 from irc.passes.remove_mutation.views import Origins
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.passes.base import PassContext
 
 _NO_MEMORY = frozenset({Kind.RANDOM, Kind.WORLD})
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
+from irc.alias import AliasDb
 from irc.ir import Block, Node, TensorType, Value
 from irc.ir.kinds import IF, ONNX_LOOP
 from irc.ir.region_flow import carried
+from irc.ops.views import Number, View
 from irc.passes.base import Refused
-from irc.passes.in_place import way_up
+from irc.passes.in_place import ReverseAlias, way_up
+from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.remove_mutation.views import (
     CARRIERS,
     ELEMENT,
     LITERAL,
+    Origin,
+    Origins,
     begins_anywhere,
     element_index,
     functional_kind,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from irc.alias import AliasDb
-    from irc.ops.views import Number, View
-    from irc.passes.in_place import ReverseAlias
-    from irc.passes.layouts import Contiguity, Layouts
-    from irc.passes.remove_mutation.views import Origin, Origins
-
 
 # Versions of one piece of memory: what a read sees depends on which writes came before it.
 

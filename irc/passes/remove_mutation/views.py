@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from irc.ir import Node, Value, types
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
@@ -14,10 +15,6 @@ from irc.ops import Effects, effects, record, resolve, schemas
 from irc.ops.axes import APPEND, CONCAT
 from irc.ops.pointwise import keeps_type, twin, twin_of
 from irc.ops.views import Number, View, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 # The functional forms of in-place operators.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from irc.ir import Graph
+from irc.passes.base import PassContext
 from irc.passes.registry import register
 from irc.passes.shapes.infer import Inference
-
-if TYPE_CHECKING:
-    from irc.ir import Graph
-    from irc.passes.base import PassContext
 
 __all__ = ["Inference", "ShapeInference"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from irc.errors import Error
+from irc.ir import Graph, Module, Value
 from irc.ir.types import TensorType, Type
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 from irc.passes.base import PassContext
 from irc.passes.inline import Inline
 from irc.passes.shapes.infer import Inference
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Module, Value
 
 
 def contradiction(module: Module) -> Error | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irc.alias import analyze
+from irc.alias import AliasDb, analyze
 from irc.errors import Error
-from irc.ir.graph import Graph
+from irc.ir import Block, Graph, Module, Node, Value
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
@@ -39,12 +39,7 @@ from irc.ops.opaque import is_opaque
 from irc.ops.record import Change
 from irc.ops.registry import on_change
 from irc.ops.shape_rules import apply, types_told
-from irc.passes.base import Worklist
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.ir import Block, Graph, Module, Node, Value
-    from irc.passes.base import PassContext
+from irc.passes.base import PassContext, Worklist
 
 
 class Inference:

@@ -11,14 +11,12 @@ run in one ``np.errstate(all="ignore")``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import Kernel, find_binder
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def means(node: Node) -> Literal["own", "reference"] | None:

@@ -15,21 +15,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.bounds import CURRENT, in_turn, pace
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import add_reduce, are_short, narrowed, negative, rounded, widened
 from irc.runtime.kernels.registry import computes, one_of
 from irc.runtime.kernels.softmax import exponentials, softmax
 from irc.runtime.kernels.support import Array, check_size, common_shape, counting, is_half, scratch
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 Shape = tuple[int, ...]
 

@@ -8,19 +8,17 @@ Strings hold numbers in Python's notation; floats print with 8 significant digit
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.types import DType
 from irc.runtime.bounds import pace
 from irc.runtime.kernels.numerics import FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 PACE_ELEMENTS = 1 << 16
 """Numbers that are written as strings before a run under limits looks at the clock."""

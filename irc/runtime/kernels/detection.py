@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Reader, attribute, computes, one_of
 from irc.runtime.kernels.support import Array, check_size, counting, filled, is_half, scalar, shapes_of
-
-if TYPE_CHECKING:
-    pass
-
 
 GROUP = 256
 """How many boxes are compared with as many others at once; for several classes, as many as make no more pairs."""

@@ -7,12 +7,13 @@ at attributes that align operands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc import ops
 from irc.errors import Error
+from irc.ir import Node
 from irc.ops.algebra import Expression, Primitive, at_least, at_most, reciprocal, select, sqrt
 from irc.ops.scalar import ScalarSemantics
 from irc.runtime.kernels.expressions import of_expression
@@ -20,9 +21,6 @@ from irc.runtime.kernels.primitives import IMPLEMENTATIONS, copy, of_many, of_on
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, common_shape
 from irc.runtime.values import describe
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 Binder = Callable[["Node"], Kernel]
 

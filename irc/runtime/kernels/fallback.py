@@ -15,11 +15,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
+from irc.ir import Node
 from irc.ir.kinds import DOMAINS
 from irc.ir.types import DType
 from irc.ops.onnx_signatures import misfit
@@ -28,9 +29,6 @@ from irc.runtime.kernel_checks import onnx_type
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, c_order, may_be_view
 from irc.runtime.values import is_array
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def serves(node: Node) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.registry import Kernel, Reader, computes, element_type, kernel
 from irc.runtime.kernels.support import (
     AnyDType,
@@ -29,10 +30,7 @@ from irc.runtime.kernels.support import (
     scalar,
 )
 
-if TYPE_CHECKING:
-    from irc.ir import Node
-
-    Draw = Callable[..., Any]
+Draw = Callable[..., Any]
 
 
 _CONSTANT_FORMS: dict[str, Any] = {

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.convolution import check_operands
 from irc.runtime.kernels.numerics import narrowed, product
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.resize import add_pixels, mixing_dtype, narrow
 from irc.runtime.kernels.support import Array, blank, check_size, counting, filled, ints, is_half
 from irc.runtime.kernels.windows import Axes, outputs, resolver
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from irc.ir import Node
-
 
 Taps = list[tuple[Array, Array]]
 """Along one axis: the pixels that take part, and their weights; each [N, points]."""

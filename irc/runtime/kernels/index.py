@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.objects import address
 from irc.runtime.kernels.numerics import combine_at, widened
 from irc.runtime.kernels.registry import at_least, computes, one_of
 from irc.runtime.kernels.support import Array, axis_in, c_order, counting, fresh, scalar, shapes_of
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def _out_of_range(error: IndexError) -> Error:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.numerics import LARGE, narrowed, product, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, shapes_of
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""

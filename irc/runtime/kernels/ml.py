@@ -13,21 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.limits import MAX_ELEMENTS
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
 from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size, scalar, shapes_of
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 DOMAIN = "ai.onnx.ml"
 _DTYPES: dict[str, AnyDType] = {

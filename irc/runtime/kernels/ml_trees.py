@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.ml import TRANSFORMS, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array, check_size
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 COMPARE: tuple[Callable[..., Array], ...] = (
     np.less_equal,

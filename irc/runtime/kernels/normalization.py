@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.numerics import add_reduce, narrowed, row_sums, widened
 from irc.runtime.kernels.pool import reduce_along
 from irc.runtime.kernels.registry import Kernel, always, at_least, computes, element_type, kernel, one_of
 from irc.runtime.kernels.support import Array, axes_in, axis_in, c_order, is_half, shapes_of
 from irc.runtime.kernels.windows import Axis
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def _wide(x: Array) -> Array:

@@ -12,19 +12,17 @@ from __future__ import annotations
 import math
 from functools import reduce
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.numerics import add_reduce, narrowed, widened
 from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, check_size, ints, is_half, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def reduce_windows(x: Array, axes: Axes, ufunc: np.ufunc, identity: Any, out: Array | None = None) -> Array:

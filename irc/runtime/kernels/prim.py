@@ -9,11 +9,12 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.objects import EnumMember, Object
 from irc.ir.types import ClassType, PrimType, Type, parts
 from irc.runtime.kernels.aten.arithmetic import wrapped
@@ -26,10 +27,6 @@ from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size
 from irc.runtime.values import describe, is_array, is_mapping, is_of, is_sequence, typed
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 # -- containers ----------------------------------------------------------------
 

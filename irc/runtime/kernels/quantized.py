@@ -11,7 +11,7 @@ which float32 does more often than not: weights are mostly small.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype, shapes_of
 from irc.runtime.kernels.windows import resolver
-
-if TYPE_CHECKING:
-    pass
 
 
 def _spread(scale: Array, x: Array, axis: int, block: int) -> Array:

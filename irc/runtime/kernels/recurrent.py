@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc import ops
 from irc.errors import Error
+from irc.ir import Node
 from irc.ops.algebra import Expression, tanh
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.elementwise import kernel_of
@@ -33,9 +34,6 @@ from irc.runtime.kernels.support import (
     is_half,
     shapes_of,
 )
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 State = tuple[Array, ...]
 Product = Callable[[Array], Array]

@@ -8,7 +8,7 @@ on. Small floats are reduced in float32; functions that leave the integers
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from irc.errors import Error
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce, narrowed, widened
 from irc.runtime.kernels.registry import always, computes
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, axis_in, c_order, ints, is_half, scalar
-
-if TYPE_CHECKING:
-    pass
 
 Axes = tuple[int, ...]
 Reduction = Callable[[Array, Axes, bool], Any]

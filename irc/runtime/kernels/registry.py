@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.ops.registry import record, records
 from irc.ops.scalar import module_line
 from irc.runtime.kernels.support import numpy_dtype
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 Kernel = Callable[..., Any]
 """Takes one argument an input (an ndarray; None for an absent optional input; a

@@ -14,18 +14,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import always, attribute, computes, one_of
 from irc.runtime.kernels.support import Array, axes_in, check_size, filled, is_half, scratch, vector
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 F = np.float32
 ZERO, ONE = F(0), F(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from irc.runtime.kernels.registry import computes, kernel
 from irc.runtime.kernels.shape import concatenate, split_of
 from irc.runtime.kernels.support import Array, axis_in, c_order, ints, scalar, shapes_of
 from irc.runtime.values import describe, is_array
-
-if TYPE_CHECKING:
-    pass
 
 Sequence = list[Any]
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.limits import MAX_RANK
 from irc.ops.shape_rules import bounds
 from irc.runtime.bounds import CURRENT
@@ -32,9 +33,6 @@ from irc.runtime.kernels.support import (
     scalar,
     shapes_of,
 )
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 @computes("onnx::Identity")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy import fft
@@ -16,10 +16,6 @@ from irc.errors import Error
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import computes, element_type, one_of
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, c_order, check_size, is_half, needed, scalar
-
-if TYPE_CHECKING:
-    pass
-
 
 BLOCK_ELEMENTS = 1 << 18
 """Of frames that are transformed at once: measured twice as fast as all, and a run under limits looks at the clock."""

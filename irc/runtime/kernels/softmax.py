@@ -11,17 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irc.runtime.kernels.numerics import add_reduce, are_short, narrowed, parts, rounded, widened
 from irc.runtime.kernels.registry import always, attribute, computes
 from irc.runtime.kernels.support import Array, axis_in, is_half
-
-if TYPE_CHECKING:
-    pass
-
 
 _Compute = Callable[[Array, int, Array | None], Array]
 """Gives the result of an array along an axis, in an array that may be given for it."""

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.registry import Kernel, computes, kernel, one_of
 from irc.runtime.kernels.support import Array, check_size, common_shape, needed
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 TEXT = np.dtype(object)
 

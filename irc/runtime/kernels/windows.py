@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.array_memory import c_strides
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.support import Array, scratch
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 Sizes = tuple[int, ...]
 

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
 from irc.compiler import load_module
 from irc.errors import Error
-from irc.ir import Graph, Module
+from irc.ir import Graph, Module, Value
 from irc.ir.declarations import sizes_text
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.region_flow import with_subgraphs
@@ -28,10 +28,6 @@ from irc.tools.check.oracles import Feeds, Oracle, Oracles, Tolerance, differenc
 from irc.tools.check.votes import PEERS, Vote, votes
 from irc.tools.random_inputs.draw import Style, given_sizes
 from irc.tools.random_inputs.fitting import MOST_WORK, Fitting, Made, make_or_explain
-
-if TYPE_CHECKING:
-    from irc.ir import Value
-
 
 # Chooses the runs that a check compares: of which sizes, on which values.
 

@@ -12,17 +12,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from irc.errors import Error
+from irc.ir import Graph, Node, Value
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType, Type
 from irc.ops import record
 from irc.passes.shapes.infer import Inference
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
-from irc.runtime.execution import Counters, Watch
-from irc.runtime.limits import LIMIT_CODES
+from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.runtime.limits import LIMIT_CODES, Limits
 from irc.runtime.model import CompiledModel
 from irc.runtime.profile import Profiler
 from irc.tools.random_inputs.draw import (
@@ -36,11 +37,6 @@ from irc.tools.random_inputs.draw import (
     with_named_sizes,
 )
 from irc.tools.random_inputs.readers import domains
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
-    from irc.runtime.execution import Frame, Slots
-    from irc.runtime.limits import Limits
 
 Sizes = Mapping[str, int]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from irc.ir import Graph, Node, Value
 from irc.ir.constants import constant_tensor, one_number
 from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
 from irc.ir.region_flow import callee, inner_graph, slots
@@ -19,9 +20,6 @@ from irc.ir.types import DType, Shape, TensorType
 from irc.ops import records
 from irc.ops.record import MOVING
 from irc.tools.random_inputs.draw import Domain
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
 
 SMALL_SHAPE = 64
 """Elements of tensors that are taken for shapes, axes and the like, at most."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from onnx import NodeProto
 
 from irc.errors import Error
+from irc.frontend.onnx.types import Place
 from irc.ir.kinds import ATTENTION
 from irc.ir.types import NONE, DType, Type
 from irc.ops import record
 from irc.ops.onnx_signatures import find, versions
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
-
-    from irc.frontend.onnx.types import Place
 
 FAR = 2**63 - 1
 """Where slices end that go to the end."""

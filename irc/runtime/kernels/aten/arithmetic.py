@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.types import INT, SCALAR
 from irc.ops.aten.pointwise import truncated_quotient
 from irc.runtime.kernels import elementwise
@@ -45,10 +46,6 @@ from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half
 from irc.runtime.values import is_array, is_sequence
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 # -- setups ---------------------------------------------------------------------
 

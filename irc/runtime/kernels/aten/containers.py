@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.values import is_array, is_sequence
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 _POINTER = np.dtype(np.intp)
 

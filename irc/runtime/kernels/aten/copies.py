@@ -6,11 +6,12 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import (
@@ -38,9 +39,6 @@ from irc.runtime.kernels.support import (
     shapes_of,
 )
 from irc.runtime.values import is_array
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 # -- layout and element type ---------------------------------------------------
 

@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import check_numeral, parsed, truncated, wrapped
@@ -31,9 +32,6 @@ from irc.runtime.kernels.aten.registering import aten, by_node, one, table, thre
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in
 from irc.runtime.values import is_array
-
-if TYPE_CHECKING:
-    from irc.ir import Node
 
 
 def _size(x: Array, dim: int | None = None) -> Any:

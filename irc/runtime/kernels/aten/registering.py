@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.kernels.aten.element_types import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-
 
 Shorten = Callable[[Kernel], Kernel]
 
