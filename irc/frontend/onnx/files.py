@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import NamedTuple, NoReturn
 
+from google.protobuf.message import DecodeError
 from onnx import ModelProto, StringStringEntryProto
 
 from irc.errors import Error, cannot
@@ -347,9 +348,6 @@ def read_file(path: str) -> Source:
 
 
 def _parse(data: bytes | memoryview) -> ModelProto:
-    from google.protobuf.message import DecodeError
-    from onnx import ModelProto
-
     model = ModelProto()
     try:
         model.ParseFromString(bytes(data))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import IR_VERSION, ModelProto
 
 from irc.errors import Error
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special
@@ -309,8 +309,6 @@ class Importer:
 
 def _ir_version(model: ModelProto) -> int:
     """The model's IR version; IRC121 if it is not a model, IRC122 if the version is too new."""
-    from onnx import IR_VERSION
-
     if not model.HasField("graph"):
         raise Error("IRC121", "this is no ONNX model, or it is truncated: it has no graph")
     version = model.ir_version

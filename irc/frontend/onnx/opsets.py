@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onnx import OperatorSetIdProto
+from onnx import OperatorSetIdProto, defs
 from onnx.defs import OpSchema
 
 from irc.errors import Error
@@ -173,8 +173,6 @@ def as_written(raw: Any, operator: Operator, imports: dict[str, int]) -> Operato
 
 
 def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
-    from onnx import defs
-
     row = ROWS.get((domain, op_type))
     if not newest_opset(domain, 0):
         found = _third_party(domain, op_type) or (row and _of_row(row))
@@ -197,8 +195,6 @@ def _schema(domain: str, op_type: str, opset: int) -> OpSchema | Operator | str:
 
 def _other_versions(domain: str, op_type: str, opset: int) -> str:
     """The opset that introduced the operator, for the message, if it is newer than ``opset``; else ""."""
-    from onnx import defs
-
     newest = newest_opset(domain)
     if newest <= opset or not defs.has(op_type, newest, domain):
         return ""

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
-from onnx import FunctionProto, NodeProto, TypeProto
+from onnx import FunctionProto, NodeProto, TypeProto, helper, parser
 
 from irc.errors import Error, comes_from_outside
 from irc.frontend.onnx.blocks import GraphBuilder, Scope, Special, import_opaque, output_names
@@ -253,8 +253,6 @@ def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str
         given: its attributes.
         wanted: the outputs of ``proto`` that the node has.
     """
-    from onnx import helper
-
     made = {name for node in proto.node for name in node.output}
     if not made.issuperset(_OF_BODY):
         return  # another version of onnx makes another body
@@ -291,8 +289,6 @@ def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str
 
 @cache
 def _parsed(nodes: str) -> Sequence[NodeProto]:
-    from onnx import parser
-
     return parser.parse_function(f'<opset_import: ["": 23]> f () => () {{{nodes}}}').node
 
 
@@ -310,8 +306,6 @@ def _replace_nodes(proto: FunctionProto, nodes: Sequence[NodeProto], outputs: It
 
 def cast_values(proto: FunctionProto) -> None:
     """Give both operands of the last product, of weights and values, the element type of the weights."""
-    from onnx import helper
-
     found = [(i, node) for i, node in enumerate(proto.node) if node.op_type == "MatMul"]
     if not found:
         return
@@ -424,8 +418,6 @@ def _is_integer(type: Type) -> bool:
 
 def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Type]) -> None:
     """Make ``proto``, whose body takes inputs of the types ``taken``, accept the types ``given`` by casts."""
-    from onnx import helper
-
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
         if have != want and want.dtype is not None:
             name = proto.input[i]
@@ -436,15 +428,11 @@ def _cast_inputs(proto: FunctionProto, given: Sequence[Type], taken: Sequence[Ty
 
 def _of_operator(schema: Any, version: int) -> FunctionProto:
     """The body that all nodes share."""
-    from onnx import FunctionProto
-
     return FunctionProto.FromString(schema.get_function_with_opset_version(version))
 
 
 def _of_node(builder: GraphBuilder, raw: RawNode, schema: Any, version: int, types: Sequence[Type]) -> FunctionProto:
     """The body for this node: empty where onnx makes none."""
-    from onnx import FunctionProto, NodeProto
-
     if any(map(_is_unknown, types)):
         return FunctionProto()
     node = NodeProto(op_type=raw.op_type, domain=raw.proto.domain)
@@ -516,8 +504,6 @@ def _expanded(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
 
 def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawFunction:
     """The function of ``body``; equal nodes share one."""
-    from onnx import helper
-
     made = row.body(body)
     results = dict(zip(row.outputs, (made,) if isinstance(made, str) else made))
     outputs = [results[name] for name in body.outputs]

@@ -19,6 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnx import TypeProto
+
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.clone import clone_node, clone_nodes
@@ -146,8 +148,6 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
 
 def to_proto(type: Type) -> TypeProto:
     """The ``TypeProto`` of an IR type; TypeError for types that ONNX does not have, Error IRC350 for such sizes."""
-    from onnx import TypeProto
-
     proto = TypeProto()
     _fill(proto, type)
     return proto

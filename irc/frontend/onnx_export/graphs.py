@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, cast
 
+from google.protobuf.message import DecodeError
 from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
 
 from irc.errors import Error
@@ -527,8 +528,6 @@ class GraphWriter:
         outputs = ["" if i in omitted else self.names(value) for i, value in enumerate(node.outputs)]
         inputs = self._inputs(node.inputs, len(node.inputs))
         proto = self._add(node, protos, opaque_operator(node.kind), inputs, outputs)
-        from google.protobuf.message import DecodeError
-
         where = node.name or next((f"%{value.name}" for value in node.outputs), node.kind)
         for key, value in node.attributes.items():
             if not isinstance(value, Graph) and key not in (GRAPHS, TYPES, NAMES, PROTOS, OMITTED):

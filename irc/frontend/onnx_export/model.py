@@ -12,7 +12,9 @@ from itertools import chain
 from math import prod
 
 import numpy as np
+from google.protobuf.message import EncodeError
 from onnx import ModelProto, NodeProto
+from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from irc.errors import Error
 from irc.frontend.onnx_export.decompositions import SPELLINGS, can_be_spelt, first_opset, spell_out
@@ -118,8 +120,6 @@ def write_model(module: Module, weights: Weights, metadata: Mapping[str, str] | 
 
 
 def _write(module: Module, weights: Weights, metadata: Mapping[str, str]) -> ModelProto:
-    from onnx import ModelProto
-
     given = module.metadata
     module = module.copy()
     opsets = prepare(module)
@@ -173,8 +173,6 @@ def _describe(proto: ModelProto, given: Mapping[str, str], metadata: Mapping[str
 
 def _ir_version(module: Module, opsets: Mapping[str, int]) -> int:
     """The lowest IR version that supports all that is used, but not below that of the imported model."""
-    from onnx.helper import OP_SET_ID_VERSION_MAP
-
     needed = [_LOWEST_IR_VERSION, _FUNCTIONS_IR_VERSION if len(module.graphs) > 1 else 0]
     imported = module.metadata.get("ir_version", "")
     if imported.isdecimal():
@@ -213,8 +211,6 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
             read from, unless its model is replaced too; IRC352 if the model without its weights, or with those below
             the threshold, is too large for a message.
     """
-    from google.protobuf.message import EncodeError
-
     where = os.fspath(path)
     target = real_path(where)
     beside = f"{target}.data"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from irc.errors import Error
 from irc.frontend.onnx.types import Place
@@ -77,8 +77,6 @@ class Body:
 
         Operators that exports spell out need not be in the opset.
         """
-        from onnx import helper
-
         schema = find(f"onnx::{op_type}", opset_with(op_type, self.opset))
         if schema is None or schema.deprecated or attributes.keys() - schema.attributes:
             raise TooOldError
@@ -93,8 +91,6 @@ class Body:
 
     def attention(self, inputs: Sequence[str], **attributes: Any) -> str:
         """Append an `irc::attention`, with "" for inputs that there are not; its output."""
-        from onnx import helper
-
         inputs = list(inputs)
         while not inputs[-1]:
             inputs.pop()
@@ -111,8 +107,6 @@ class Body:
 
     def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
         """Append an If on a boolean scalar; each of ``branches`` appends the nodes of one. Returns its outputs."""
-        from onnx import GraphProto, helper
-
         graphs: list[GraphProto] = []
         for branch in branches:
             nodes, constants = self.nodes, self._constants
@@ -142,8 +136,6 @@ class Body:
 
     def constant(self, value: np.ndarray[Any, Any]) -> str:
         """A constant; the same one for the same value."""
-        from onnx import numpy_helper
-
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._constants:
             self._constants[key] = self("Constant", value=numpy_helper.from_array(value))
