@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from heapq import heappop, heappush
 from typing import ClassVar, NamedTuple
 
 from irc.alias import AliasDb
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.facts import OWN
-from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
+from irc.alias.location_sets import EMPTY, BigSet, members
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
@@ -25,15 +25,12 @@ from irc.passes.registry import register
 # Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses.
 
 
-_MOST = 16
-"""Once more nodes than this are waited for, the first node that waited for all of them stands in for them."""
-
-
 def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
     """For each node of a block, the positions of earlier nodes that must run before it.
 
     A node that writes memory waits for those that wrote or read it before; a node that reads memory waits for those
-    that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it.
+    that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it; so it
+    is with a node that may touch very many locations, which are not looked at one by one.
     Positions that others imply may be missing; otherwise their number would be quadratic.
 
     Args:
@@ -46,67 +43,27 @@ def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
     written = [db.write_set(node) for node in nodes]
     if all(places is EMPTY for places in written):
         return waits
-    read = [db.read_set(node) for node in nodes]
-    large = dict.fromkeys(places for places in (*read, *written) if isinstance(places, BigSet))
-    memory = _Memory(reduce(db.union, large, EMPTY))
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
     barrier: int | None = None
-    for position, node in enumerate(nodes):
-        before = waits[position]
-        if db.has_side_effects(node):
+    for position, (node, places) in enumerate(zip(nodes, written, strict=True)):
+        before, read = waits[position], db.read_set(node)
+        if db.has_side_effects(node) or isinstance(read, BigSet) or isinstance(places, BigSet):
             before.update(range(barrier or 0, position))
             barrier = position
-        elif barrier is not None:
+            writer.clear()
+            readers.clear()
+            continue
+        if barrier is not None:
             before.add(barrier)
-        memory.access(read[position], False, position, before)
-        memory.access(written[position], True, position, before)
+        before.update(writer[x] for x in (*members(read), *members(places)) if x in writer)
+        for x in members(read):
+            readers.setdefault(x, []).append(position)
+        for x in members(places):
+            before.update(readers.pop(x, ()))
+            writer[x] = position
         before.discard(position)
     return waits
-
-
-class _Memory:
-    """The nodes that have read and written each location so far.
-
-    Small sets are handled location by location. A large set, such as all that a list of thousands may hold, is not
-    listed for each node that reads it: it is taken to meet every set that meets any large set.
-
-    Args:
-        shared: the union of all large sets.
-    """
-
-    def __init__(self, shared: LocationSet) -> None:
-        self._shared = shared
-        self._writer: dict[int, int] = {}
-        self._readers: dict[int, list[int]] = {}
-        self._crowds = {(large, writes): _Crowd() for large in (False, True) for writes in (False, True)}
-
-    def access(self, places: LocationSet, writes: bool, position: int, waits: set[int]) -> None:
-        """The node at ``position`` reads or writes ``places``; add the positions it must wait for to ``waits``."""
-        large = isinstance(places, BigSet)
-        if intersects(places, self._shared):
-            for (other_large, other_writes), crowd in self._crowds.items():
-                if (large or other_large) and (writes or other_writes):
-                    crowd.wait(position, waits)
-            self._crowds[large, writes].positions.append(position)
-        for location in () if large else members(places):
-            if location in self._writer:
-                waits.add(self._writer[location])
-            if writes:
-                waits.update(self._readers.pop(location, ()))
-                self._writer[location] = position
-            else:
-                self._readers.setdefault(location, []).append(position)
-
-
-class _Crowd:
-    """Positions of nodes that later nodes wait for."""
-
-    def __init__(self) -> None:
-        self.positions: list[int] = []
-
-    def wait(self, position: int, waits: set[int]) -> None:
-        waits.update(self.positions)
-        if len(self.positions) > _MOST:
-            self.positions = [position]
 
 
 # Which nodes of a block must keep their order.
@@ -235,10 +192,7 @@ class Peak(NamedTuple):
     @staticmethod
     def most(peaks: Iterable[Peak]) -> Peak:
         """The largest of each number."""
-        fresh = reused = 0
-        for peak in peaks:
-            fresh, reused = max(fresh, peak.fresh), max(reused, peak.reused)
-        return Peak(fresh, reused)
+        return Peak(*map(max, zip(Peak(), *peaks)))
 
     def within(self, other: Peak) -> bool:
         """Whether neither number is larger than that of ``other``."""
@@ -325,10 +279,6 @@ class BlockMemory:
     def storage(self, value: Value) -> int:
         """The storage of a value that the nodes use or make."""
         return self._memory.storage(value)
-
-    def may_be_taken(self, storage: int) -> bool:
-        """Whether the memory of ``storage`` is the graph's to write, or the caller may give it up."""
-        return storage != FOREIGN
 
     def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
         """What is alive at each node's turn, if the nodes run in ``order``.
@@ -492,7 +442,7 @@ class _Sorter:
         repeated = Counter(node.inputs) if reads_first(node.kind) else Counter[Value]()
         for value, storage in dict(zip(node.inputs, storages)).items():
             once = times[storage] == max(1, repeated[value])  # or it is one tensor that is read before it is written
-            if once and self._memory.may_be_taken(storage) and _can_take(node, value):
+            if once and storage != FOREIGN and _can_take(node, value):
                 found.append(storage)
         return found
 
