@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from irc.errors import Error
 
@@ -44,8 +45,6 @@ def randomize_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     Constants are float32 initializers and ConstantOfShape nodes whose shape is an initializer; those that no operator
     of the top-level graph uses stay as they are. The same seed gives the same weights.
     """
-    from onnx import TensorProto, helper, numpy_helper
-
     source = model.graph
     fillers = _fillers(source)
     shapes = {t.name: tuple(t.dims) for t in source.initializer if t.data_type == TensorProto.FLOAT}
@@ -72,8 +71,6 @@ def randomize_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 def _fillers(graph: onnx.GraphProto) -> list[tuple[onnx.NodeProto, tuple[int, ...]]]:
     """The ConstantOfShape nodes that give float32 constants of a known shape, and that shape."""
-    from onnx import TensorProto, numpy_helper
-
     known = {t.name: t for t in graph.initializer if t.data_type == TensorProto.INT64}
     return [
         (node, tuple(numpy_helper.to_array(known[node.input[0]]).tolist()))
@@ -231,8 +228,6 @@ def bundled_model(name: str) -> onnx.ModelProto:
         Error: IRC101, there is no such model.
     """
     from pathlib import Path
-
-    import onnx
 
     if name not in BUNDLED:
         raise Error("IRC101", f"no bundled model is called {name!r}; there are {', '.join(BUNDLED)}")

@@ -10,9 +10,11 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
+from onnx import ModelProto
 
 from irc.compiler import load_module
 from irc.errors import Error
@@ -27,10 +29,6 @@ from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_mapping, is_sequence
 from irc.tools.check import peers
 from irc.tools.check.peers import Unable
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
 
 Feeds = Mapping[str, Any]
 
@@ -147,8 +145,6 @@ def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Or
 
 def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelProto:
     """A copy of ``proto`` that also returns the intermediate values ``names`` and is given those of ``instead``."""
-    import onnx
-
     copy = deepcopy(proto)
     graph = copy.graph
     for node in graph.node if instead else ():

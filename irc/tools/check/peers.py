@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, defs
+from onnx.helper import get_attribute_value, make_node, make_tensor
 
 from irc.frontend.onnx.importer import FRACTIONAL_SINCE, PRODUCER
 from irc.frontend.onnx.tensors import decode, pack
@@ -20,10 +22,6 @@ from irc.ir.types import DType
 from irc.ops import record, records
 from irc.ops.onnx_signatures import find
 from irc.runtime.values import is_array
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
-
 
 # Arrays in ONNX Runtime, also of types that NumPy has no names for: bfloat16, floats and integers of few bits.
 #
@@ -81,12 +79,10 @@ class Unable(Exception):
 
 def read(source: ModelProto | str | Path) -> tuple[ModelProto, str]:
     """A model and the folder of its external data. irc has read it before, so it is one."""
-    import onnx
-
-    if isinstance(source, onnx.ModelProto):
+    if isinstance(source, ModelProto):
         return source, ""
     path = Path(source)
-    proto = onnx.ModelProto()
+    proto = ModelProto()
     proto.ParseFromString(path.read_bytes())
     return proto, str(path.absolute().parent)
 
@@ -182,8 +178,6 @@ def with_data(proto: ModelProto, folder: str) -> ModelProto:
 
 
 def _check_reference_is_right(proto: ModelProto) -> None:
-    from onnx import defs
-
     _check_no_fault(proto, IN_REFERENCE)
     for opset_import, nodes in (
         (proto.opset_import, proto.graph.node),
@@ -391,8 +385,6 @@ def differs_by_choice(node: NodeProto, opset: int, output: str, operands: Sequen
 
 def fault_in(proto: ModelProto, faults: Iterable[Fault]) -> str:
     """The first use of an operator in the model to which one of ``faults`` applies; "" if there is none."""
-    from onnx.helper import get_attribute_value
-
     opset, producer = opset_of(proto), proto.producer_name
     for node in nodes_of(proto):
         known = [(words, applies) for operators, words, applies in faults if node.op_type in operators.split()]
@@ -488,8 +480,6 @@ def _is_signed(node: NodeProto, operand: tuple[int, int], types: Mapping[str, in
 
 def _unsigned(node: NodeProto, *operand: int) -> list[NodeProto]:
     """Nodes that make an operand and its zero point unsigned, which ``node`` then reads."""
-    from onnx.helper import make_node, make_tensor
-
     node.input.extend([""] * (max(operand) + 1 - len(node.input)))
     # Names are those of values: no other value has these.
     own = f"{next(filter(None, node.output))}, unsigned {operand[0]}"

@@ -21,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from irc.errors import Error
 from irc.ir.types import DType
@@ -32,10 +34,6 @@ from irc.runtime.values import is_array, is_sequence
 from irc.tools.check import peers
 from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
 from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of, with_data
-
-if TYPE_CHECKING:
-    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
-
 
 # Models made of single nodes of another one, which read the values that they are given.
 
@@ -81,8 +79,6 @@ def nodes_apart(
 
     Returns None if one of the values has a type that cannot be told from it, such as an empty list.
     """
-    import onnx
-
     graph = onnx.GraphProto(name="nodes")
     kept = {tensor.name: tensor for tensor in proto.graph.initializer} if constants else {}
     for name in dict.fromkeys(name for node in nodes for name in reads(node)):
@@ -133,8 +129,6 @@ def inner_model(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -
 
 
 def _body(proto: ModelProto, call: NodeProto, function: FunctionProto, values: Mapping[str, Any]) -> Inner:
-    import onnx
-
     graph = onnx.GraphProto(name=function.name)
     feeds = {own: values[passed] for own, passed in zip(function.input, call.input) if passed}
     graph.input.extend(_infos(feeds))
@@ -191,8 +185,6 @@ def _attribute(node: NodeProto, name: str) -> AttributeProto:
 
 
 def _infos(feeds: Mapping[str, Any]) -> Iterator[ValueInfoProto]:
-    import onnx
-
     for name, value in feeds.items():
         type = type_of(value)
         if type is None:
@@ -221,8 +213,6 @@ def _bound(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto])
 
 
 def _model(proto: ModelProto, graph: GraphProto, opsets: Any, functions: Any) -> ModelProto:
-    import onnx
-
     return onnx.ModelProto(
         ir_version=max(proto.ir_version, 8),
         graph=graph,
@@ -248,8 +238,6 @@ def _called(graph: GraphProto, functions: Iterable[FunctionProto]) -> list[Funct
 
 def type_of(value: Any) -> TypeProto | None:
     """The ONNX type of ``value``; None if it cannot be told."""
-    import onnx
-
     if is_array(value):
         return onnx.helper.make_tensor_type_proto(DType.from_numpy(value.dtype).onnx, value.shape)
     if not is_sequence(value) or not value:
