@@ -41,7 +41,7 @@ from irc.runtime.kernels.aten.pointwise import (
     run,
     to_float,
 )
-from irc.runtime.kernels.aten.registering import aten, by_node, table, two
+from irc.runtime.kernels.aten.registering import aten, by_node, named, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half
@@ -248,7 +248,7 @@ def _modulo(x: Any, y: Any) -> Any:
     return float(np.fmod(np.fmod(np.float64(x), np.float64(y)) + np.float64(y), np.float64(y)))
 
 
-def _floor_of_quotient(x: Any, y: Any) -> Any:
+def floordiv(x: Any, y: Any) -> Any:
     """For floats, the quotient rounded down, which Python's ``//`` is not if it is infinite."""
     if isinstance(x, int) and isinstance(y, int):
         if y == 0:
@@ -392,8 +392,7 @@ def power(node: Node) -> Kernel:
     return run
 
 
-@aten("pow_")
-def power_in_place(x: Array, y: Operand) -> Array:
+def pow_(x: Array, y: Operand) -> Array:
     return pointwise.run(_power(x, y), into=x)
 
 
@@ -439,14 +438,12 @@ for _name, (_ufunc, _python) in _BITS.items():
     register(f"bitwise_{_full}")
 
 
-@aten("equal")
 def equal(x: Array, y: Array) -> bool:
     """Whether two tensors have the same shape and elements."""
     return x.shape == y.shape and bool(np.equal(x, y).all())
 
 
-@aten("isclose")
-def is_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     if not (rtol >= 0 and atol >= 0):
         raise Error("IRC424", f"tolerances are {rtol} and {atol}; they must not be negative")
     found = np.isclose(x, y, rtol, atol, equal_nan)
@@ -455,15 +452,14 @@ def is_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_n
     return out
 
 
-@aten("allclose")
-def all_close(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    return bool(is_close(x, y, rtol, atol, equal_nan).all())
+def allclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    return bool(isclose(x, y, rtol, atol, equal_nan).all())
 
 
 # -- selection -----------------------------------------------------------------
 
 
-def _choose(condition: Array, *branches: Operand, out: Array | None = None) -> Any:
+def where(condition: Array, *branches: Operand, out: Array | None = None) -> Any:
     """``where(condition, x, y)``, or the indices of what is true."""
     if not branches:
         return [np.array(i) for i in np.nonzero(np.atleast_1d(condition))]
@@ -482,7 +478,7 @@ def _choose(condition: Array, *branches: Operand, out: Array | None = None) -> A
     return made
 
 
-def _fill_where(x: Array, mask: Array, value: Operand) -> Array:
+def masked_fill_(x: Array, mask: Array, value: Operand) -> Array:
     check_writable(x, one_value=True)
     _check_mask(mask)
     try:
@@ -516,19 +512,19 @@ def _misfit(x: Array, mask: Array) -> Error:
     return Error("IRC421", f"a mask of shape {list(mask.shape)} does not fit {list(x.shape)}")
 
 
-def _filled_where(x: Array, mask: Array, value: Operand, *, out: Array | None = None) -> Array:
+def masked_fill(x: Array, mask: Array, value: Operand, *, out: Array | None = None) -> Array:
     spread = _spread(x, mask)
     if out is not None:  # which may be any of the operands
         return chosen(mask, single(value, x.dtype), spread, out)
-    return _fill_where(np.array(spread, order="C"), mask, value)
+    return masked_fill_(np.array(spread, order="C"), mask, value)
 
 
-def _masked_select(x: Array, mask: Array) -> Array:
+def masked_select(x: Array, mask: Array) -> Array:
     spread = _spread(x, mask)
     return spread[np.broadcast_to(mask, spread.shape)]
 
 
-def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
+def masked_scatter_(x: Array, mask: Array, source: Array) -> Array:
     """Elements of ``source``, in order, where the mask is true."""
     check_writable(x)
     check_same_type(x, source)
@@ -544,18 +540,13 @@ def _scatter_where(x: Array, mask: Array, source: Array) -> Array:
     return x
 
 
-def _scattered_where(x: Array, mask: Array, source: Array) -> Array:
+def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     spread = _spread(x, mask)
     check_size(spread.shape, x.dtype)
-    return _scatter_where(np.array(spread, order="C"), mask, source)
+    return masked_scatter_(np.array(spread, order="C"), mask, source)
 
 
-table(
-    floordiv=_floor_of_quotient,
-    where=_choose,
-    masked_fill=_filled_where,
-    masked_fill_=_fill_where,
-    masked_select=_masked_select,
-    masked_scatter=_scattered_where,
-    masked_scatter_=_scatter_where,
+named(
+    globals(),
+    "floordiv where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ pow_ equal isclose allclose",
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
+from irc.runtime.kernels.aten.registering import by_node, named, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.values import is_array, is_sequence
@@ -108,7 +108,7 @@ def _set(container: Any, key: Any, value: Any) -> None:
         changeable(container)[key] = value
 
 
-def _pop(x: Any, *arguments: Any) -> Any:
+def pop(x: Any, *arguments: Any) -> Any:
     """``pop(list, index=-1)``, ``pop(dict, key)`` or ``pop(dict, key, default)``."""
     if not is_sequence(x):
         key, *default = arguments
@@ -135,7 +135,7 @@ def sort_list(x: Any, reverse: bool = False) -> None:
     changeable(x)[:] = _ordered(x, reverse)
 
 
-def _pop_item(x: dict[Any, Any]) -> Any:
+def popitem(x: dict[Any, Any]) -> Any:
     if not x:
         raise Error("IRC420", "there is no entry to pop in an empty dictionary")
     key = next(iter(x))
@@ -176,17 +176,16 @@ _CHANGING: dict[str, Callable[..., None]] = {
 for _name, _run in _CHANGING.items():
     by_node(_name)(changing(_run))
 
+named(globals(), "pop popitem")
 table(
     __getitem__=_get,
     len=_length,
     __contains__=_contains,
     sorted=_ordered,
     list=list,
-    pop=_pop,
     dict=one(lambda entries=(): dict(entries)),
     get=three(lambda x, key, default=None: x.get(key, default)),
     setdefault=three(lambda x, key, value: x.setdefault(key, value)),
-    popitem=_pop_item,
     keys=one(lambda x: list(x.keys())),
     values=one(lambda x: list(x.values())),
     items=one(lambda x: list(x.items())),

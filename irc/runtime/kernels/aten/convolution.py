@@ -13,7 +13,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.convolution import check_operands, convolve, transpose_convolve, transposed_axes
 from irc.runtime.kernels.pool import argmax_windows, count_taps, maxima, means, reduce_windows
@@ -143,7 +143,6 @@ def _taps(extent: Sizes, axes: Axes) -> Any:
         yield i, tuple(to for to, _ in pairs), tuple(of for _, of in pairs)
 
 
-@aten("im2col")
 def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """All windows as columns: (N, C · taps, windows)."""
     if x.ndim == 3:
@@ -158,7 +157,6 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     return columns.reshape(n, c * math.prod(extent), math.prod(a.out for a in axes))
 
 
-@aten("col2im")
 def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """Columns added into the image that they are windows of."""
     if x.ndim == 2:
@@ -302,6 +300,7 @@ for _rank in (1, 2, 3):
     ):
         aten(_name.format(_rank))(partial(_batched, _rank, _pool))
 
+named(globals(), "im2col col2im")
 table(
     _convolution_mode=conv,
     **{f"conv{rank}d": conv for rank in (1, 2, 3)},

@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     promote,
 )
-from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.aten.registering import named, one, table, two
 from irc.runtime.kernels.aten.views import at_least, part, sizes_of
 from irc.runtime.kernels.registry import Kernel, bound, kernel
 from irc.runtime.kernels.shape import depth_to_space, space_to_depth
@@ -43,11 +43,11 @@ from irc.runtime.values import is_array
 # -- layout and element type ---------------------------------------------------
 
 
-def _contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
+def contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
     return layout.in_format(x, memory_format)
 
 
-def _clone(x: Array, memory_format: int | None = None) -> Array:
+def clone(x: Array, memory_format: int | None = None) -> Array:
     out = layout.empty_like(x, x.dtype, memory_format)
     np.copyto(out, x)
     return out
@@ -65,7 +65,7 @@ def _real(x: Array, dtype: AnyDType) -> Array:
     return x.real if x.dtype.kind == "c" and dtype.kind not in "bc" else x
 
 
-def _to(x: Any, *arguments: Any) -> Any:
+def to(x: Any, *arguments: Any) -> Any:
     """Another element type, device or memory format: ``x`` itself if it has them, unless told to copy.
 
     Devices are all the same here. Overloads: ``to(x, device, dtype, non_blocking, copy, memory_format)``,
@@ -96,14 +96,14 @@ def _wanted(x: Array, arguments: tuple[Any, ...]) -> tuple[AnyDType, tuple[Any, 
     return dtype_of(first, x.dtype), arguments[1:]
 
 
-def _type_as(x: Array, other: Array) -> Array:
+def type_as(x: Array, other: Array) -> Array:
     return x if x.dtype == other.dtype else convert(x, other.dtype)
 
 
 # -- into existing memory ------------------------------------------------------
 
 
-def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
+def copy_(x: Array, source: Any, non_blocking: bool = False) -> Array:
     check_writable(x)
     array: Array = source if is_array(source) else element_of(source, x.dtype)
     if array.ndim > x.ndim:
@@ -115,12 +115,11 @@ def _copy_into(x: Array, source: Any, non_blocking: bool = False) -> Array:
     return x
 
 
-@aten("copy")
 def copy(x: Any, *arguments: Any) -> Any:
     """For a tensor, the contents of a second one in new memory that is like the first; for a container, a copy."""
     if not is_array(x):
         return copy_container(x)
-    return _copy_into(layout.empty(x.shape, x.dtype, (x,)), *arguments)
+    return copy_(layout.empty(x.shape, x.dtype, (x,)), *arguments)
 
 
 @kernel("irc::overwrite")
@@ -143,7 +142,7 @@ def overwriting(node: Node) -> Kernel:
     return write
 
 
-def _fill(x: Array, value: Any) -> Array:
+def fill_(x: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
     number = _real(value, x.dtype) if is_array(value) else element_of(value, x.dtype)
     if number.ndim:
@@ -198,11 +197,11 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     return joined
 
 
-def _columns(tensors: Sequence[Array]) -> Array:
+def column_stack(tensors: Sequence[Array]) -> Array:
     return concatenate([x.reshape(-1, 1) if x.ndim < 2 else x for x in tensors], 1)
 
 
-def _hstack(tensors: Sequence[Array]) -> Array:
+def hstack(tensors: Sequence[Array]) -> Array:
     raised = at_least([*tensors], 1)
     return concatenate(raised, 0 if raised[:1] and raised[0].ndim == 1 else 1)
 
@@ -210,7 +209,7 @@ def _hstack(tensors: Sequence[Array]) -> Array:
 # -- repetition and order ------------------------------------------------------
 
 
-def _repeat(x: Array, repeats: Sequence[int]) -> Array:
+def repeat(x: Array, repeats: Sequence[int]) -> Array:
     if len(repeats) < x.ndim:
         raise Error("IRC421", f"{len(repeats)} repeats for {x.ndim} dimensions")
     shape = (1,) * (len(repeats) - x.ndim) + x.shape
@@ -218,11 +217,11 @@ def _repeat(x: Array, repeats: Sequence[int]) -> Array:
     return np.array(np.tile(x, tuple(repeats)), order="C")
 
 
-def _tile(x: Array, dims: Sequence[int]) -> Array:
-    return _repeat(x, [1] * (x.ndim - len(dims)) + list(dims))
+def tile(x: Array, dims: Sequence[int]) -> Array:
+    return repeat(x, [1] * (x.ndim - len(dims)) + list(dims))
 
 
-def _repeat_interleave(x: Array, *arguments: Any) -> Array:
+def repeat_interleave(x: Array, *arguments: Any) -> Array:
     """Each element ``repeats`` times; of one tensor (and an output size) alone, each index as often as it says."""
     if len(arguments) < 2 and not any(map(is_array, arguments)):
         check_size((int(x.sum()),), INT64)
@@ -238,7 +237,7 @@ def _repeat_interleave(x: Array, *arguments: Any) -> Array:
     return np.asarray(np.repeat(source, repeats, axis), order="C")
 
 
-def _flipped(x: Array, dims: Any) -> Array:
+def flip(x: Array, dims: Any) -> Array:
     out = layout.empty(x.shape, x.dtype, (x,))
     axes = axes_in(sizes_of(dims), max(x.ndim, 1))
     np.copyto(out, np.flip(x, axes) if x.ndim else x)
@@ -248,10 +247,10 @@ def _flipped(x: Array, dims: Any) -> Array:
 def _turned(x: Array, dim: int) -> Array:
     if x.ndim <= dim:
         raise Error("IRC421", f"there is no dimension {dim} to flip in the shape {list(x.shape)}")
-    return _flipped(x, (dim,))
+    return flip(x, (dim,))
 
 
-def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
+def roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
     by, along = sizes_of(shifts), sizes_of(dims)
     if not along:
         if len(by) != 1:
@@ -267,17 +266,16 @@ def _roll(x: Array, shifts: Any, dims: Any = ()) -> Array:
     return x
 
 
-def _rotate(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
+def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     first, second = axes_in(dims, x.ndim)
     if k % 4 == 0:
         return np.array(x, order="C")
     if k % 2 == 0:
-        return _flipped(x, (first, second))
+        return flip(x, (first, second))
     return np.array(np.rot90(x, k, (first, second)))
 
 
-@aten("diff")
-def difference(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """Neighbours' differences along a dimension, taken ``n`` times."""
     if not x.ndim or n < 0:
         raise Error("IRC421", f"no differences of order {n} of a tensor of shape {list(x.shape)}")
@@ -304,7 +302,7 @@ def _triangle(x: Array, diagonal: int = 0, *, kept: Callable[[Any, Any], Any]) -
     return np.ascontiguousarray(np.where(kept(offset, diagonal), x, x.dtype.type(0)))
 
 
-def _diag(x: Array, diagonal: int = 0) -> Array:
+def diag(x: Array, diagonal: int = 0) -> Array:
     """A vector as the diagonal of a matrix, or a copy of a matrix's diagonal."""
     if x.ndim > 2 or not x.ndim:
         raise Error("IRC421", f"diag needs 1 or 2 dimensions; the shape is {list(x.shape)}")
@@ -322,7 +320,7 @@ def _shuffle(shuffle: Callable[..., Array], x: Array, factor: int) -> Array:
     return _rearranged(x, found, (*x.shape[:-3], *found.shape[1:]))
 
 
-def _channel_shuffle(x: Array, groups: int) -> Array:
+def channel_shuffle(x: Array, groups: int) -> Array:
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise Error("IRC421", f"{groups} groups do not divide the channels of the shape {list(x.shape)}")
     cells = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
@@ -334,33 +332,21 @@ def _rearranged(x: Array, elements: Array, shape: Sequence[int]) -> Array:
     return layout.in_format(fresh(elements, x).reshape(tuple(shape)), layout.format_of(x))
 
 
+named(
+    globals(),
+    "contiguous clone to type_as copy_ fill_ stack hstack column_stack repeat tile repeat_interleave flip roll "
+    "rot90 diag channel_shuffle copy diff",
+)
 table(
-    zero_=one(lambda x: _fill(x, 0)),
-    contiguous=_contiguous,
-    clone=_clone,
-    to=_to,
-    type_as=_type_as,
-    copy_=_copy_into,
-    fill_=_fill,
-    fill=two(lambda x, value: _fill(layout.empty(x.shape, x.dtype, (x,)), value)),
+    zero_=one(lambda x: fill_(x, 0)),
+    fill=two(lambda x, value: fill_(layout.empty(x.shape, x.dtype, (x,)), value)),
     cat=concatenate,
-    stack=stack,
-    hstack=_hstack,
     vstack=one(lambda tensors: concatenate(at_least([*tensors], 2), 0)),
     dstack=one(lambda tensors: concatenate(at_least([*tensors], 3), 2)),
-    column_stack=_columns,
-    repeat=_repeat,
-    tile=_tile,
-    repeat_interleave=_repeat_interleave,
-    flip=_flipped,
     fliplr=one(lambda x: _turned(x, 1)),
     flipud=one(lambda x: _turned(x, 0)),
-    roll=_roll,
-    rot90=_rotate,
     tril=bound(_triangle, kept=operator.le),
     triu=bound(_triangle, kept=operator.ge),
-    diag=_diag,
     pixel_shuffle=partial(_shuffle, depth_to_space),
     pixel_unshuffle=partial(_shuffle, space_to_depth),
-    channel_shuffle=_channel_shuffle,
 )

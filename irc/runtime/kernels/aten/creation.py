@@ -29,7 +29,7 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     wide,
 )
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import named, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, in_rows
@@ -45,11 +45,11 @@ def _full(size: Sequence[int], value: Any, dtype: AnyDType) -> Array:
     return np.full(check_size(size, dtype), element_of(value, dtype), dtype)
 
 
-def _full_of(size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
+def full(size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
     return _full(sizes_of(size), value, dtype_of(dtype, number_dtype(value)))
 
 
-def _of_number(value: Any, dtype: int | None = None, *options: Any) -> Array:
+def scalar_tensor(value: Any, dtype: int | None = None, *options: Any) -> Array:
     return _full((), value, dtype_of(dtype, FLOAT32))
 
 
@@ -62,7 +62,7 @@ def _like_filled(x: Array, dtype: int | None = None, *options: Any, value: int) 
 
 
 def _new(x: Array, size: Any, dtype: int | None = None, *options: Any, value: int) -> Array:
-    return _new_full(x, size, value, dtype)
+    return new_full(x, size, value, dtype)
 
 
 def full_like(x: Array, value: Any, dtype: int | None = None, *options: Any) -> Array:
@@ -73,11 +73,11 @@ def full_like(x: Array, value: Any, dtype: int | None = None, *options: Any) -> 
     return out
 
 
-def _new_full(x: Array, size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
+def new_full(x: Array, size: Any, value: Any, dtype: int | None = None, *options: Any) -> Array:
     return _full(sizes_of(size), value, dtype_of(dtype, x.dtype))
 
 
-def _empty(size: Any, dtype: int | None = None, *options: Any) -> Array:
+def empty(size: Any, dtype: int | None = None, *options: Any) -> Array:
     """Zeros: what a program reads before it writes is at least always the same."""
     memory_format = options[3] if len(options) > 3 and options[3] is not None else layout.CONTIGUOUS
     out = layout.empty_in_format(sizes_of(size), dtype_of(dtype, FLOAT32), memory_format)
@@ -85,7 +85,7 @@ def _empty(size: Any, dtype: int | None = None, *options: Any) -> Array:
     return out
 
 
-def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: int | None = None, *options: Any) -> Array:
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: int | None = None, *options: Any) -> Array:
     element = dtype_of(dtype, FLOAT32)
     sizes = check_size(size, element)
     extent = 1 + sum((n - 1) * s for n, s in zip(sizes, stride, strict=True)) if math.prod(sizes) else 0
@@ -95,7 +95,6 @@ def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: int | None
 # -- ranges --------------------------------------------------------------------
 
 
-@aten("arange")
 def arange(*arguments: Any) -> Array:
     """``arange(end)``, ``(start, end)``, ``(start, end, step)``, each with options (dtype, ...) or without."""
     count = len(arguments) - 4 if len(arguments) > 3 else len(arguments)
@@ -122,12 +121,12 @@ def _type_between(start: Any, end: Any) -> AnyDType:
     return COMPLEX64 if is_complex else FLOAT32
 
 
-def _linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *options: Any) -> Array:
+def linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *options: Any) -> Array:
     element = dtype_of(dtype, _type_between(start, end))
     return _evenly(start, end, steps, element).astype(element)
 
 
-def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
     element = dtype_of(dtype, _type_between(start, end))
     exponents = _evenly(start, end, steps, FLOAT64 if element == FLOAT32 else element)
     if element.kind == "c":
@@ -157,7 +156,7 @@ def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
     return np.where(places < steps // 2, left, right)
 
 
-def _eye(n: int, *arguments: Any) -> Array:
+def eye(n: int, *arguments: Any) -> Array:
     """``eye(n, options...)`` or ``eye(n, m, options...)``."""
     m, dtype = (arguments[0], (*arguments, None)[1]) if len(arguments) in (1, 5) else (n, (*arguments, None)[0])
     element = dtype_of(dtype, FLOAT32)
@@ -207,7 +206,7 @@ def _shape(data: Any, numbers: list[Any]) -> tuple[int, ...]:
     return (len(items), *(shapes[0] if shapes else ()))
 
 
-def _as_tensor(data: Any, dtype: int | None = None, *options: Any) -> Array:
+def as_tensor(data: Any, dtype: int | None = None, *options: Any) -> Array:
     """``data`` itself if it is a tensor of that element type."""
     if not is_array(data):
         return from_python(data, dtype)
@@ -241,7 +240,7 @@ def _random_like(x: Array, dtype: int | None = None, *options: Any, draw: Callab
     return overwrite(full_like(x, 0, dtype, *options), draw(x.shape))
 
 
-def _randint(*arguments: Any) -> Array:
+def randint(*arguments: Any) -> Array:
     """``randint(high, size, options)`` or ``randint(low, high, size, options)``."""
     bounds = 1 if isinstance(arguments[1], (list, tuple)) else 2
     low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
@@ -256,7 +255,7 @@ def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
     return np.asarray(_GENERATOR.integers(low, high - 1, check_size(shape, INT64), endpoint=True))
 
 
-def _randint_like(x: Array, *arguments: Any) -> Array:
+def randint_like(x: Array, *arguments: Any) -> Array:
     """``(high, options)`` or ``(low, high, options)``, both with a generator before the five options or without."""
     count = len(arguments)
     bounds = 2 if count in (2, 8) or (count == 7 and isinstance(arguments[1], int)) else 1
@@ -266,13 +265,13 @@ def _randint_like(x: Array, *arguments: Any) -> Array:
     return overwrite(out, _integers(int(low), int(high), x.shape).astype(out.dtype))
 
 
-def _randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
+def randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
     element = dtype_of(dtype, INT64)
     check_size((n,), INT64)
     return _GENERATOR.permutation(n).astype(element)
 
 
-def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
+def normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     """Of tensors of means and deviations, or of numbers and a size."""
     if is_array(std) and std.dtype.kind == "c":
         raise Error("IRC423", "a deviation is a real number; take the real part")
@@ -287,13 +286,13 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, *arguments: Any) -> Array:
     return np.asarray(mean + std * _gaussian(shape)).astype(dtype)
 
 
-def _bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
+def bernoulli(x: Array, p: Any = None, *ignored: Any) -> Array:
     """1 with the probability that the tensor, or ``p``, says."""
     chance = x if p is None or not (is_array(p) or isinstance(p, float)) else p
     return _ones(x, chance).astype(x.dtype)
 
 
-def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
+def multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored: Any) -> Array:
     """Indices drawn by weights, which the rows hold."""
     if x.ndim not in (1, 2):
         raise Error("IRC421", f"weights to draw by are a vector or rows of a matrix, not of shape {list(x.shape)}")
@@ -315,7 +314,7 @@ def _multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored
     return drawn.reshape(*x.shape[:-1], num_samples)
 
 
-def _poisson(x: Array, *ignored: Any) -> Array:
+def poisson(x: Array, *ignored: Any) -> Array:
     """Numbers of events of these rates. Of very large ones they are normally distributed."""
     rates = x.astype(np.float64)
     if (rates < 0).any():
@@ -369,7 +368,7 @@ def _exponentials(x: Array, rate: float = 1.0) -> Array:
     return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
 
 
-def _random_into(x: Array, *arguments: Any) -> Array:
+def random_(x: Array, *arguments: Any) -> Array:
     """``(generator)``, ``(to, generator)`` or ``(from, to, generator)``: without ``to``, as far as the type reaches."""
     check_writable(x)
     bounds = arguments[:-1] if arguments and arguments[-1] is None else arguments
@@ -418,7 +417,7 @@ def factors(x: Array, p: float, features: bool = False) -> Array:
     return np.asarray(_kept(_dropped_together(x) if features else x.shape, p) / (1 - p if p < 1 else 1)).astype(x.dtype)
 
 
-def _native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
+def native_dropout(x: Array, p: float, train: bool | None = True) -> tuple[Array, Array]:
     if not x.size:
         return x, np.empty_like(x)
     if train is False or p == 0:  # None means training, too
@@ -447,47 +446,33 @@ def _alpha_dropout(x: Array, p: float, train: bool, *, features: bool) -> Array:
     return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
 
 
+named(
+    globals(),
+    "full empty empty_strided full_like new_full linspace logspace eye as_tensor scalar_tensor randint "
+    "randint_like randperm normal bernoulli multinomial poisson random_ native_dropout arange",
+)
 table(
     zeros=bound(_filled, value=0),
     ones=bound(_filled, value=1),
-    full=_full_of,
-    empty=_empty,
-    empty_strided=_empty_strided,
     zeros_like=bound(_like_filled, value=0),
     ones_like=bound(_like_filled, value=1),
     empty_like=bound(_like_filled, value=0),
-    full_like=full_like,
     new_zeros=bound(_new, value=0),
     new_ones=bound(_new, value=1),
     new_empty=bound(_new, value=0),
-    new_full=_new_full,
-    linspace=_linspace,
-    logspace=_logspace,
-    eye=_eye,
     tril_indices=bound(_triangle_indices, kept=operator.le),
     triu_indices=bound(_triangle_indices, kept=operator.ge),
     tensor=from_python,
-    as_tensor=_as_tensor,
-    scalar_tensor=_of_number,
     rand=bound(_random, draw=uniform),
     randn=bound(_random, draw=_gaussian),
     rand_like=bound(_random_like, draw=uniform),
     randn_like=bound(_random_like, draw=_gaussian),
-    randint=_randint,
-    randint_like=_randint_like,
-    randperm=_randperm,
-    normal=_normal,
-    bernoulli=_bernoulli,
-    multinomial=_multinomial,
-    poisson=_poisson,
     normal_=partial(_drawn_into, _normals),
     uniform_=partial(_drawn_into, _between),
     bernoulli_=partial(_drawn_into, _ones),
     exponential_=partial(_drawn_into, _exponentials),
-    random_=_random_into,
     dropout=bound(_dropout, features=False),
     feature_dropout=bound(_dropout, features=True),
-    native_dropout=_native_dropout,
     alpha_dropout=bound(_alpha_dropout, features=False),
     feature_alpha_dropout=bound(_alpha_dropout, features=True),
 )

@@ -22,7 +22,7 @@ from irc.runtime.kernels.aten.element_types import (
     single,
     wide,
 )
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.numerics import combine_at
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting, filled, shapes_of
@@ -105,7 +105,7 @@ def both(in_order: bool = False, **writers: Callable[..., Array]) -> None:
 # -- along a dimension ---------------------------------------------------------
 
 
-def _index_select(x: Array, dim: int, index: Array) -> Array:
+def index_select(x: Array, dim: int, index: Array) -> Array:
     if index.ndim > 1:
         raise Error("IRC421", f"index_select takes a vector of indices, not {list(index.shape)}")
     axis = axis_in(dim, max(x.ndim, 1))
@@ -179,7 +179,7 @@ def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
     return (*own[:axis], index, *own[axis + 1 :])
 
 
-def _gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+def gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
     axis_in(dim, max(x.ndim, 1))
     if not index.size:
         return np.empty(index.shape, x.dtype)
@@ -268,7 +268,7 @@ def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, 
     return x
 
 
-def _renormalise(x: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+def embedding_renorm_(x: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
     """The rows that indices name are made no longer than ``max_norm``."""
     check_writable(x)
     if is_integral(x.dtype):
@@ -314,7 +314,7 @@ def _put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) -
     return x
 
 
-def _fill_diagonal(x: Array, value: Any, wrap: bool = False) -> Array:
+def fill_diagonal_(x: Array, value: Any, wrap: bool = False) -> Array:
     """``wrap`` goes on below the diagonal of a tall matrix, after a row without."""
     check_writable(x, one_value=True)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
@@ -327,15 +327,15 @@ def _fill_diagonal(x: Array, value: Any, wrap: bool = False) -> Array:
     return x
 
 
-def _take_along(x: Array, indices: Array, dim: int | None = None) -> Array:
+def take_along_dim(x: Array, indices: Array, dim: int | None = None) -> Array:
     if dim is None:
-        return _gather(x.reshape(-1), 0, indices.reshape(-1))
+        return gather(x.reshape(-1), 0, indices.reshape(-1))
     axis = axis_in(dim, x.ndim)
     indices = np.where(indices < 0, indices % max(x.shape[axis], 1), indices)
     shape = list(broadcast_shape(_without(x, axis), _without(indices, axis)))
     check_size((*shape[:axis], indices.shape[axis], *shape[axis:]), x.dtype)
     spread = [np.broadcast_to(v, [*shape[:axis], v.shape[axis], *shape[axis:]]) for v in (x, indices)]
-    return _gather(spread[0], axis, spread[1])
+    return gather(spread[0], axis, spread[1])
 
 
 def _without(x: Array, axis: int) -> tuple[int, ...]:
@@ -345,13 +345,13 @@ def _without(x: Array, axis: int) -> tuple[int, ...]:
 # -- places --------------------------------------------------------------------
 
 
-def _nonzero(x: Array) -> Array:
+def nonzero(x: Array) -> Array:
     if not x.ndim:
         return np.empty((int(bool(x)), 0), np.int64)
     return np.array(np.nonzero(x), np.int64).T  # in this order in memory, as torch has them
 
 
-def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
+def embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
     if weight.ndim != 2:
         raise Error("IRC421", f"an embedding's weight must have 2 dimensions; it has shape {list(weight.shape)}")
     if indices.dtype.kind != "i":
@@ -362,7 +362,7 @@ def _embedding(weight: Array, indices: Array, *ignored: Any) -> Array:
     return np.asarray(np.take(weight, indices, 0), order="C")
 
 
-def _one_hot(x: Array, num_classes: int = -1) -> Array:
+def one_hot(x: Array, num_classes: int = -1) -> Array:
     if x.dtype != INT64:
         raise Error("IRC423", f"class numbers are of int64, not of {x.dtype.name}; convert them")
     if not x.size and num_classes == -1:
@@ -386,7 +386,7 @@ def _replace(x: Array, source: Array, view: Array) -> Array:
     return x
 
 
-def _select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
+def select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
     out = layout.copy(x)
     axis = axis_in(dim, x.ndim)
     if not -x.shape[axis] <= index < x.shape[axis]:
@@ -394,7 +394,7 @@ def _select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
     return _replace(out, source, out[(slice(None),) * axis + (index, ...)])
 
 
-def _slice_scatter(
+def slice_scatter(
     x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
     if step < 1:
@@ -403,12 +403,12 @@ def _slice_scatter(
     return _replace(out, source, part(out, axis_in(dim, x.ndim), start, end, step))
 
 
-def _diagonal_scatter(x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+def diagonal_scatter(x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     out = layout.copy(x)
     return _replace(out, source, diagonal(out, offset, dim1, dim2))
 
 
-def _strided_scatter(
+def as_strided_scatter(
     x: Array, source: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:
     out = layout.copy_of_storage(x)
@@ -417,7 +417,7 @@ def _strided_scatter(
     return _replace(out, source, view)
 
 
-def _list_of_nonzero(x: Array) -> list[Array]:
+def nonzero_numpy(x: Array) -> list[Array]:
     return [np.array(i) for i in np.nonzero(np.atleast_1d(x))]
 
 
@@ -425,7 +425,6 @@ _SUM, _MEAN, _MAX = range(3)
 """torch's numbers of modes (torch.nn.functional.embedding_bag)."""
 
 
-@aten("embedding_bag")
 def embedding_bag(weight: Array, indices: Array, offsets: Array, *options: Any) -> tuple[Array, Array, Array, Array]:
     """The embeddings and, for gradients: the bag of each index, the sizes of bags, and the rows of the maxima.
 
@@ -517,7 +516,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
 """By name: how two elements are joined, and what nothing is."""
 
 
-def _of_segments(x: Array, reduce: str, *options: Any) -> Array:
+def segment_reduce(x: Array, reduce: str, *options: Any) -> Array:
     """Segments of neighbours along ``axis``: of the ``lengths`` given, or from one offset to the next."""
     lengths, indices, offsets, axis, _, initial = filled(options, None, None, None, 0, False, None)
     at = axis_in(axis, x.ndim)
@@ -554,21 +553,12 @@ both(
     scatter_reduce=_scatter_reduce,
     index_reduce=_index_reduce,
 )
+named(
+    globals(),
+    "fill_diagonal_ index_select gather embedding_renorm_ take_along_dim nonzero nonzero_numpy embedding one_hot "
+    "select_scatter slice_scatter diagonal_scatter as_strided_scatter segment_reduce embedding_bag",
+)
 table(
-    fill_diagonal_=_fill_diagonal,
-    index_select=_index_select,
-    gather=_gather,
-    embedding_renorm_=_renormalise,
     take=_take_flat,
-    take_along_dim=_take_along,
-    nonzero=_nonzero,
-    nonzero_numpy=_list_of_nonzero,
-    argwhere=_nonzero,
-    embedding=_embedding,
-    one_hot=_one_hot,
-    select_scatter=_select_scatter,
-    slice_scatter=_slice_scatter,
-    diagonal_scatter=_diagonal_scatter,
-    as_strided_scatter=_strided_scatter,
-    segment_reduce=_of_segments,
+    argwhere=nonzero,
 )

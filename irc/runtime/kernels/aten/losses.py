@@ -25,7 +25,7 @@ from irc.runtime.kernels.aten.element_types import (
     result_type,
     wide,
 )
-from irc.runtime.kernels.aten.registering import table, two
+from irc.runtime.kernels.aten.registering import named, table, two
 from irc.runtime.kernels.numerics import at_least
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, filled, shapes_of
@@ -70,7 +70,7 @@ def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
     return d if beta == 0 else np.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta)
 
 
-def _huber(x: Array, target: Array, reduction: int = MEAN, delta: float = 1.0) -> Array:
+def huber_loss(x: Array, target: Array, reduction: int = MEAN, delta: float = 1.0) -> Array:
     """Of the element type of ``x``, whatever that of the target is."""
     if delta <= 0:
         raise Error("IRC424", f"huber_loss is quadratic up to a distance above 0, not up to {delta}")
@@ -87,7 +87,7 @@ def _kl_div(a: Array, b: Array, log_target: bool = False) -> Any:
     return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
 
 
-def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN) -> Array:
+def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: int = MEAN) -> Array:
     """Cross-entropy of probabilities; logarithms are cut off at -100, as in torch."""
     within = wide(x.dtype)
     p, t = x.astype(within, copy=False), target.astype(within, copy=False)
@@ -97,7 +97,7 @@ def _cross_entropy_of_chances(x: Array, target: Array, weight: Array | None = No
     return reduced(loss if weight is None else loss * weight, reduction, x.dtype)
 
 
-def _cross_entropy_of_logits(x: Array, target: Array, *options: Any) -> Array:
+def binary_cross_entropy_with_logits(x: Array, target: Array, *options: Any) -> Array:
     """``(1 - t) x + (1 + (w - 1) t) log(1 + exp(-x))``, without overflow."""
     weight, positive, reduction = filled(options, None, None, MEAN)
     within = wide(x.dtype)
@@ -108,11 +108,11 @@ def _cross_entropy_of_logits(x: Array, target: Array, *options: Any) -> Array:
     return reduced(loss if weight is None else loss * weight, reduction, dtype)
 
 
-def _negative_log(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
+def nll_loss(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
     """Loss of log-probabilities (N, C, ...) and classes (N, ...), or of one sample (C) and its class."""
     reduction, ignore_index = filled(options, MEAN, -100)
     if x.ndim == 1:
-        found = _negative_log(x[None], target.reshape(1), weight, reduction, ignore_index)
+        found = nll_loss(x[None], target.reshape(1), weight, reduction, ignore_index)
         return found.reshape(())
     if target.shape != (x.shape[0], *x.shape[2:]):
         raise Error("IRC421", f"classes of shape {list(target.shape)} do not fit an input of {list(x.shape)}")
@@ -128,7 +128,7 @@ def _negative_log(x: Array, target: Array, weight: Array | None = None, *options
     return reduced(loss, reduction, x.dtype)
 
 
-def _cross_entropy(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
+def cross_entropy_loss(x: Array, target: Array, weight: Array | None = None, *options: Any) -> Array:
     """Cross-entropy of logits, with classes or their probabilities."""
     reduction, ignore_index, label_smoothing = filled(options, MEAN, -100, 0.0)
     check_kind("cross_entropy_loss", x.dtype, "_log_softmax")
@@ -141,7 +141,7 @@ def _cross_entropy(x: Array, target: Array, weight: Array | None = None, *option
         smooth = target * (1 - label_smoothing) + label_smoothing / classes
         loss = -(logs * smooth * column).sum(axis)
         return reduced(loss, reduction, result_type(x, target, *(() if weight is None else (weight,))))
-    plain = _negative_log(logs, target, weight, reduction, ignore_index)
+    plain = nll_loss(logs, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain.astype(x.dtype, copy=False)
     counted = target != ignore_index
@@ -157,7 +157,7 @@ def _cross_entropy(x: Array, target: Array, weight: Array | None = None, *option
 # -- distances -----------------------------------------------------------------
 
 
-def _cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+def cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     dtype = as_float(result_type(x, y))
     shape = broadcast_shape(x.shape, y.shape)
     a, b = (np.broadcast_to(v.astype(wide(dtype)), shape) for v in (x, y))
@@ -177,7 +177,7 @@ def _lengths(difference: Array, p: float, keepdim: bool = False) -> Array:
     return np.sum(size**p, -1, keepdims=keepdim) ** (1 / p)
 
 
-def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
+def pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
     within = wide(result_type(x, y))
     dtype = as_float(result_type(x, y))
     if within.kind == "b":
@@ -186,7 +186,7 @@ def _pairwise_distance(x: Array, y: Array, p: float = 2.0, eps: float = 1e-6, ke
     return np.asarray(_lengths(difference, p, keepdim)).astype(real_type(dtype))
 
 
-def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
+def cdist(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """(..., P, M) and (..., R, M) to (..., P, R)."""
     if compute_mode not in (None, 0, 1, 2):
         raise Error("IRC424", f"cdist has no mode {compute_mode}, only 0, 1 and 2")
@@ -198,7 +198,7 @@ def _all_distances(x: Array, y: Array, p: float = 2.0, compute_mode: int | None 
     return _lengths(difference, p).astype(dtype, "C")
 
 
-def _distances_among(x: Array, p: float = 2.0) -> Array:
+def pdist(x: Array, p: float = 2.0) -> Array:
     """Distances of each row to all rows after it."""
     if x.ndim != 2 or not p >= 0:
         raise Error("IRC421", f"no distances by p = {p} among rows of a tensor of shape {list(x.shape)}")
@@ -217,7 +217,7 @@ def _floats(*operands: Array) -> tuple[Any, list[Array]]:
     return dtype, [x.astype(wide(dtype), copy=False) for x in operands]
 
 
-def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
+def margin_ranking_loss(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
     dtype = as_float(result_type(x, y, target))
     if is_integral(result_type(x, y, target)):  # whose differences are integers, which may wrap around
         gain = np.asarray(-target * np.subtract(x, y, dtype=result_type(x, y)))
@@ -228,7 +228,7 @@ def _margin_ranking(x: Array, y: Array, target: Array, margin: float = 0.0, redu
     return reduced(loss, reduction, dtype, (target, x, y))
 
 
-def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
+def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
     """Of the element type of ``x``, in which the margin is taken."""
     if x.dtype == BOOL:
         raise Error("IRC423", "hinge_embedding_loss is not defined on bools; convert them first")
@@ -238,7 +238,7 @@ def _hinge_embedding(x: Array, target: Array, margin: float = 1.0, reduction: in
     return reduced(loss, reduction, x.dtype)
 
 
-def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
+def soft_margin_loss(x: Array, target: Array, reduction: int = MEAN) -> Array:
     if is_integral(x.dtype):
         raise Error("IRC423", "soft_margin_loss is not defined on integers; convert them first")
     dtype, (a, t) = _floats(x, target)
@@ -247,7 +247,7 @@ def _soft_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
     return reduced(np.logaddexp(0, -t * a), reduction, x.dtype)
 
 
-def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Array:
+def poisson_nll_loss(x: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Array:
     dtype, (a, t) = _floats(x, target)
     loss = np.exp(a) - t * a if log_input else a - t * np.log(a + eps)
     if full:  # Stirling's formula for the logarithm of the factorial
@@ -256,18 +256,18 @@ def _poisson(x: Array, target: Array, log_input: bool, full: bool, eps: float, r
     return reduced(loss, reduction, dtype)
 
 
-def _triplet_margin(anchor: Array, positive: Array, negative: Array, *options: Any) -> Array:
+def triplet_margin_loss(anchor: Array, positive: Array, negative: Array, *options: Any) -> Array:
     margin, p, eps, swap, reduction = filled(options, 1.0, 2.0, 1e-6, False, MEAN)
     dtype, a, near, far = as_float(result_type(anchor, positive, negative)), anchor, positive, negative
     if not a.ndim == near.ndim == far.ndim:
         raise Error("IRC421", f"the triplets have {a.ndim}, {near.ndim} and {far.ndim} dimensions; they must be alike")
-    close, distant = _pairwise_distance(a, near, p, eps), _pairwise_distance(a, far, p, eps)
+    close, distant = pairwise_distance(a, near, p, eps), pairwise_distance(a, far, p, eps)
     if swap:
-        distant = np.minimum(distant, _pairwise_distance(near, far, p, eps))
+        distant = np.minimum(distant, pairwise_distance(near, far, p, eps))
     return reduced(np.maximum(margin + close - distant, 0), reduction, dtype)
 
 
-def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
+def cosine_embedding_loss(x: Array, y: Array, target: Array, margin: float = 0.0, reduction: int = MEAN) -> Array:
     if target.ndim + 1 != x.ndim or x.ndim != y.ndim or x.ndim not in (1, 2):
         raise Error("IRC421", f"pairs of vectors need one target each; the shapes are {shapes_of(x, y, target)}")
     dtype = promote(as_float(x.dtype), as_float(y.dtype))
@@ -287,7 +287,7 @@ def _cosine_embedding(x: Array, y: Array, target: Array, margin: float = 0.0, re
 # -- losses of classes by margins ----------------------------------------------
 
 
-def _multi_margin(x: Array, target: Array, *options: Any) -> Array:
+def multi_margin_loss(x: Array, target: Array, *options: Any) -> Array:
     """``sum max(0, margin - x[target] + x[other])^p`` over other classes, divided by their number."""
     p, margin, weight, reduction = filled(options, 1, 1, None, MEAN)
     scores = np.atleast_2d(x)
@@ -309,7 +309,7 @@ def _multi_margin(x: Array, target: Array, *options: Any) -> Array:
     return reduced(loss.reshape(target.shape), reduction, x.dtype)
 
 
-def _multi_label_margin(x: Array, target: Array, reduction: int = MEAN) -> Array:
+def multilabel_margin_loss(x: Array, target: Array, reduction: int = MEAN) -> Array:
     """``sum max(0, 1 - x[label] + x[other])`` over labels, those before -1, and other classes, divided by all."""
     scores, labels = np.atleast_2d(x).astype(np.float64), np.atleast_2d(target)
     if x.ndim > 2 or target.shape != x.shape or not scores.shape[1] or target.dtype != INT64:
@@ -324,7 +324,7 @@ def _multi_label_margin(x: Array, target: Array, reduction: int = MEAN) -> Array
     return reduced(loss.reshape(x.shape[:-1]), reduction, x.dtype)
 
 
-def _ctc(logs: Array, targets: Array, input_lengths: Any, target_lengths: Any, *options: Any) -> Array:
+def ctc_loss(logs: Array, targets: Array, input_lengths: Any, target_lengths: Any, *options: Any) -> Array:
     """``-log`` of the chance of each sequence, blanks and repetitions left out.
 
     Scores are (steps, N, classes), or (steps, classes) of one sequence; targets are (N, most), or one after the other.
@@ -387,28 +387,16 @@ def _chance(logs: Array, word: Array, blank: int) -> Any:
     return np.logaddexp.reduce(ways[-2:])
 
 
+named(
+    globals(),
+    "huber_loss binary_cross_entropy binary_cross_entropy_with_logits nll_loss cross_entropy_loss "
+    "cosine_similarity pairwise_distance cdist pdist margin_ranking_loss hinge_embedding_loss soft_margin_loss "
+    "poisson_nll_loss triplet_margin_loss cosine_embedding_loss multi_margin_loss multilabel_margin_loss ctc_loss",
+)
 table(
     mse_loss=partial(_elementwise, two(lambda a, b: np.square(a - b))),
     l1_loss=partial(_elementwise, two(lambda a, b: np.abs(a - b))),
     smooth_l1_loss=partial(_elementwise, _smooth_l1),
-    huber_loss=_huber,
     kl_div=partial(_elementwise, _kl_div),
-    binary_cross_entropy=_cross_entropy_of_chances,
-    binary_cross_entropy_with_logits=_cross_entropy_of_logits,
-    nll_loss=_negative_log,
-    nll_loss_nd=_negative_log,
-    cross_entropy_loss=_cross_entropy,
-    cosine_similarity=_cosine_similarity,
-    pairwise_distance=_pairwise_distance,
-    cdist=_all_distances,
-    pdist=_distances_among,
-    margin_ranking_loss=_margin_ranking,
-    hinge_embedding_loss=_hinge_embedding,
-    soft_margin_loss=_soft_margin,
-    poisson_nll_loss=_poisson,
-    triplet_margin_loss=_triplet_margin,
-    cosine_embedding_loss=_cosine_embedding,
-    multi_margin_loss=_multi_margin,
-    multilabel_margin_loss=_multi_label_margin,
-    ctc_loss=_ctc,
+    nll_loss_nd=nll_loss,
 )

@@ -13,7 +13,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import named, table
 from irc.runtime.kernels.normalization import affine, standardize
 from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
@@ -29,7 +29,6 @@ def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
     return v.astype(dtype, copy=False).reshape(-1, *(1,) * (x.ndim - 2))
 
 
-@aten("batch_norm")
 def batch_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
     """Channels (axis 1) less their mean, over their standard deviation (Ioffe and Szegedy, 2015).
 
@@ -74,7 +73,6 @@ def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, mome
     return found, spread
 
 
-@aten("instance_norm")
 def instance_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
     """As `batch_norm`, each channel of each sample by itself."""
     running_mean, running_var, use_input_stats, momentum, eps = arguments[:5]
@@ -111,7 +109,9 @@ def _scaled(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | 
     return x.astype(dtype, copy=False)
 
 
-def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
+def native_layer_norm(
+    x: Array, shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, ...]:
     inner = tuple(shape)
     if x.shape[x.ndim - len(inner) :] != inner or not inner:
         raise Error("IRC421", f"normalized_shape {list(inner)} is not the end of {list(x.shape)}")
@@ -125,16 +125,16 @@ def _layer(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | N
 def layer_norm(
     x: Array, shape: Sequence[int], weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, *_: bool
 ) -> Array:
-    return _layer(x, shape, weight, bias, eps)[0]
+    return native_layer_norm(x, shape, weight, bias, eps)[0]
 
 
-def _group_norm(
+def group_norm(
     x: Array, groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5, *ignored: bool
 ) -> Array:
     return _groups(x, weight, bias, groups, eps)[0]
 
 
-def _native_group_norm(x: Array, weight: Array | None, bias: Array | None, *sizes_groups_eps: Any) -> tuple[Array, ...]:
+def native_group_norm(x: Array, weight: Array | None, bias: Array | None, *sizes_groups_eps: Any) -> tuple[Array, ...]:
     return _groups(x, weight, bias, *sizes_groups_eps[3:])
 
 
@@ -166,7 +166,7 @@ def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
     return (within * lengths).astype(dtype, copy=False)
 
 
-def _rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
+def rms_norm(x: Array, shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     if x.shape[x.ndim - len(shape) :] != tuple(shape):
         raise Error("IRC421", f"normalized_shape {list(shape)} is not the end of {list(x.shape)}")
@@ -191,15 +191,12 @@ def _along(compute: Callable[[Array, int], Array], x: Array, dim: int, dtype: An
 
 _softmax, _log_softmax = partial(_along, softmax), partial(_along, log_softmax)
 
+named(
+    globals(),
+    "layer_norm native_layer_norm group_norm native_group_norm rms_norm batch_norm instance_norm",
+)
 table(
-    layer_norm=layer_norm,
-    native_layer_norm=_layer,
-    group_norm=_group_norm,
-    native_group_norm=_native_group_norm,
-    rms_norm=_rms_norm,
     _weight_norm=_weight_norm,
-    softmax=_softmax,
-    _softmax=_softmax,
-    log_softmax=_log_softmax,
-    _log_softmax=_log_softmax,
+    **dict.fromkeys("softmax _softmax".split(), _softmax),
+    **dict.fromkeys("log_softmax _log_softmax".split(), _log_softmax),
 )

@@ -28,13 +28,13 @@ from irc.runtime.kernels.aten.element_types import (
     result_type,
 )
 from irc.runtime.kernels.aten.indexing import take
-from irc.runtime.kernels.aten.registering import aten, by_node, one, table, three, two
+from irc.runtime.kernels.aten.registering import by_node, named, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in
 from irc.runtime.values import is_array
 
 
-def _size(x: Array, dim: int | None = None) -> Any:
+def size(x: Array, dim: int | None = None) -> Any:
     return list(x.shape) if dim is None else x.shape[axis_in(dim, x.ndim)]
 
 
@@ -48,7 +48,7 @@ def strides_of(x: Array) -> list[int]:
     return found[::-1]
 
 
-def _stride(x: Array, dim: int | None = None) -> Any:
+def stride(x: Array, dim: int | None = None) -> Any:
     return strides_of(x) if dim is None else strides_of(x)[axis_in(dim, x.ndim)]
 
 
@@ -62,7 +62,7 @@ def item(x: Any) -> Any:
     return float(value) if is_floating(x.dtype) else value
 
 
-def _int(x: Any) -> int:
+def Int(x: Any) -> int:
     value = item(x)
     if isinstance(value, str):
         return parsed(value)
@@ -79,7 +79,7 @@ def _real(value: Any) -> Any:
     return value.real
 
 
-def _float(x: Any) -> float:
+def Float(x: Any) -> float:
     value = item(x)
     if isinstance(value, str):
         check_numeral(value)
@@ -92,29 +92,29 @@ def _float(x: Any) -> float:
     return found
 
 
-def _implicit(x: Array) -> Any:
+def ScalarImplicit(x: Array) -> Any:
     """The number that a tensor given in place of one is: it must have no dimensions."""
     if x.ndim:
         raise Error("IRC421", f"a tensor of shape {list(x.shape)} is given where a number is needed")
     return item(x)
 
 
-def _implicit_int(x: Array) -> int:
+def IntImplicit(x: Array) -> int:
     if x.dtype.kind not in "iu":
         raise Error("IRC423", f"a tensor of {x.dtype.name} is given where an integer is needed: int(...) converts it")
-    return _implicit(x)
+    return ScalarImplicit(x)
 
 
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 
 
-def _can_cast(from_: int, to: int) -> bool:
+def can_cast(from_: int, to: int) -> bool:
     """Whether values keep their kind: bools to numbers, integers to floats, those to complex numbers."""
     a, b = (dtype_of(n, FLOAT32) for n in (from_, to))
     return _KIND[a.kind] <= _KIND[b.kind]
 
 
-def _promoted(a: int, b: int) -> int:
+def promote_types(a: int, b: int) -> int:
     return number_of(promote(dtype_of(a, FLOAT32), dtype_of(b, FLOAT32)))
 
 
@@ -255,7 +255,6 @@ def start_in(value: str, start: int) -> int:
     return start if start >= 0 else max(start + len(value), 0)
 
 
-@aten("index")
 def index(x: Any, *arguments: Any) -> Any:
     """The elements of a tensor at indices, or where something is in a list or string."""
     if is_array(x):
@@ -306,7 +305,7 @@ def _parts(divide: Callable[[str, str], tuple[str, str, str]], x: str, separator
     return divide(x, separator)
 
 
-def _from_the_right(x: str, separator: str = " ", most: int = -1) -> list[str]:
+def rsplit(x: str, separator: str = " ", most: int = -1) -> list[str]:
     if not separator:
         raise Error("IRC423", "the separator is empty")
     return x.rsplit(separator, most)
@@ -315,7 +314,7 @@ def _from_the_right(x: str, separator: str = " ", most: int = -1) -> list[str]:
 _LINE = re.compile("([^\n\r\v\f\x1c-\x1e]*)([\n\r\v\f\x1c-\x1e]|$)")
 
 
-def _lines(x: str, keepends: bool = False) -> list[str]:
+def splitlines(x: str, keepends: bool = False) -> list[str]:
     """Of a carriage return and a line feed, both end a line; kept ends are strings of their own, as in torch."""
     found = [pair for pair in _LINE.findall(x) if any(pair)]
     return [part for line, end in found for part in ((line, end) if keepends and end else (line,))]
@@ -328,7 +327,7 @@ def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return (quotient, rest) if isinstance(quotient, float) else (wrapped(quotient), rest)
 
 
-def _factorial(n: int) -> int:
+def factorial(n: int) -> int:
     if not 0 <= n <= 20:  # 21! does not fit into 64 bits
         raise Error("IRC424", f"{n}! is no integer of 64 bits")
     return math.factorial(n)
@@ -337,28 +336,23 @@ def _factorial(n: int) -> int:
 _TESTS = "isalnum isalpha isdecimal isdigit islower isnumeric isprintable isspace istitle isupper".split()
 
 
+named(
+    globals(),
+    "size stride item Int Float IntImplicit ScalarImplicit promote_types can_cast rsplit splitlines factorial index",
+)
 table(
-    size=_size,
     dim=one(lambda x: x.ndim),
     numel=one(lambda x: x.size),
-    stride=_stride,
     storage_offset=layout.offset_of,
     element_size=one(lambda x: x.itemsize),
     is_contiguous=layout.is_contiguous,
     is_floating_point=_predicate(lambda x: is_floating(x.dtype)),
     is_complex=_predicate(lambda x: x.dtype.kind == "c"),
     is_nonzero=_predicate(item),
-    item=item,
-    Int=_int,
-    Float=_float,
     Bool=one(lambda x: bool(item(x))),
     Complex=two(lambda x, imaginary=0: complex(item(x), item(imaginary))),
-    IntImplicit=_implicit_int,
-    FloatImplicit=one(lambda x: _float(_implicit(x))),
-    ScalarImplicit=_implicit,
+    FloatImplicit=one(lambda x: Float(ScalarImplicit(x))),
     result_type=two(lambda x, y: number_of(result_type(x, y))),
-    promote_types=_promoted,
-    can_cast=_can_cast,
     get_device=one(lambda x: -1),
     device=two(lambda kind, index=None: kind if index is None else f"{kind}:{index}"),
     is_grad_enabled=lambda: False,
@@ -393,15 +387,12 @@ table(
     replace=three(lambda x, old, new, most=-1: x.replace(old, new, most)),
     partition=partial(_parts, str.partition),
     rpartition=partial(_parts, str.rpartition),
-    rsplit=_from_the_right,
-    splitlines=_lines,
     hex=one(hex),
     bin=one(bin),
     oct=one(oct),
     divmod=_divmod,
     degrees=one(lambda x: math.degrees(x)),
     radians=one(lambda x: math.radians(x)),
-    factorial=_factorial,
     fabs=one(lambda x: math.fabs(x)),
     modf=one(lambda x: math.modf(x)),
 )

@@ -34,7 +34,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
@@ -97,7 +97,6 @@ def sum_(x: Any, *arguments: Any) -> Any:
     return reduced(x, dim, keepdim, element, lambda v, axes: add_reduce(v, axes, True, within))
 
 
-@aten("prod")
 def prod(x: Array, *arguments: Any) -> Array:
     """``prod(x, dtype=None)`` or ``prod(x, dim: int, keepdim=False, dtype=None)``."""
     if len(arguments) < 2:
@@ -113,7 +112,6 @@ def _mean_reduce(x: Array, axes: Axes) -> Any:
     return add_reduce(x, axes, True, dtype) / dtype.type(count)
 
 
-@aten("mean")
 def mean(x: Array, *arguments: Any) -> Array:
     """As `sum_`, of floats only."""
     dim, keepdim, dtype = _arguments(arguments)
@@ -175,7 +173,7 @@ def _over_dims(x: Array, dim: Any = (), keepdim: bool = False, *, reduce: Reduce
     return reduced(x, dim, keepdim, x.dtype, reduce)
 
 
-def _both_extremes(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+def aminmax(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
     return reduced(x, dim, keepdim, x.dtype, _LEAST), reduced(x, dim, keepdim, x.dtype, _GREATEST)
 
 
@@ -229,7 +227,7 @@ def _truth(ufunc: np.ufunc, of_list: Callable[[Any], bool], x: Any, *arguments: 
     return reduced(x.astype(bool), dim, bool(keepdim), dtype, partial(ufunc.reduce, keepdims=True))
 
 
-def _count_nonzero(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+def count_nonzero(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return reduced(x, dim, keepdim, INT64, partial(np.count_nonzero, keepdims=True))
 
 
@@ -247,7 +245,6 @@ def _norm_reduce(x: Array, axes: Axes, *, p: float) -> Any:
     return add_reduce(size**p, axes, True) ** (1 / p)
 
 
-@aten("norm")
 def norm(x: Array, p: Any = 2, *arguments: Any) -> Array:
     """``norm(x, p)``, ``(x, p, dim, keepdim)``, ``(x, p, dim, keepdim, dtype)`` or ``(x, p, dtype)``."""
     dtype = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], int) else (*arguments, *[None] * 3)[2]
@@ -264,7 +261,7 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), partial(_norm_reduce, p=float(ord)))
 
 
-def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+def renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
     """Slices along a dimension, scaled down to ``maxnorm`` if their norm is larger."""
     if x.ndim < 2 or isinstance(p, complex) or isinstance(maxnorm, complex) or p <= 0 or maxnorm < 0:
         given = f"p = {p}, maxnorm = {maxnorm} and the shape {list(x.shape)}"
@@ -276,7 +273,7 @@ def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
     return np.asarray(within * with_room, order="C").astype(x.dtype, copy=False)
 
 
-def _distance(x: Array, y: Array, p: Any = 2) -> Array:
+def dist(x: Array, y: Array, p: Any = 2) -> Array:
     return vector_norm(run(_DIFFERENCE(x, y)), p)
 
 
@@ -290,7 +287,7 @@ def _log_sum_exp(x: Array, axes: Axes) -> Any:
     return np.log(add_reduce(np.exp(double - largest), axes, True)) + largest
 
 
-def _log_of_sum(x: Array, dim: Any, keepdim: bool = False) -> Array:
+def logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Array:
     return reduced(x, dim, keepdim, as_float(x.dtype), _log_sum_exp)
 
 
@@ -325,7 +322,7 @@ def _running_extreme(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, Array]
     return np.ascontiguousarray(values), np.ascontiguousarray(np.maximum.accumulate(last, axis))
 
 
-def _log_of_running_sum(x: Array, dim: int) -> Array:
+def logcumsumexp(x: Array, dim: int) -> Array:
     _require_floats(x, "a running sum of exponentials")
     axis = axis_in(dim, max(x.ndim, 1))
     if x.dtype.kind == "c" and x.ndim:
@@ -344,19 +341,19 @@ def _numbers(x: Array) -> Array:
     return x if is_integral(x.dtype) else np.where(np.isnan(x), x.dtype.type(0), x)
 
 
-def _sum_of_numbers(x: Array, *arguments: Any) -> Array:
+def nansum(x: Array, *arguments: Any) -> Array:
     return sum_(_numbers(x), *arguments)
 
 
-def _mean_of_numbers(x: Array, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
+def nanmean(x: Array, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     _require_floats(x, "a mean")
     if is_integral(dtype_of(dtype, x.dtype)):
         raise Error("IRC423", f"a mean is a float, not of {dtype_of(dtype, x.dtype).name}")
     total = sum_(_numbers(x), dim, keepdim, dtype)
-    return np.asarray(np.divide(total, _count_nonzero(~np.isnan(x), dim, keepdim)), total.dtype)
+    return np.asarray(np.divide(total, count_nonzero(~np.isnan(x), dim, keepdim)), total.dtype)
 
 
-def _trace(x: Array) -> Array:
+def trace(x: Array) -> Array:
     if x.ndim != 2:
         raise Error("IRC421", f"a trace needs 2 dimensions; the shape is {list(x.shape)}")
     return np.asarray(np.trace(x, dtype=_sum_type(x, None)))
@@ -365,7 +362,6 @@ def _trace(x: Array) -> Array:
 # -- Einstein's summation convention -------------------------------------------
 
 
-@aten("einsum")
 def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
     """Of one tensor it may be a view. A result is the same by any path."""
     formula = equation.replace(" ", "")
@@ -449,7 +445,7 @@ def _contraction(a: Array, b: Array, summed: list[int]) -> Array:
 # -- covariance, integrals, products of elements -------------------------------
 
 
-def _products(vectors: Sequence[Array]) -> Array:
+def cartesian_prod(vectors: Sequence[Array]) -> Array:
     """Each choice of one element from every vector, a row each; of one vector, itself."""
     if not vectors or any(v.ndim != 1 for v in vectors) or len({v.dtype for v in vectors}) > 1:
         raise Error("IRC421", "cartesian_prod takes vectors of one element type")
@@ -473,7 +469,7 @@ def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     return x[places]
 
 
-def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
+def trapezoid(y: Array, x: Any = 1, dim: int = -1) -> Array:
     """``x`` are the places of the values, or the one distance between neighbours."""
     axis = axis_in(dim, y.ndim)
     if y.dtype.kind == "b" or (is_array(x) and x.dtype.kind == "b"):
@@ -496,7 +492,7 @@ def _trapezoids(y: Array, x: Any = 1, dim: int = -1) -> Array:
     return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
 
 
-def _powers(x: Array, n: int | None = None, increasing: bool = False) -> Array:
+def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
     """Vandermonde's matrix: a row of powers of each element."""
     if x.ndim != 1 or (n is not None and n < 0):
         raise Error("IRC421", f"vander needs a vector and a number of powers; the shape is {list(x.shape)}")
@@ -507,7 +503,7 @@ def _powers(x: Array, n: int | None = None, increasing: bool = False) -> Array:
     return np.vander(x.astype(within), size, increasing).astype(dtype, "C")
 
 
-def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
+def cov(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
     """Of variables in rows, whose observations may count several times or have weights."""
     if x.ndim > 2 or x.dtype.kind == "b":
         raise Error("IRC421", f"no covariance of {x.dtype.name} elements of shape {list(x.shape)}")
@@ -526,9 +522,9 @@ def _covariance(x: Array, correction: int = 1, counts: Array | None = None, weig
     return np.asarray(np.squeeze(found)).astype(dtype)
 
 
-def _correlation(x: Array) -> Array:
+def corrcoef(x: Array) -> Array:
     """Of variables in rows, between -1 and 1."""
-    found = _covariance(x)
+    found = cov(x)
     if not found.ndim:
         return np.asarray(found / found)
     within: Array = found.astype(FLOAT64, copy=False) if is_half(found.dtype) else found
@@ -540,6 +536,11 @@ def _correlation(x: Array) -> Array:
     return np.asarray(parts).astype(found.dtype)
 
 
+named(
+    globals(),
+    "aminmax count_nonzero logsumexp logcumsumexp nansum nanmean dist renorm trace cartesian_prod trapezoid "
+    "vander cov corrcoef prod mean norm einsum",
+)
 table(
     std=bound(_deviation, root=True),
     var=bound(_deviation, root=False),
@@ -547,32 +548,18 @@ table(
     var_mean=bound(_with_mean, root=False),
     amax=bound(_over_dims, reduce=_GREATEST),
     amin=bound(_over_dims, reduce=_LEAST),
-    aminmax=_both_extremes,
     max=bound(_along, largest=True),
     min=bound(_along, largest=False),
     argmax=bound(_arg, largest=True),
     argmin=bound(_arg, largest=False),
     any=partial(_truth, np.logical_or, any),
     all=partial(_truth, np.logical_and, all),
-    count_nonzero=_count_nonzero,
-    logsumexp=_log_of_sum,
     cumsum=partial(_running, np.add),
     cumsum_=partial(_running_in_place, np.add),
     cumprod=partial(_running, np.multiply),
     cumprod_=partial(_running_in_place, np.multiply),
     cummax=partial(_running_extreme, np.maximum),
     cummin=partial(_running_extreme, np.minimum),
-    logcumsumexp=_log_of_running_sum,
-    nansum=_sum_of_numbers,
-    nanmean=_mean_of_numbers,
-    dist=_distance,
-    renorm=_renorm,
-    trace=_trace,
-    cartesian_prod=_products,
     combinations=_choices,
-    trapezoid=_trapezoids,
-    trapz=_trapezoids,
-    vander=_powers,
-    cov=_covariance,
-    corrcoef=_correlation,
+    trapz=trapezoid,
 )

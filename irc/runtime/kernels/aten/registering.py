@@ -7,7 +7,7 @@ many arguments there are and by what they are, so one function serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any
@@ -74,6 +74,11 @@ def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
         raise Error("IRC423", f"irc does not know the overload of {node.kind} that has {given} arguments")
 
     return refuse
+
+
+def named(module: Mapping[str, Any], names: str) -> None:
+    """Register functions of a module under their own names: ``module`` is what it holds, its ``globals()``."""
+    table(**{name: module[name] for name in names.split()})
 
 
 def table(**kernels: Kernel) -> None:

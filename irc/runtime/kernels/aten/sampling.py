@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import adaptive_average, spread
 from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
-from irc.runtime.kernels.aten.registering import aten, table
+from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
@@ -236,8 +236,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
     return sample_grid(x, grid, mode, padding, align_corners, as_torch=True)
 
 
-@aten("affine_grid_generator")
-def affine_grid(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
+def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
     """The coordinates in [-1, 1] of all pixels of images of ``size`` (N, C, spatial...), transformed by ``theta``."""
     return affine_points(theta, size, align_corners, 0.0)
 
@@ -314,17 +313,16 @@ def _padding(mode: str, rank: int, x: Array, widths: Sequence[int]) -> Array:
     return pad(x, widths, mode)
 
 
-def _pad_constant(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
+def constant_pad_nd(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
     return pad(x, widths, "constant", value)
 
 
+named(globals(), "pad constant_pad_nd affine_grid_generator")
 table(
     **{f"upsample_nearest{n}d": partial(_upsample_nearest, n, _nearest) for n in (1, 2, 3)},
     **{f"_upsample_nearest_exact{n}d": partial(_upsample_nearest, n, _nearest_exact) for n in (1, 2, 3)},
     **{f"upsample_{mode}{n}d": partial(_upsample, n, places) for (mode, n), places in _INTERPOLATIONS.items()},
     **{f"_upsample_{mode}2d_aa": partial(_upsample, 2, partial(_antialiased, mode)) for mode in _SMOOTH},
-    pad=pad,
-    constant_pad_nd=_pad_constant,
     **{f"reflection_pad{n}d": partial(_padding, "reflect", n) for n in (1, 2, 3)},
     **{f"replication_pad{n}d": partial(_padding, "replicate", n) for n in (1, 2, 3)},
 )

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating, real_type, result_type
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, register
-from irc.runtime.kernels.aten.registering import table, two
+from irc.runtime.kernels.aten.registering import named, table, two
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting, filled
 
 # -- windows -------------------------------------------------------------------
@@ -169,7 +169,7 @@ _ISTFT = (None, None, None, True, False, None, None, False)
 """Hop, length, window, center, normalized, onesided, size, return_complex, if left out."""
 
 
-def _stft(x: Array, n_fft: int, *options: Any) -> Array:
+def stft(x: Array, n_fft: int, *options: Any) -> Array:
     """The spectra of ``n_fft`` elements each, from every ``hop`` th on."""
     hop, length, window, normalized, onesided, return_complex, *others = filled(options, *_STFT)
     if isinstance(onesided, str) or any(o is not None for o in others):
@@ -209,7 +209,7 @@ def _centred(window: Array | None, n_fft: int, length: int, dtype: AnyDType) -> 
     return factors
 
 
-def _istft(x: Array, n_fft: int, *options: Any) -> Array:
+def istft(x: Array, n_fft: int, *options: Any) -> Array:
     """The signal, of ``size`` elements, that frames through a window give back where they overlap."""
     hop, length, window, center, normalized, onesided, size, return_complex = filled(options, *_ISTFT)
     hop, length = n_fft // 4 if hop is None else hop, n_fft if length is None else length
@@ -248,6 +248,7 @@ def _istft(x: Array, n_fft: int, *options: Any) -> Array:
     return found.astype(x.dtype if return_complex else real_type(x.dtype))
 
 
+named(globals(), "stft istft")
 table(
     hann_window=partial(_window, partial(_hamming, alpha=0.5, beta=0.5)),
     hamming_window=partial(_window, _hamming),
@@ -260,6 +261,4 @@ table(
     fft_ifftshift=partial(_shift, np.fft.ifftshift),
     fft_fftfreq=partial(_frequencies, np.fft.fftfreq),
     fft_rfftfreq=partial(_frequencies, np.fft.rfftfreq),
-    stft=_stft,
-    istft=_istft,
 )

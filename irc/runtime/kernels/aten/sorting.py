@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import changing, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, one, table, two
+from irc.runtime.kernels.aten.registering import by_node, named, one, table, two
 from irc.runtime.kernels.index import sorting_order, top_k
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel, bound
@@ -40,7 +40,7 @@ def _sort(x: Array, *arguments: Any) -> tuple[Array, Array]:
     return layout.like(values, x), layout.like(order, x)
 
 
-def _argsort(x: Array, *arguments: Any) -> Array:
+def argsort(x: Array, *arguments: Any) -> Array:
     return _sort(x, *arguments)[1]
 
 
@@ -61,7 +61,7 @@ def _axis_and_size(x: Array, dim: int) -> tuple[int, int]:
     return axis, x.shape[axis] if x.ndim else 1
 
 
-def _top_k(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
+def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     found = top_k(x if x.ndim else x.reshape(1), k, dim, largest)
     return found if x.ndim else (x.copy(), np.zeros((), np.int64))
 
@@ -78,7 +78,7 @@ def _ranked(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return np.array(values[place]), np.array(order[place])
 
 
-def _median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower one of two in the middle. What is not a number makes the median so."""
     if dim is None:
         flat = x.reshape(-1)
@@ -100,7 +100,7 @@ def _middle(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return values, places
 
 
-def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+def mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     """The most frequent element, the least of equally frequent ones, and where it is last.
 
     What is not a number equals nothing and counts as largest; where there is such, torch's order is not defined.
@@ -132,7 +132,7 @@ def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool =
     )
 
 
-def _unique_consecutive(
+def unique_consecutive(
     x: Array, inverse: bool = False, counts: bool = False, dim: int | None = None
 ) -> tuple[Array, Array, Array]:
     """Every run of equal elements, or of equal parts along a dimension, once."""
@@ -155,7 +155,7 @@ def _unique_consecutive(
     )
 
 
-def _bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     if x.ndim != 1 or (x.size and x.min() < 0):
         raise Error("IRC424", "bincount counts a vector of integers that are not negative")
     largest = int(x.max()) + 1 if x.size else 0
@@ -166,7 +166,7 @@ def _bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arr
     return found.astype(weights.dtype if weights.dtype == FLOAT32 else np.float64)
 
 
-def _histogram(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
+def histc(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
     if low == high:
         low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
         if low == high:
@@ -177,7 +177,7 @@ def _histogram(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
     return np.histogram(x, bins, (low, high))[0].astype(x.dtype)
 
 
-def _search(
+def searchsorted(
     boundaries: Array, x: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
 ) -> Array:
     """Where elements belong in sorted rows: before equal ones, or after (``right``)."""
@@ -195,13 +195,13 @@ def _search(
     return np.asarray(found, kind).reshape(values.shape)
 
 
-def _bucketize(x: Any, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
+def bucketize(x: Any, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
     if boundaries.ndim != 1:
         raise Error("IRC421", f"boundaries are a vector, not of shape {list(boundaries.shape)}")
-    return _search(boundaries, x, out_int32, right)
+    return searchsorted(boundaries, x, out_int32, right)
 
 
-def _is_in(elements: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(elements: Any, among: Any, assume_unique: bool = False, invert: bool = False) -> Array:
     dtype = result_type(elements, among)
     return np.array(np.isin(tensor(elements, dtype), tensor(among, dtype), invert=invert), order="C")
 
@@ -249,11 +249,11 @@ def _at_ranks(ordered: Array, places: Array, interpolation: str, skips_nan: bool
     return np.where(ranks == below, low, mixed) if interpolation != "midpoint" else mixed
 
 
-def _nan_median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower one of two in the middle, of the numbers only."""
     if dim is None:
         flat = x.reshape(-1)
-        return _nan_median(flat, 0)[0] if flat.size else np.full((), np.nan, x.dtype)
+        return nanmedian(flat, 0)[0] if flat.size else np.full((), np.nan, x.dtype)
     if not is_floating(x.dtype) or not x.ndim:
         return _middle(x, dim, keepdim)
     axis = axis_in(dim, x.ndim)
@@ -266,21 +266,14 @@ def _nan_median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return tuple(np.ascontiguousarray(np.take_along_axis(v, rank, axis)).reshape(shape) for v in (values, order))
 
 
+named(
+    globals(),
+    "isin argsort topk median mode unique_consecutive bincount histc searchsorted bucketize nanmedian",
+)
 table(
-    isin=_is_in,
-    msort=one(lambda x: _sort(x, 0)[0]),
-    argsort=_argsort,
-    topk=_top_k,
-    kthvalue=two(lambda x, k, dim=-1, keepdim=False: _ranked(x, k - 1, dim, keepdim)),
-    median=_median,
-    mode=_mode,
     _unique2=_unique,
-    unique_consecutive=_unique_consecutive,
-    bincount=_bincount,
-    histc=_histogram,
-    searchsorted=_search,
-    bucketize=_bucketize,
+    msort=one(lambda x: _sort(x, 0)[0]),
+    kthvalue=two(lambda x, k, dim=-1, keepdim=False: _ranked(x, k - 1, dim, keepdim)),
     quantile=bound(_quantile, skips_nan=False),
     nanquantile=bound(_quantile, skips_nan=True),
-    nanmedian=_nan_median,
 )

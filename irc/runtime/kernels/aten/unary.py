@@ -34,7 +34,7 @@ from irc.runtime.kernels.aten.pointwise import (
     register,
     run,
 )
-from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.aten.registering import aten, named, one, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.special import polygamma, safely
@@ -109,8 +109,7 @@ def _is_real(x: Array, out: Array | None = None) -> Any:
     return np.equal(x.imag, 0, out=out)
 
 
-@aten("frexp")
-def parts(x: Any) -> tuple[Any, Any]:
+def frexp(x: Any) -> tuple[Any, Any]:
     """Mantissa, from 0.5 to below 1, and exponent, of a number or of each element."""
     if not is_array(x):
         return math.frexp(x)
@@ -236,7 +235,6 @@ def _gelu(x: Array, approximate: str = "none") -> Computation:
 _log_sigmoid = of_expression(pointwise.log_sigmoid, 1)
 
 
-@aten("log_sigmoid")
 def log_sigmoid(x: Array, *, out: Array | None = None) -> Array:
     """``log(sigmoid(x))``, which lies in order, however ``x`` lies."""
     return _log_sigmoid(x, out)
@@ -283,13 +281,11 @@ def _glu(x: Array, dim: int = -1) -> Computation:
 _with_slopes = of_parameters(_random_slopes)
 
 
-@aten("rrelu")
-def _random_relu(x: Array, *parameters: Any) -> Array:
+def rrelu(x: Array, *parameters: Any) -> Array:
     return np.asarray(run(_with_slopes(x, *parameters)), order="C")
 
 
-@aten("rrelu_")
-def _random_relu_in_place(x: Array, *parameters: Any) -> Array:
+def rrelu_(x: Array, *parameters: Any) -> Array:
     return run(_with_slopes(x, *parameters), into=x)
 
 
@@ -315,7 +311,7 @@ def _rounded(x: Array, scale: Any, zero: Any, low: int, high: int, within: AnyDT
     return layout.like(np.asarray((whole - offset).astype(within, copy=False) * factor).astype(x.dtype, copy=False), x)
 
 
-def _of_tensor(x: Array, scale: Any, zero_point: Any, low: int, high: int) -> Array:
+def fake_quantize_per_tensor_affine(x: Array, scale: Any, zero_point: Any, low: int, high: int) -> Array:
     """With a single scale and zero point: numbers, or tensors of one element."""
     if is_array(scale):
         return _rounded(x, scale.reshape(()), zero_point.reshape(()), low, high)
@@ -324,7 +320,9 @@ def _of_tensor(x: Array, scale: Any, zero_point: Any, low: int, high: int) -> Ar
     return _rounded(x, scale, zero_point, low, high)
 
 
-def _of_channels(x: Array, scale: Array, zero_point: Array, axis: int, low: int, high: int) -> Array:
+def fake_quantize_per_channel_affine(
+    x: Array, scale: Array, zero_point: Array, axis: int, low: int, high: int
+) -> Array:
     """With a scale and a zero point for each index along ``axis``."""
     if not 0 <= axis < x.ndim:
         raise Error("IRC420", f"there is no dimension {axis} of {x.ndim}")
@@ -337,7 +335,7 @@ def _of_channels(x: Array, scale: Array, zero_point: Array, axis: int, low: int,
     return _rounded(x, scale.reshape(column), zero_point.reshape(column), low, high, wide(x.dtype))
 
 
-table(
-    fake_quantize_per_tensor_affine=_of_tensor,
-    fake_quantize_per_channel_affine=_of_channels,
+named(
+    globals(),
+    "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine frexp log_sigmoid rrelu rrelu_",
 )

@@ -15,7 +15,7 @@ from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
-from irc.runtime.kernels.aten.registering import aten, one, table, two
+from irc.runtime.kernels.aten.registering import named, one, table, two
 from irc.runtime.kernels.support import (
     Array,
     axes_in,
@@ -45,7 +45,7 @@ def _view(x: Array, size: Any) -> Array:
     return result
 
 
-def _view_copied(x: Array, size: Any) -> Array:
+def view_copy(x: Array, size: Any) -> Array:
     """What ``view`` shows, in memory of its own, and what ``reshape`` makes where there is no view of that shape."""
     return np.array(reshape(x, size) if isinstance(size, (list, tuple)) else _view_as_type(x, size), order="C")  # type: ignore[reportUnknownArgumentType]
 
@@ -68,7 +68,7 @@ def reshape(x: Array, shape: Sequence[int]) -> Array:
         raise Error("IRC422", f"a tensor of shape {list(x.shape)} cannot take the shape {list(shape)}") from None
 
 
-def _flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
+def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     first, last = (axis_in(dim, max(x.ndim, 1)) for dim in (start_dim, end_dim))
     if not x.ndim:
         return x.reshape(1)
@@ -79,7 +79,7 @@ def _flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     return x.reshape(*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :])
 
 
-def _unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
+def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     axis = axis_in(dim, x.ndim)
     if -1 in sizes:
         known = math.prod(n for n in sizes if n != -1)
@@ -89,7 +89,7 @@ def _unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     return _view(x, [*x.shape[:axis], *sizes, *x.shape[axis + 1 :]])
 
 
-def _unsqueeze(x: Array, dim: int) -> Array:
+def unsqueeze(x: Array, dim: int) -> Array:
     dim = axis_in(dim, x.ndim + 1)
     return x.reshape(*x.shape[:dim], 1, *x.shape[dim:])
 
@@ -100,16 +100,16 @@ def _squeezed(x: Array, dim: int | Sequence[int] | None) -> list[int]:
     return [n for i, n in enumerate(x.shape) if n != 1 or i not in dims]
 
 
-def _squeeze(x: Array, dim: int | Sequence[int] | None = None) -> Array:
+def squeeze(x: Array, dim: int | Sequence[int] | None = None) -> Array:
     return x.reshape(_squeezed(x, dim))
 
 
-def _squeeze_in_place(x: Array, dim: int | Sequence[int] | None = None) -> Array:
+def squeeze_(x: Array, dim: int | Sequence[int] | None = None) -> Array:
     check_writable(x, one_value=True)
     return _reshaped_in_place(x, _squeezed(x, dim))
 
 
-def _unsqueeze_in_place(x: Array, dim: int) -> Array:
+def unsqueeze_(x: Array, dim: int) -> Array:
     check_writable(x, one_value=True)
     at = axis_in(dim, x.ndim + 1)
     return _reshaped_in_place(x, [*x.shape[:at], 1, *x.shape[at:]])
@@ -124,32 +124,32 @@ def _reshaped_in_place(x: Array, sizes: list[int]) -> Array:
 # -- order of dimensions -------------------------------------------------------
 
 
-def _transpose(x: Array, dim0: int, dim1: int) -> Array:
+def transpose(x: Array, dim0: int, dim1: int) -> Array:
     if not x.ndim and {dim0, dim1} <= {0, -1}:
         return x.view()
     return np.swapaxes(x, axis_in(dim0, x.ndim), axis_in(dim1, x.ndim))
 
 
-def _permute(x: Array, dims: Sequence[int]) -> Array:
+def permute(x: Array, dims: Sequence[int]) -> Array:
     if len(dims) != x.ndim:
         raise Error("IRC420", f"{list(dims)} is no order of {x.ndim} dimensions")
     return np.transpose(x, axes_in(dims, x.ndim))
 
 
-def _t(x: Array) -> Array:
+def t(x: Array) -> Array:
     if x.ndim > 2:
         raise Error("IRC421", f"t needs at most 2 dimensions; the shape is {list(x.shape)}")
     return x.T
 
 
-def _move(x: Array, source: Any, destination: Any) -> Array:
+def movedim(x: Array, source: Any, destination: Any) -> Array:
     from_, to = (axes_in(sizes_of(dims), max(x.ndim, 1)) for dims in (source, destination))
     if len(from_) != len(to):
         raise Error("IRC420", f"{len(from_)} dimensions cannot move to {len(to)} places")
     return np.moveaxis(x, from_, to) if x.ndim else x.view()
 
 
-def _matrix_transpose(x: Array) -> Array:
+def mT(x: Array) -> Array:
     if x.ndim == 1:
         raise Error("IRC421", f"a matrix has at least 2 dimensions; the shape is {list(x.shape)}")
     return np.swapaxes(x, -1, -2) if x.ndim else x
@@ -184,7 +184,7 @@ def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
 # -- parts ---------------------------------------------------------------------
 
 
-def _select(x: Array, dim: int, index: int) -> Array:
+def select(x: Array, dim: int, index: int) -> Array:
     dim = axis_in(dim, x.ndim)
     if not -x.shape[dim] <= index < x.shape[dim]:
         raise Error("IRC420", f"index {index} is out of range for dimension {dim} of size {x.shape[dim]}")
@@ -211,7 +211,7 @@ def _slice(x: Any, *arguments: Any) -> Any:
     return part(x, axis_in(dim, x.ndim), start, end, step)
 
 
-def _narrow(x: Array, dim: int, start: Any, length: int) -> Array:
+def narrow(x: Array, dim: int, start: Any, length: int) -> Array:
     axis, first = axis_in(dim, x.ndim), int(start)
     size = x.shape[axis]
     first += size if first < 0 else 0
@@ -227,7 +227,7 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     return view
 
 
-def _unfold(x: Array, dimension: int, size: int, step: int) -> Array:
+def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
     """All windows of ``size`` positions along a dimension, ``step`` apart; inside a window runs a new last one."""
     axis = axis_in(dimension, max(x.ndim, 1))
     if not x.ndim:
@@ -238,7 +238,7 @@ def _unfold(x: Array, dimension: int, size: int, step: int) -> Array:
     return part(windows, axis, None, None, step)
 
 
-def _as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
+def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
     return layout.strided(x, size, stride, storage_offset)
 
 
@@ -258,12 +258,12 @@ def expand(x: Array, size: Sequence[int], implicit: bool = False) -> Array:
     return view
 
 
-def _broadcast_all(tensors: Sequence[Array]) -> list[Array]:
+def broadcast_tensors(tensors: Sequence[Array]) -> list[Array]:
     shape = common_shape(*(x.shape for x in tensors))
     return [x if x.shape == shape else expand(x, shape) for x in tensors]  # of that shape, torch gives it itself
 
 
-def _meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
+def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> list[Array]:
     if indexing not in ("ij", "xy"):
         raise Error("IRC423", f"meshgrid's indexing is {indexing!r}; it must be 'ij' or 'xy'")
     if not tensors or any(x.ndim > 1 for x in tensors):
@@ -287,7 +287,7 @@ def _pieces(x: Array, axis: int, ends: Sequence[int]) -> list[Array]:
     return [part(x, axis, a, b) for a, b in zip([0, *ends], ends)]
 
 
-def _split(x: Any, sizes: Any = None, dim: Any = 0) -> list[Any]:
+def split(x: Any, sizes: Any = None, dim: Any = 0) -> list[Any]:
     """By one size or a list of them; of strings, at a separator."""
     if isinstance(x, str):
         return x.split(sizes, dim or -1)
@@ -305,18 +305,18 @@ def _split(x: Any, sizes: Any = None, dim: Any = 0) -> list[Any]:
     return _pieces(x, axis, [min(end, total) for end in range(sizes, total + sizes, sizes)] if total else [0])
 
 
-def _chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
+def chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
     axis = axis_in(dim, x.ndim)
     if chunks < 1:
         raise Error("IRC420", f"a tensor cannot be cut into {chunks} chunks")
     size = -(-x.shape[axis] // chunks)
     if size:
-        return _split(x, size, dim)
+        return split(x, size, dim)
     _check_views(chunks)
     return [part(x, axis, 0, 0)] * chunks
 
 
-def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
+def tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
     """Split at indices, or into a number of parts, the first ones longer by one if that does not divide evenly."""
     axis = axis_in(dim, x.ndim)
     if is_array(where):
@@ -337,18 +337,18 @@ def _tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
 
 
 def _evenly_split(x: Array, where: Any, dim: int, least: int) -> list[Array]:
-    """As `_tensor_split`, of at least so many dimensions, into parts of one size if their number is given."""
+    """As `tensor_split`, of at least so many dimensions, into parts of one size if their number is given."""
     if x.ndim < max(least, 1):
         raise Error("IRC421", f"the split takes {least} dimensions or more; the shape is {list(x.shape)}")
     if isinstance(where, int) and (where < 1 or x.shape[dim] % where):
         raise Error("IRC421", f"dimension {dim} of size {x.shape[dim]} has no {where} parts of one size")
-    return _tensor_split(x, where, dim)
+    return tensor_split(x, where, dim)
 
 
-def _unbind(x: Array, dim: int = 0) -> list[Array]:
+def unbind(x: Array, dim: int = 0) -> list[Array]:
     axis = axis_in(dim, x.ndim)
     _check_views(x.shape[axis])
-    return [_select(x, axis, i) for i in range(x.shape[axis])]
+    return [select(x, axis, i) for i in range(x.shape[axis])]
 
 
 # -- the same tensor -----------------------------------------------------------
@@ -369,7 +369,7 @@ def at_least(x: Any, rank: int) -> Any:
     if x.ndim >= rank:
         return x
     if rank == 3 and x.ndim == 2:
-        return _unsqueeze(x, -1)
+        return unsqueeze(x, -1)
     return x.reshape((1, -1, 1) if rank == 3 else (1,) * (rank - 1) + (-1,))
 
 
@@ -393,18 +393,17 @@ def _real(x: Array) -> Array:
     return x.real if x.dtype.kind == "c" else x
 
 
-def _imaginary(x: Array) -> Array:
+def imag(x: Array) -> Array:
     if x.dtype.kind != "c":
         raise Error("IRC423", f"elements of type {x.dtype} have no imaginary part")
     return x.imag
 
 
-def _as_real(x: Array) -> Array:
+def view_as_real(x: Array) -> Array:
     return np.stack([x.real, x.imag], -1) if not x.size else layout.paired(x)
 
 
-@aten("view_as_complex")
-def as_complex(x: Array) -> Array:
+def view_as_complex(x: Array) -> Array:
     """Pairs in the last dimension as complex numbers."""
     if is_half(x.dtype):
         raise Error("IRC423", f"irc has no complex numbers whose parts are of {x.dtype.name}; convert it first")
@@ -413,65 +412,34 @@ def as_complex(x: Array) -> Array:
     return x.view(np.dtype(f"c{2 * x.itemsize}"))[..., 0]
 
 
+named(
+    globals(),
+    "view_copy reshape flatten unflatten unsqueeze unsqueeze_ squeeze squeeze_ transpose permute t mT movedim "
+    "select narrow diagonal unfold as_strided expand broadcast_tensors meshgrid split chunk tensor_split unbind "
+    "imag view_as_real view_as_complex",
+)
 table(
     view=_view,
-    view_copy=_view_copied,
     view_as=two(lambda x, other: _view(x, other.shape)),
-    reshape=reshape,
     reshape_as=two(lambda x, other: reshape(x, other.shape)),
-    flatten=_flatten,
     ravel=one(lambda x: layout.in_format(x, layout.CONTIGUOUS).reshape(-1)),  # copies what has gaps, too
-    unflatten=_unflatten,
-    unsqueeze=_unsqueeze,
-    unsqueeze_=_unsqueeze_in_place,
-    squeeze=_squeeze,
-    squeeze_=_squeeze_in_place,
     **dict.fromkeys(("resize_", "resize_as_"), _same_size),
-    transpose=_transpose,
-    transpose_=_turned_in_place(_transpose),
-    permute=_permute,
-    t=_t,
-    t_=_turned_in_place(_t),
+    transpose_=_turned_in_place(transpose),
+    t_=_turned_in_place(t),
     numpy_T=one(lambda x: x.T),
-    mT=_matrix_transpose,
-    **dict.fromkeys(("mH", "matrix_H"), one(lambda x: _matrix_transpose(_conjugate(x)))),
+    **dict.fromkeys(("mH", "matrix_H"), one(lambda x: mT(_conjugate(x)))),
     **dict.fromkeys(("conj", "_conj"), _conjugate),
     conj_physical=one(lambda x: np.asarray(np.conjugate(x)) if x.dtype.kind == "c" else x),
-    movedim=_move,
-    select=_select,
     slice=_slice,
-    narrow=_narrow,
-    diagonal=diagonal,
-    unfold=_unfold,
-    as_strided=_as_strided,
-    expand=expand,
     expand_as=two(lambda x, other: expand(x, other.shape)),
     broadcast_to=expand,
-    broadcast_tensors=_broadcast_all,
-    meshgrid=_meshgrid,
-    split=_split,
-    split_with_sizes=_split,
-    unsafe_split=_split,
-    chunk=_chunk,
-    unsafe_chunk=_chunk,
-    tensor_split=_tensor_split,
+    **dict.fromkeys("split_with_sizes unsafe_split".split(), split),
+    unsafe_chunk=chunk,
     hsplit=two(lambda x, where: _evenly_split(x, where, 0 if x.ndim == 1 else 1, 1)),
     vsplit=two(lambda x, where: _evenly_split(x, where, 0, 2)),
     dsplit=two(lambda x, where: _evenly_split(x, where, 2, 3)),
-    unbind=_unbind,
-    detach=_alias,
-    alias=_alias,
-    data=_alias,
-    lift_fresh=_itself,
-    positive=_itself,
-    detach_=_itself,
-    requires_grad_=_itself,
-    resolve_conj=_itself,
-    resolve_neg=_itself,
-    cpu=_itself,
-    cuda=_itself,
+    **dict.fromkeys("alias data detach".split(), _alias),
+    **dict.fromkeys("lift_fresh positive detach_ requires_grad_ resolve_conj resolve_neg cpu cuda".split(), _itself),
     real=_real,
-    imag=_imaginary,
-    view_as_real=_as_real,
     **{f"atleast_{rank}d": partial(at_least, rank=rank) for rank in (1, 2, 3)},
 )
