@@ -54,10 +54,8 @@ FUNCTIONS = """
     aten::sign(Tensor self) -> Tensor | pointwise=first takes=buif in-place
     aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor | pointwise=common takes=buif in-place
     aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor | out=any
-    aten::clamp_min(Tensor self, Scalar min) -> Tensor | pointwise=common takes=buif in-place
-    aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor | out=any
-    aten::clamp_max(Tensor self, Scalar max) -> Tensor | pointwise=common takes=buif in-place
-    aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor | out=any
+    aten::clamp_{min max}(Tensor self, Scalar {}) -> Tensor | pointwise=common takes=buif in-place
+    aten::clamp_{min max}.Tensor(Tensor self, Tensor {}) -> Tensor | out=any
     aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor | pointwise=first-if-float in-place
     aten::angle(Tensor self) -> Tensor | pointwise out=any layout=varies
     aten::{neg exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc ceil floor round lgamma angle}.Scalar(Scalar a) -> Scalar
@@ -142,8 +140,7 @@ ARITHMETIC = """
     aten::{div fmod pow atan2 copysign}.int(int a, int b) -> float
     aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)
     aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
-    aten::{mul_ floor_divide_}.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
-    aten::{mul_ floor_divide_}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+    aten::{mul_ floor_divide_}.{Scalar Tensor}(Tensor(a!) self, {} other) -> Tensor(a!)
     aten::{pow_ float_power_}.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)
     aten::{float_power_ pow_}.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)
     aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)
@@ -203,12 +200,10 @@ LOGIC = """
     aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor
     aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor
     aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor | pointwise=common
-    aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor | pointwise in-place
-    aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor
+    aten::masked_fill.{Scalar Tensor}(Tensor self, Tensor mask, {} value) -> Tensor | pointwise in-place
     aten::masked_select(Tensor self, Tensor mask) -> Tensor
     aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor | in-place layout=like-first
-    aten::fill.Scalar(Tensor self, Scalar value) -> Tensor | in-place layout=like-first
-    aten::fill.Tensor(Tensor self, Tensor value) -> Tensor
+    aten::fill.{Scalar Tensor}(Tensor self, {} value) -> Tensor | in-place layout=like-first
     aten::zero_(Tensor(a!) self) -> Tensor(a!)
     aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
     aten::{__iand__ __ior__ __ixor__ __ilshift__ __irshift__ copy_}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)

@@ -68,10 +68,8 @@ ROWS = """
     aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor
     aten::bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor | takes=ui
     aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor | takes=f
-    aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor | takes-both=buif
-    aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
-    aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor | takes-both=buif
-    aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
+    aten::searchsorted.{Scalar Tensor}(Tensor sorted_sequence, {} self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor | takes-both=buif
+    aten::bucketize.{Scalar Tensor}({} self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor | takes-both=buif
     aten::trace(Tensor self) -> Tensor | takes=uifc
     aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool
     aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor | out=none
