@@ -41,7 +41,7 @@ def mean(*operands: Expression) -> Expression:
 
 
 @FAMILY.semantics("onnx::Clip", since=11)
-def clip(x: Expression, low: Expression | None = None, high: Expression | None = None) -> Expression:
+def clip(x: Expression, low: Expression | float | None = None, high: Expression | float | None = None) -> Expression:
     """Between bounds, of which the upper one wins."""
     found = x if low is None else at_least(x, low)
     return found if high is None else at_most(found, high)
@@ -49,13 +49,12 @@ def clip(x: Expression, low: Expression | None = None, high: Expression | None =
 
 @FAMILY.semantics("onnx::Clip", since=6)
 def clip_to_attributes(x: Expression, *, min: float = -_LARGEST, max: float = _LARGEST) -> Expression:
-    return at_most(at_least(x, min), max)
+    return clip(x, min, max)
 
 
 @FAMILY.semantics("onnx::Clip", since=1)
 def clip_to_given_attributes(x: Expression, *, min: float | None = None, max: float | None = None) -> Expression:
-    found = x if min is None else at_least(x, min)
-    return found if max is None else at_most(found, max)
+    return clip(x, min, max)
 
 
 # -- contents --------------------------------------------------------------------

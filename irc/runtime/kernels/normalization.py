@@ -184,19 +184,6 @@ def lrn(
     return narrowed(quotient, x.dtype, out)
 
 
-def _is_test(node: Node) -> bool:
-    # "Output case #2: Y (test mode)": with Y alone there is nothing to train.
-    return bool(node.attributes.get("is_test", 0)) or len(node.outputs) == 1
-
-
-def _one_output(node: Node) -> bool:
-    return len(node.outputs) == 1
-
-
-def _not_training(node: Node) -> bool:
-    return not node.attributes.get("training_mode", 0)
-
-
 def _register(since: int, at_inference: Callable[[Node], bool]) -> None:
     """What says that the operator runs at inference has changed with its versions."""
 
@@ -205,9 +192,10 @@ def _register(since: int, at_inference: Callable[[Node], bool]) -> None:
         return _infer(node, since) if at_inference(node) else _train(node)
 
 
-_register(1, _is_test)
-_register(7, _one_output)
-_register(14, _not_training)
+# "Output case #2: Y (test mode)": with Y alone there is nothing to train.
+_register(1, lambda node: bool(node.attributes.get("is_test", 0)) or len(node.outputs) == 1)
+_register(7, lambda node: len(node.outputs) == 1)
+_register(14, lambda node: not node.attributes.get("training_mode", 0))
 
 
 def _infer(node: Node, since: int) -> Kernel:

@@ -7,6 +7,7 @@ on. Small floats are reduced in float32; functions that leave the integers
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,20 +23,8 @@ Reduction = Callable[[Array, Axes, bool], Any]
 """``(x, axes, keepdims)``: reduces ``x`` over ``axes``, none of them meaning each element by itself."""
 
 
-def _sum(x: Array, axes: Axes, keep: bool) -> Any:
-    return add_reduce(x, axes, keep)
-
-
-def _prod(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.multiply.reduce(x, axes, dtype=x.dtype, keepdims=keep)
-
-
 def _max(x: Array, axes: Axes, keep: bool) -> Any:
     return extreme_reduce(np.maximum, x, axes, keep, _extreme(x.dtype, -1))
-
-
-def _min(x: Array, axes: Axes, keep: bool) -> Any:
-    return extreme_reduce(np.minimum, x, axes, keep, _extreme(x.dtype, 1))
 
 
 def _extreme(dtype: AnyDType, sign: int) -> Any:
@@ -48,46 +37,27 @@ def _extreme(dtype: AnyDType, sign: int) -> Any:
 
 
 def _mean(x: Array, axes: Axes, keep: bool) -> Any:
-    count = 1
-    for a in axes:
-        count *= x.shape[a]
-    return _sum(x, axes, keep) / x.dtype.type(count)
-
-
-def _l1(x: Array, axes: Axes, keep: bool) -> Any:
-    return _sum(np.absolute(x), axes, keep)
-
-
-def _sum_square(x: Array, axes: Axes, keep: bool) -> Any:
-    return _sum(np.square(x), axes, keep)
-
-
-def _l2(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.sqrt(_sum_square(x, axes, keep))
-
-
-def _log_sum(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.log(_sum(x, axes, keep))
+    return add_reduce(x, axes, keep) / x.dtype.type(math.prod(x.shape[a] for a in axes))
 
 
 def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Any:
     """The largest element is taken out of the exponents, which then cannot overflow."""
     largest = np.asarray(_max(x, axes, True))
     largest = np.where(np.isfinite(largest), largest, 0).astype(x.dtype)
-    total = np.log(_sum(np.exp(x - largest), axes, True)) + largest
+    total = np.log(add_reduce(np.exp(x - largest), axes, True)) + largest
     return total if keep else np.squeeze(total, axes)
 
 
 REDUCTIONS: dict[str, tuple[Reduction, bool]] = {
-    "ReduceSum": (_sum, False),
+    "ReduceSum": (add_reduce, False),
     "ReduceMean": (_mean, True),
     "ReduceMax": (_max, False),
-    "ReduceMin": (_min, False),
-    "ReduceProd": (_prod, False),
-    "ReduceL1": (_l1, False),
-    "ReduceL2": (_l2, True),
-    "ReduceSumSquare": (_sum_square, False),
-    "ReduceLogSum": (_log_sum, True),
+    "ReduceMin": (lambda x, axes, keep: extreme_reduce(np.minimum, x, axes, keep, _extreme(x.dtype, 1)), False),
+    "ReduceProd": (lambda x, axes, keep: np.multiply.reduce(x, axes, dtype=x.dtype, keepdims=keep), False),
+    "ReduceL1": (lambda x, axes, keep: add_reduce(np.absolute(x), axes, keep), False),
+    "ReduceL2": (lambda x, axes, keep: np.sqrt(add_reduce(np.square(x), axes, keep)), True),
+    "ReduceSumSquare": (lambda x, axes, keep: add_reduce(np.square(x), axes, keep), False),
+    "ReduceLogSum": (lambda x, axes, keep: np.log(add_reduce(x, axes, keep)), True),
     "ReduceLogSumExp": (_log_sum_exp, True),
 }
 """Operator: its function, and whether that leaves the integers."""
