@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import resize
-from irc.runtime.kernels.resize import COORDINATES, NEAREST
+from irc.runtime.kernels.resize import COORDINATES, NEAREST, Side
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 ROUNDING = [n for n in NEAREST if n != "simple"]
@@ -94,6 +94,14 @@ def test_sizes_that_keep_the_ratio_are_rounded_from_exact_ones(policy):
         assert list(found.shape) == expected
 
 
+def misses_whole(coordinates: str, size: int, out: int) -> bool:
+    """Whether a coordinate is whole, but not if it is computed in float32 with a rounded scale."""
+    side = Side(size, out, np.float32(out) / np.float32(size), out)
+    exact = [exact_coordinate(coordinates, i, size, out) for i in range(out)]
+    rounded = [COORDINATES[coordinates](np.float32(i), side) for i in range(out)]
+    return any(a.denominator == 1 and a != Fraction(float(b)) for a, b in zip(exact, rounded, strict=True))
+
+
 @st.composite
 def resize_cases(draw):
     opset = draw(st.sampled_from([11, 13, 18, 19]))
@@ -125,6 +133,9 @@ def resize_cases(draw):
     else:
         outs = draw(st.lists(st.integers(1, 20), min_size=2, max_size=2))
         inputs = [x, None if opset >= 13 else floats(), None if opset >= 13 else floats(), np.array([1, 2, *outs])]
+        if attrs.get("nearest_mode") in ("floor", "ceil"):  # 7 to 1: element 3, by ONNX Runtime 2.9999998
+            how = attrs["coordinate_transformation_mode"]
+            assume(not any(misses_whole(how, n, m) for n, m in zip(shape, outs, strict=True)))
     # Where no size changes ONNX Runtime copies, even if the scale is 1.3 and every coordinate does change.
     # With antialiasing it does so axis by axis.
     assume(all(n != m for n, m in zip(outs, shape, strict=True)) if attrs.get("antialias") else outs != shape)
