@@ -112,6 +112,9 @@ def diagram(title: str, arrows: str, labels: Mapping[str, str] | None = None, is
     rank: dict[str, int] = {}
     for key in networkx.topological_sort(graph):
         rank[key] = max((rank[other] + 1 for other in graph.predecessors(key)), default=0)
+    for key in graph:
+        if not graph.pred[key]:  # next to the first that needs it
+            rank[key] = min(rank[other] for other in graph.successors(key)) - 1
     layers: list[list[str]] = [[] for _ in range(max(rank.values()) + 1)]
     for key in sorts:
         layers[rank[key]].append(key)
@@ -258,6 +261,27 @@ def diagrams() -> dict[str, Figure]:
     """The figures that are no alias graphs, by their paths below ``docs/``."""
     return {
         "explanation/figures/layers.svg": _architecture(),
+        "explanation/figures/life.svg": diagram(
+            "The way of a model through irc",
+            "[onnx] -> import -> [graph] -> passes -> [optimised]; [torch] -> import; "
+            "[optimised] -> lower -> [plan] -> run; [optimised] -> [file]; [optimised] -> [export]; "
+            "alias .> passes; alias .> lower; native .> run",
+            {
+                "onnx": "ONNX model",
+                "torch": "TorchScript",
+                "import": "import\nnames, versions, shapes checked",
+                "graph": "SSA graph",
+                "passes": "passes\nfold, simplify, fuse",
+                "optimised": "optimised graph\nverified",
+                "lower": "lower\nslots, last uses, memory plan",
+                "plan": "plan",
+                "run": "run on NumPy",
+                "file": ".irc file",
+                "export": "ONNX file",
+                "alias": "alias analysis\nupdated in place",
+                "native": "machine code\n(llvmlite)",
+            },
+        ),
     }
 
 
