@@ -233,7 +233,7 @@ class NativeLoops(InnerLoops):
 
     def recur(self, cells: Cells, share: Array, lengths: Array, state: Sequence[Array], out: Array) -> bool:
         kind, r, direction, late, zero = cells
-        if share.dtype != SINGLE or not out.size or not is_constant(r) or unusable():
+        if share.dtype != SINGLE or not out.size or not out[0].flags.c_contiguous or not is_constant(r) or unusable():
             return False
         from irc.native import recurrent
 
@@ -243,10 +243,12 @@ class NativeLoops(InnerLoops):
         weights = PACKED.of((r, zero), (kind, direction), lambda: recurrent.packed_bytes(kind, out.shape[-1]), pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
             return False
-        form = kind, weights[0].dtype, *out.shape
-        loop = self._loops.get(form) or self._keep(form, "recurrent", "call_for_cells", *form)
-        others = recurrent.padded(late, out.shape[-1])
-        return loop.run(np.ascontiguousarray(share), *weights, others, lengths, state[0], state[-1], out)
+        if not share[0].flags.c_contiguous:
+            share = np.ascontiguousarray(share)
+        form = kind, weights[0].dtype, out.shape, share.strides[0], out.strides[0]
+        loop = self._loops.get(form) or self._keep(form, "recurrent", "call_for_cells", *form[:2], share, out)
+        others = recurrent.padded(late, out.shape[-1]) if kind in recurrent.READ_LATE else late
+        return loop.run(share, *weights, others, lengths, state[0], state[-1], out)
 
     def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
         x = _dense_rows(x)

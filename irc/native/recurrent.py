@@ -35,6 +35,9 @@ LSTM, QUANTIZED_LSTM, GRU, LATE_GRU, RNN = "lstm", "quantized lstm", "gru", "lat
 """Cells by ONNX's order of gates: i o f c, of states as they are or quantized dynamically; z r h, whose state is reset
 before its product, or after it; tanh alone."""
 
+READ_LATE = LATE_GRU, QUANTIZED_LSTM
+"""Cells that read `irc.runtime.kernels.recurrent.Cells.late`."""
+
 GATES = {LSTM: 4, QUANTIZED_LSTM: 4, GRU: 3, LATE_GRU: 3, RNN: 1}
 
 _SIZE = 4
@@ -63,17 +66,19 @@ class Layout(NamedTuple):
     """The numbers that a loop function reads; its range is of samples.
 
     Attributes:
-        batch: samples.
         steps: of each.
         hidden: elements of a state.
         padded: elements of a gate in the work memory, whole vectors.
+        share: elements from the inputs' share in a step to that in the next.
+        result: likewise of results.
         products: of a step.
     """
 
-    batch: Any
     steps: Any
     hidden: Any
     padded: Any
+    share: Any
+    result: Any
     products: Any
 
 
@@ -106,20 +111,22 @@ class _Cell:
                 self._copy(buffer, self._at(state, own))
             length = builder.load(offset(builder, self.lengths, builder.mul(sample, number(8))), typ=INT)
             with paced_loop(self.emitter, number(0), length, 1, layout.products) as step:
-                row = builder.add(builder.mul(step, layout.batch), sample)
-                self._step(builder.mul(row, layout.hidden))
+                self._step(step, own)
             with loop(builder, length, layout.steps) as step:
-                row = builder.add(builder.mul(step, layout.batch), sample)
-                self._copy(self._at(self.result, builder.mul(row, layout.hidden)), self.zeros)
+                self._copy(self._at(self._result(step), own), self.zeros)
             for buffer, state in states:
                 self._copy(self._at(state, own), buffer)
 
     def _copy(self, to: Any, source: Any) -> None:
         copy_floats(self.emitter, to, source, self.layout.hidden)
 
-    def _step(self, place: Any) -> None:
-        """One step of a sample, whose result is at ``place``."""
-        share = self._at(self.share, self.builder.mul(place, number(self.gates)))
+    def _result(self, step: Any) -> Any:
+        return self._at(self.result, self.builder.mul(step, self.layout.result))
+
+    def _step(self, step: Any, own: Any) -> None:
+        """One step of the sample whose elements are from ``own`` on."""
+        share = self._at(self.share, self.builder.mul(step, self.layout.share))
+        share = self._at(share, self.builder.mul(own, number(self.gates)))
         for k, gate in enumerate(self.of_gate):
             part = self._at(share, self.builder.mul(self.layout.hidden, number(k)))
             if self.kind == LATE_GRU and k == 2:
@@ -140,7 +147,7 @@ class _Cell:
                 self.kind
             ]
         )
-        self._copy(self._at(self.result, place), self.h)
+        self._copy(self._at(self._result(step), own), self.h)
 
     def _multiply(self, state: Any, first: int, last: int) -> None:
         """Add to some gates their weights times ``state``, a vector of elements of gates at a time."""
@@ -246,6 +253,7 @@ def emit_recurrent(name: str, form: Form, target: Target) -> tuple[str, Mapping[
 
     It takes the inputs' share of the gates (T, B, gates, H), packed weights, the bias of a candidate or the scales of
     integers, padded, lengths (B), both states (B, H), which become the last ones, the result (T, B, H), work memory.
+    What is of one step lies side by side.
     """
     made = loop_function(name, target, target.lanes(_SIZE), 8, len(Layout._fields))
     emitter, arrays, numbers, begin, end = made
@@ -305,11 +313,13 @@ def _vectors(weights: Array, lanes: int) -> Array:
     return np.ascontiguousarray(rows.reshape(-1, lanes, depth).swapaxes(1, 2))
 
 
-def call_for_cells(kind: str, weight: AnyDType, steps: int, batch: int, hidden: int) -> Call:
-    """A call for sequences of that form, and `packed` weights of an element type: see `emit_recurrent`."""
+def call_for_cells(kind: str, weight: AnyDType, share: Array, out: Array) -> Call:
+    """A call for such sequences, and `packed` weights of an element type: see `emit_recurrent`."""
+    steps, batch, hidden = out.shape
     padded = padded_size(hidden)
     products = GATES[kind] * padded * hidden
-    layout = Layout(batch, steps, hidden, padded, products)
+    apart = share.strides[0] // _SIZE, out.strides[0] // _SIZE
+    layout = Layout(steps, hidden, padded, *apart, products)
     name, work, memory = "irc.recurrent", steps * batch * products * _NANOSECONDS, _SIZE * _buffers(kind) * padded
     form = Form(kind, FLOAT * _SIZE // weight.itemsize)
     make = partial(emit_recurrent, name, form, current())

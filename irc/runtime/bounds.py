@@ -89,10 +89,10 @@ class InnerLoops:
 
         Args:
             cells: what a step computes.
-            share: of the inputs in the gates (T, B, gates H), with biases.
+            share: of the inputs in the gates (T, B, gates H), with biases; steps may lie anywhere.
             lengths: of the samples (B), int64; what lies beyond is 0.
             state: (B, H) each, which becomes the last state.
-            out: (T, B, H).
+            out: (T, B, H), likewise.
         """
         return False
 

@@ -12,8 +12,9 @@ from tests.native.test_recurrent import CELLS, QUANTIZED, recur
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("hidden", [1, 3, 15, 17, 64, 70])
-def test_cells(kind, hidden, end):
-    done, out, states = recur(kind, 4, 3, hidden, lambda x: guarded(x, end))
+@pytest.mark.parametrize("apart", [1, -2])
+def test_cells(apart, kind, hidden, end):
+    done, out, states = recur(kind, 4, 3, hidden, lambda x: guarded(x, end), apart=apart)
     assert done
     _, expected, others = recur(kind, 4, 3, hidden)
     for found, value in zip((out, *states), (expected, *others), strict=True):

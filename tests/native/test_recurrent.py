@@ -98,6 +98,13 @@ def test_other_cells_are_the_interpreters(op, attributes):
         np.testing.assert_array_equal(native[name], value)
 
 
+def spread(x: Array, apart: int) -> Array:
+    """``x`` with gaps between the elements of its first axis, or backwards in memory."""
+    made = np.zeros((abs(apart) * (len(x) - 1) + 1, *x.shape[1:]), x.dtype)[::apart]
+    made[...] = x
+    return made
+
+
 def recur(
     kind: str,
     steps: int,
@@ -106,12 +113,16 @@ def recur(
     wrap: Any = np.asarray,
     constant: Any = as_constant,
     zero: int = 0,
+    apart: int = 1,
 ) -> Any:
-    """What a loop makes of random operands, each of which is given as ``wrap`` gives it: the result, the states."""
+    """What a loop makes of random operands, each of which is given as ``wrap`` gives it: the result, the states.
+
+    Steps are so many times as far ``apart`` as they need be, backwards if that is negative.
+    """
     rng = np.random.default_rng(5)
     gates = CELLS.get(kind, 4)
     bound = hidden**-0.5
-    share = wrap(rng.standard_normal((steps, batch, gates * hidden)).astype("f4"))
+    share = wrap(spread(rng.standard_normal((steps, batch, gates * hidden)).astype("f4"), apart))
     r = constant(wrap(rng.uniform(-bound, bound, (1, gates * hidden, hidden)).astype("f4")))
     late = rng.uniform(-bound, bound, hidden).astype("f4")
     cells = Cells(kind, r, 0, late)
@@ -120,7 +131,7 @@ def recur(
         cells = Cells(kind, r, 0, np.full(gates * hidden, bound / 100, SINGLE), constant(np.full(1, zero, np.int8)))
     lengths = wrap(rng.integers(0, steps, batch, np.int64, endpoint=True))
     states = [wrap(rng.standard_normal((batch, hidden)).astype("f4")) for _ in range(2)]
-    out = wrap(np.full((steps, batch, hidden), 9, SINGLE))
+    out = wrap(spread(np.full((steps, batch, hidden), 9, SINGLE), apart))
     states = states[: 2 if gates == 4 else 1]
     return LOOPS.recur(cells, share, lengths, states, out), out, states
 
@@ -135,6 +146,16 @@ def test_results_do_not_depend_on_threads(kind):
     finally:
         CURRENT.scope.share = before
     assert [x.tobytes() for x in (one, *states)] == [x.tobytes() for x in (two, *others)]
+
+
+@pytest.mark.parametrize("apart", [-1, 2, -3])
+@pytest.mark.parametrize("kind", [*CELLS, QUANTIZED])
+def test_steps_may_lie_anywhere(kind, apart):
+    _, out, states = recur(kind, 5, 1, 20)
+    done, found, others = recur(kind, 5, 1, 20, apart=apart)
+    assert done
+    for value, other in zip((out, *states), (found, *others), strict=True):
+        np.testing.assert_array_equal(value, other)
 
 
 def test_weights_that_may_change_are_left_to_products():

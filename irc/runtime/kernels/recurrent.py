@@ -237,45 +237,55 @@ def _run(
     state: State,
     lengths: Array | None,
     backward: bool,
-    cells: Cells | None = None,
-) -> tuple[Array, State]:
-    """All outputs [T, B, H] of one direction, and the last state; steps beyond a sample's length give zeros."""
+    cells: Cells | None,
+    out: Array,
+) -> None:
+    """Write all outputs [T, B, H] of one direction; the state becomes the last one.
+
+    Steps beyond a sample's length give zeros.
+    """
     steps, batch = x.shape[:2]
-    order: Any = slice(None, None, -1)
-    if lengths is not None:
+    made, order = out, None
+    if lengths is not None and backward:
         time = counting(steps)[:, None]
         order = (np.where(time < lengths, lengths - 1 - time, time), counting(batch))
-    source = x[order] if backward else x
+        x, made = x[order], np.empty_like(out)
     longest = steps if lengths is None else int(lengths.max(initial=0))  # what lies beyond is not read
     check_work(longest * batch * weights.size)
-    share = weights.share(source[:longest].reshape(longest * batch, x.shape[2])) + bias
+    share = weights.share(x[:longest].reshape(longest * batch, x.shape[2]))
+    share += bias
     share = share.reshape(longest, batch, len(bias))
-    out = np.empty((steps, batch, weights.hidden), x.dtype)
-    out[longest:] = 0
-    if cells is not None and longest:
-        last = tuple([np.array(v, order="C") for v in state])
-        counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
-        if CURRENT.scope.loops.recur(cells, share, counts, last, out[:longest]):
-            if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
-                last = tuple([np.where(lengths[:, None] > 0, v, 0) for v in last])
-            return (out[order] if backward else out), last
-    given = state
-    paced = 1 + PACE_ELEMENTS // max(1, share[0].size if longest else 0)
-    for t in range(longest):
+    if backward and lengths is None:
+        share, made = share[::-1], made[::-1]
+    made[longest:] = 0
+    counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
+    if not (cells and longest and CURRENT.scope.loops.recur(cells, share, counts, state, made[:longest])):
+        _step_by_step(step, share, state, lengths, made)
+    if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
+        for value in state:
+            value[lengths == 0] = 0
+    if order is not None:
+        out[...] = made[order]
+
+
+def _step_by_step(step: Step, share: Array, state: State, lengths: Array | None, out: Array) -> None:
+    """As `_run`, of the inputs' share of the gates [T, B, gates H]."""
+    given = latest = state
+    paced = 1 + PACE_ELEMENTS // max(1, share[0].size if len(share) else 0)
+    for t in range(len(share)):
         if not t % paced:
             pace()
         following = step(share[t], given)
         if lengths is None:
-            out[t], state = following[0], following
+            out[t], latest = following[0], following
         else:
             alive = (t < lengths)[:, None]
             out[t] = np.where(alive, following[0], 0)
-            state = tuple(np.where(alive, new, old) for new, old in zip(following, state, strict=True))
+            latest = tuple(np.where(alive, new, old) for new, old in zip(following, latest, strict=True))
         # The next step sees zeros in place of samples that have ended, which counts where it quantizes all of them.
         given = (out[t], *following[1:])
-    if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
-        state = tuple(np.where(lengths[:, None] > 0, v, 0) for v in state)
-    return (out[order] if backward else out), state
+    for place, value in zip(state, latest, strict=True):
+        place[...] = value
 
 
 class _Direction(NamedTuple):
@@ -326,9 +336,8 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
             _check_shape("B", b, (directions, 2 * gates * hidden))
             _check_shape("P", peepholes, (directions, 3 * hidden))
             given = (initial_h, initial_c)[:states]
-            first = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in given]
+            last = [_initial(v, directions, batch, hidden, dtype, batch_first) for v in given]
             outputs = np.empty(check_size((steps, directions, batch, hidden), dtype), dtype)
-            last = [np.empty((directions, batch, hidden), dtype) for _ in range(states)]
             several = batch > 1 and steps > _FEW_STEPS
             constants = [v for v in made_of or (w, r, b, peepholes) if v is not None]
             same = (*map(id, constants), several, dtype)
@@ -349,10 +358,8 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
                     ready[0] = _Ready(same, constants, made)
             for d, (own, total_bias, step, cells) in enumerate(made):
                 backward = direction == "reverse" or d == 1
-                begun = tuple(v[d] for v in first)
-                outputs[:, d], state = _run(wide, own, total_bias, step, begun, lengths, backward, cells)
-                for place, value in zip(last, state, strict=True):
-                    place[d] = value
+                state = tuple([v[d] for v in last])
+                _run(wide, own, total_bias, step, state, lengths, backward, cells, outputs[:, d])
             results = [outputs, *last]
             if batch_first:
                 results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
@@ -384,13 +391,14 @@ def _check_shape(name: str, given: Array | None, shape: tuple[int, ...]) -> None
 def _initial(
     given: Array | None, directions: int, batch: int, hidden: int, dtype: np.dtype[Any], batch_first: bool
 ) -> Array:
+    """A state to begin with [D, B, H], in an array of its own."""
     shape = (directions, batch, hidden)
     if given is None:
         return np.zeros(shape, dtype)
-    found = (given.swapaxes(0, 1) if batch_first and given.ndim == 3 else given).astype(dtype, copy=False)
+    found = given.swapaxes(0, 1) if batch_first and given.ndim == 3 else given
     if found.shape != shape:
         raise Error("IRC421", f"an initial state has the shape {list(found.shape)}; it must be {list(shape)}")
-    return found
+    return found.astype(dtype, order="C")
 
 
 rnn = kernel("onnx::RNN")(_layer(_rnn, 1, 1, ("Tanh",)))
