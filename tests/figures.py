@@ -282,6 +282,83 @@ def diagrams() -> dict[str, Figure]:
                 "native": "machine code\n(llvmlite)",
             },
         ),
+        "explanation/figures/fusion.svg": diagram(
+            "How a group grows",
+            "scan -> producer -> admits -> moves -> joins -> producer_; admits .> remark; moves .> remark; "
+            "alias .> moves; joins -> [group]",
+            {
+                "scan": "scan a block backwards:\na fusable operator begins a cluster",
+                "producer": "take a producer of its inputs",
+                "admits": "does the policy admit it?",
+                "moves": "can it move next to the cluster?",
+                "joins": "it joins the cluster",
+                "producer_": "next producer",
+                "remark": "no: a remark says why",
+                "alias": "alias analysis:\nmove_before",
+                "group": "prim::FusionGroup",
+            },
+        ),
+        "explanation/figures/run.svg": diagram(
+            "A run from call to results",
+            "[feeds] -> bind -> [kind] -> plan -> [frame] -> steps -> detach -> [results]; [arena] .> frame;"
+            "[template] .> frame; limits .> steps",
+            {
+                "feeds": "feeds",
+                "bind": "bind inputs\nchecked, read-only views",
+                "kind": "shapes and element types",
+                "plan": "look up the memory plan",
+                "frame": "frame: one slot a value",
+                "steps": "call the steps in order\nempty slots after last uses",
+                "detach": "detach outputs\ncopy what shares memory",
+                "results": "results",
+                "arena": "arena",
+                "template": "template: constants",
+                "limits": "limits, threads",
+            },
+        ),
+        "explanation/figures/memory.svg": diagram(
+            "Where a result lies",
+            "result -> output; result -> operand; result -> place; result -> fresh",
+            {
+                "result": "a result of an operator",
+                "output": "it leaves the run:\nmemory of its own",
+                "operand": "an operand dies here and may be\nwritten: over the operand",
+                "place": "shapes follow from the inputs:\na place in the arena",
+                "fresh": "else:\nfresh memory, freed after\nthe last use",
+            },
+        ),
+        "explanation/figures/native.svg": diagram(
+            "How a group becomes machine code",
+            "[group] -> emit -> [ir] -> llvm -> [object] -> call; "
+            "[semantics] .> emit; [cache] .> llvm; [object] -> cache_",
+            {
+                "group": "group, types and axes of operands",
+                "emit": "emit a loop nest",
+                "semantics": "scalar semantics\nof operators' records",
+                "ir": "LLVM IR with vectors",
+                "llvm": "compile (llvmlite)",
+                "cache": "object cache:\nhit",
+                "cache_": "object cache:\nkept",
+                "object": "object code",
+                "call": "one builtin function\ncompares types, shapes, strides",
+            },
+        ),
+        "explanation/figures/phases.svg": diagram(
+            "The phases of the alias analysis",
+            "[graph] -> record -> [constraints] -> solve -> [db] -> queries; "
+            "[db] -> updates; rules .> record; memo .> queries",
+            {
+                "graph": "graph",
+                "record": "AliasDbBuilder\nrecords constraints, answers nothing",
+                "rules": "rules: schema rows,\ncontrol flow, containers",
+                "constraints": "point, Load, Store, Unknown",
+                "solve": "freeze()\nleast solution",
+                "db": "AliasDb",
+                "queries": "queries",
+                "updates": "updates in place:\nmore constraints, same solver",
+                "memo": "memoised sets over\nstrongly connected components",
+            },
+        ),
     }
 
 

@@ -47,6 +47,12 @@ def test_files_that_it_names_exist(page: Path) -> None:
     assert [name for name in sorted(named) if not list(ROOT.glob(name.rstrip("/")))] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_is_longer_than_one_reads_at_a_time(page: Path) -> None:
+    """But for tables of the reference."""
+    assert page.stem in ("errors", "conformance") or len(page.read_text("utf-8").split()) <= 3000
+
+
 def test_every_page_is_in_the_navigation() -> None:
     """Once each; the file is not read as YAML, which the tests can do without."""
     listed = re.findall(r"- ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)

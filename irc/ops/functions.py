@@ -94,7 +94,7 @@ def sigmoid(x: Expression) -> Expression:
     """1 / (1 + exp(-x)); exp overflows to infinity for very negative x, which gives the right 0.
 
     Neither tanh, which takes half the time, as its error is large relative to results next to 0 (whose logarithm models
-    take), nor exp2, which in every third process takes four times as long (docs/explanation/performance.md).
+    take), nor exp2, which in every third process takes four times as long (benchmarks/measured/running.md).
     """
     divisor = exp(-x) + 1
     return reciprocal(divisor) if x.is_complex else 1 / divisor  # of floats, NumPy's division takes half of its time
