@@ -44,8 +44,9 @@ _PADS = (
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
 _WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
-_PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "DynamicQuantizeLinear")
-_OF_ONNX = (*_WINDOWS, *_PRODUCTS, "RNN", "GRU", "LSTM")
+_PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
+_LINEAR = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+_OF_ONNX = (*_WINDOWS, *_PRODUCTS, *_LINEAR, "RNN", "GRU", "LSTM")
 _TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 ASKING = frozenset(
     [

@@ -6,6 +6,7 @@ the first of that is made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -46,6 +47,7 @@ LEAST_PRODUCTS = 1 << 14
 """Multiplications: of fewer, calls take longer than they save."""
 
 _BYTES = np.dtype(np.int8), np.dtype(np.uint8)
+_SMALL = (*_BYTES, np.dtype(np.int16), np.dtype(np.uint16))
 
 _LANES = 64
 """Of a vector, at the most."""
@@ -119,7 +121,7 @@ class NativeLoops(InnerLoops):
         if how is ...:
             how = convolution_of(x, w, group, axes, out, exact)
             self._convolutions = _with(self._convolutions, kind, how)
-        if how is None:
+        if how is None or not how.call.has_room():
             return None
         weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
         return None if weights is None else lambda x, out: how.run(x, weights, out)
@@ -158,6 +160,18 @@ class NativeLoops(InnerLoops):
         kind = "product", a.shape, a.strides, out.shape[-1], numbers
         make = "products", "call_for_product", a, out.shape[-1], numbers
         return (self._loops.get(kind) or self._keep(kind, *make)).run(a, panels, begun, out)
+
+    def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
+        integers = out if x.dtype == SINGLE else x
+        if {x.dtype, out.dtype} != {SINGLE, integers.dtype} or integers.dtype not in _SMALL or scale.dtype != SINGLE:
+            return False
+        if not x.size or unusable():
+            return False
+        inner = math.prod(x.shape[axis + 1 :])
+        kind = "linear", x.dtype, out.dtype, x.shape, scale.size, inner
+        loop = self._loops.get(kind) or self._keep(kind, "quantization", "call_for_linear", x, scale.size, inner, out)
+        zeros = np.zeros(scale.size, SINGLE) if zero is None else zero.astype(SINGLE)
+        return loop.run(np.ascontiguousarray(x), np.ascontiguousarray(scale), zeros, out)
 
     def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool:
         if x.dtype != SINGLE or not x.size:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irc.errors import Error
 from irc.ir.tensor import Array
 from irc.native.calls import Expected, call_of
 from irc.native.jit import Code, Make, process_jit
@@ -96,6 +97,14 @@ class Call(NamedTuple):
         """This call in as many pieces as so many nanoseconds are worth."""
         pieces = min(max(1, int(work) // PIECE), self.size)
         return self if pieces == self.pieces else self._replace(pieces=pieces)
+
+    def has_room(self) -> bool:
+        """Whether the run may take as much work memory: NumPy may need less."""
+        try:
+            check_size((self.work,), BYTE)
+        except Error:
+            return False
+        return True
 
     def run(self, arrays: Sequence[Array]) -> bool:
         """Compute; False if the arrays are not as expected."""

@@ -53,6 +53,10 @@ class InnerLoops:
         """``a`` (..., K) of 8-bit integers, less ``zero``, times ``b`` (K, N), floats that are integers; of int32."""
         return False
 
+    def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
+        """``x`` quantized, or, where it has integers, dequantized; by scales along ``axis``, or one."""
+        return False
+
     def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool:
         """All that `irc.runtime.kernels.quantized.dynamically_quantized` makes of ``x``, of float32."""
         return False

@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite")
 
 from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.quantized import dynamically_quantized
+from irc.runtime.kernels.quantized import dequantize_linear, dynamically_quantized, quantize_linear
 from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
@@ -87,3 +87,72 @@ def test_long_calls_pause(monkeypatch):
     monkeypatch.setattr(CURRENT.scope, "guard", guard)
     quantized(np.ones(1 << 22, SINGLE))
     assert guard.times > 4
+
+
+INTEGERS = [np.dtype(name) for name in ("i1", "u1", "i2", "u2")]
+
+
+def linear(x: Array, scale: Array, zero: Array | None, axis: int, dtype: np.dtype[Any], empty: Any = np.empty) -> Array:
+    """What machine code makes of ``x``, in an array that ``empty`` makes."""
+    out = empty(x.shape, dtype)
+    assert LOOPS.linear(x, scale, zero, axis, out)
+    return out
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[Array, Array, Array, Array | None, int]:
+    """Floats, integers, scales and zero points of one axis or of all elements, and the axis."""
+    shape = draw(st.sampled_from([(1,), (5,), (63,), (64,), (3, 70), (2, 3, 4), (2, 3, 65), (4, 1, 9), (2, 3, 80, 80)]))
+    axis = draw(st.integers(0, len(shape) - 1))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    dtype = draw(st.sampled_from(INTEGERS))
+    limits = np.iinfo(dtype)
+    count = shape[axis] if draw(st.booleans()) else 1
+    scale = (10.0 ** rng.uniform(-6, 3, count)).astype(SINGLE)
+    zero = rng.integers(limits.min, limits.max, count, dtype, endpoint=True) if draw(st.booleans()) else None
+    codes = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    x = (rng.standard_normal(shape) * 10.0 ** rng.uniform(-6, 6)).astype(SINGLE)
+    x.flat[0] = draw(st.sampled_from([0.0, -0.0, np.inf, -np.inf, 1e-45, 3e38, float(x.flat[0])]))
+    return x, codes, scale, zero, axis
+
+
+@settings(max_examples=150, deadline=None)
+@given(operands())
+def test_linear_quantization_and_back(given_):
+    x, codes, scale, zero, axis = given_
+    with np.errstate(all="ignore"):
+        expected = quantize_linear(x, scale, np.zeros(1, codes.dtype) if zero is None else zero, axis=axis)
+        back = dequantize_linear(codes, scale, zero, axis=axis)
+    assert linear(x, scale, zero, axis, codes.dtype).tobytes() == expected.tobytes()
+    assert linear(codes, scale, zero, axis, SINGLE).tobytes() == back.tobytes()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_halves_go_to_even(dtype):
+    limits = np.iinfo(dtype)
+    x = np.arange(limits.min - 2, limits.max + 2, dtype=SINGLE) + SINGLE.type(0.5)
+    one = np.ones((), SINGLE)
+    np.testing.assert_array_equal(linear(x, one, None, 0, dtype), quantize_linear(x, one, np.zeros((), dtype)))
+
+
+def test_not_a_number_becomes_zero():
+    x = np.full(70, np.nan, SINGLE)
+    assert not linear(x, np.ones((), SINGLE), np.array(3, np.int8), 0, np.dtype("i1")).any()
+
+
+def test_models_are_quantized_natively():
+    """In kernels, whatever lies how, and by the types that there is no code for."""
+    rng = np.random.default_rng(1)
+    scope = CURRENT.scope
+    for x in (rng.standard_normal((4, 5)).astype(SINGLE), rng.standard_normal((5, 4)).astype(SINGLE).T):
+        for dtype in (*INTEGERS, np.dtype("i4")):
+            scale, zero = np.full(5, 0.01, SINGLE), np.arange(5, dtype=dtype)
+            expected = quantize_linear(x, scale, zero), dequantize_linear(x.astype(dtype), scale, zero)
+            before, scope.loops = scope.loops, LOOPS
+            try:
+                found = quantize_linear(x, scale, zero), dequantize_linear(x.astype(dtype), scale, zero)
+            finally:
+                scope.loops = before
+            for value, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(value, other, strict=True)
+                assert value.flags.c_contiguous

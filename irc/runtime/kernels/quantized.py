@@ -54,6 +54,16 @@ def _limits(dtype: AnyDType) -> tuple[int, int] | None:
     return (0, (1 << found.bits) - 1) if unsigned else (-(1 << (found.bits - 1)), (1 << (found.bits - 1)) - 1)
 
 
+def _linear(x: Array, scale: Array, zero: Array | None, axis: int, block: int, dtype: AnyDType) -> Array | None:
+    """``x`` as ``dtype`` by machine code; None if there is none for it."""
+    along = axis if scale.size == 1 else axis_in(axis, x.ndim)
+    is_one = scale.size == 1 or scale.shape == (x.shape[along],)
+    if block or not is_one or (zero is not None and (zero.size != scale.size or zero.dtype not in (x.dtype, dtype))):
+        return None
+    made = np.empty(check_size(x.shape, dtype), dtype)
+    return made if CURRENT.scope.loops.linear(x, scale, zero, along, made) else None
+
+
 @computes("onnx::QuantizeLinear")
 def quantize_linear(
     x: Array,
@@ -72,6 +82,8 @@ def quantize_linear(
     exact = numpy_dtype(precision) if precision else x.dtype if scale.dtype.kind in "iu" else scale.dtype
     if DType.from_numpy(exact) is DType.FLOAT8E8M0 or exact.kind in "iu":
         exact = np.dtype(np.float32)
+    if exact == scale.dtype and (made := _linear(x, scale, zero, axis, block_size, dtype)) is not None:
+        return made
     divided = np.asarray(x.astype(exact, copy=False) / _spread(scale, x, axis, block_size).astype(exact))
     wide: Array = divided.astype(np.float32, copy=False) if exact != np.float64 else divided
     limits = _limits(dtype)
@@ -93,6 +105,8 @@ def dequantize_linear(
 ) -> Array:
     """(x - zero point) scale, in the type of the scale or of ``output_dtype``."""
     dtype = numpy_dtype(output_dtype) if output_dtype else scale.dtype
+    if (made := _linear(x, scale, zero, axis, block_size, dtype)) is not None:
+        return made
     exact = x.dtype.kind in "iu" and x.itemsize > 2  # floats hold the differences of smaller integers
     wide = np.dtype(np.int64 if exact else np.float32)
     shifted = x.astype(wide)
