@@ -9,13 +9,14 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test test-all test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs format clean
+.PHONY: help demo test test-all test-slow test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs format clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    compile and run a real model, with its report"
-	@echo "make test    the test suite, with native code where operators have it"
-	@echo "make test-all   the same, and what runs models once more on NumPy alone, and for a processor without AVX"
+	@echo "make test    the quick tests, with native code where operators have it: every behaviour is covered"
+	@echo "make test-all   the same, long random programs and exhaustive sweeps (make test-slow), and the tests that run"
+	@echo "             models once more on NumPy alone and for a processor without AVX"
 	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/reference/conformance.md"
@@ -32,9 +33,13 @@ demo: $(VENV)/.test
 	$(BIN)/python -m irc.demo
 
 test: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --ignore=tests/differential
+	$(ONE_THREAD) IRC_EXAMPLES=0.25 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
 
-test-all: test test-numpy test-x86-64
+test-all: test test-slow test-numpy test-x86-64
+
+# Exhaustive sweeps, which pyproject.toml calls slow, and four times as many random programs and operands.
+test-slow: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
 
 # What runs models, rather than single kernels or passes.
 RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py

@@ -1,13 +1,70 @@
 """Settings for the whole suite."""
 
-import os
-import sys
+from __future__ import annotations
 
+import os
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from itertools import combinations
+from unittest.mock import patch
+
+import pytest
 from hypothesis import settings
+
+from irc.passes import registry as passes
+from irc.runtime.kernels import registry as kernels
+from tests.effort import EXAMPLES, Spy, Tune
 
 if os.environ.get("IRC_BACKEND") == "numpy":
     sys.modules["llvmlite"] = None  # type: ignore[assignment]  # as if it were not installed
 
 # No deadline: how long an example takes says nothing about whether it is right, and machines are shared.
-settings.register_profile("irc", deadline=None, print_blob=True)
+settings.register_profile("irc", deadline=None, print_blob=True, max_examples=max(1, round(100 * EXAMPLES)))
 settings.load_profile("irc")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `covering` leaves out: cases all of whose n-tuples of parameter values others have too."""
+    sweeps: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("covering"):
+            sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for function, cases in sweeps.items():
+        (strength,) = cases[0].get_closest_marker("covering").args
+        covered: set[tuple[tuple[str, int], ...]] = set()
+        random.Random(function).shuffle(cases)  # otherwise the first value of each parameter would be in most of them
+        for case in cases:
+            values = [(name, id(case.callspec.params[name])) for name in sorted(case.callspec.params)]
+            tuples = set(combinations(values, strength))
+            if tuples <= covered:
+                case.add_marker(pytest.mark.slow)
+            covered |= tuples
+
+
+@pytest.fixture
+def spy() -> Iterator[Spy]:
+    with ExitStack() as stack:
+        yield lambda owner, name: stack.enter_context(
+            patch.object(owner, name, autospec=True, side_effect=getattr(owner, name))
+        )
+
+
+@pytest.fixture
+def own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes and kernels that a test registers are forgotten after it."""
+    monkeypatch.setattr(passes, "_PASSES", dict(passes._PASSES))
+    monkeypatch.setattr(kernels, "_BINDERS", dict(kernels._BINDERS))
+
+
+@pytest.fixture
+def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
+    def set_number(name: str, value: float) -> None:
+        module, _, number = name.rpartition(".")
+        assert isinstance(getattr(import_module(module), number), int | float), "code is not changed: only numbers are"
+        monkeypatch.setattr(name, value)
+
+    return set_number

@@ -77,22 +77,39 @@ def allowed(layer: Layer) -> set[str]:
     return {other.name for other in layers()[: layers().index(layer) + 1]} - layer.shuns
 
 
-def modules() -> Iterator[tuple[Path, str]]:
-    """Every module of irc, with its full name."""
+class Source(NamedTuple):
+    """A module of irc: its full name, where it is, what it says, and that parsed."""
+
+    name: str
+    path: Path
+    text: str
+    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Every module of irc, parsed once for all who look."""
+    found: list[Source] = []
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        yield path, ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = path.read_text("utf-8")
+        tree = ast.parse(text)
+        found.append(Source(name, path, text, tree, tuple(ast.walk(tree))))
+    return tuple(found)
 
 
 @cache
 def _module_names() -> frozenset[str]:
-    return frozenset(module for _, module in modules())
+    return frozenset(source.name for source in sources())
 
 
-def imports(source: str, module: str, is_package: bool = False) -> Iterator[Import]:
+def imports(source: str | ast.Module, module: str, is_package: bool = False) -> Iterator[Import]:
     """Every import of a module of irc in ``source``, wherever in it."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node, is_for_types, is_deferred in _statements(ast.parse(source), False, False):
+    tree = ast.parse(source) if isinstance(source, str) else source
+    for node, is_for_types, is_deferred in _statements(tree, False, False):
         for name in _imported(node, package):
             if name.split(".")[0] == "irc":
                 yield Import(node.lineno, name, is_for_types, is_deferred)
@@ -136,7 +153,7 @@ def _imported(node: ast.AST, package: list[str]) -> list[str]:
 def all_imports() -> dict[str, list[Import]]:
     """The imports of every module of irc."""
     return {
-        module: list(imports(path.read_text("utf-8"), module, path.name == "__init__.py")) for path, module in modules()
+        source.name: list(imports(source.tree, source.name, source.path.name == "__init__.py")) for source in sources()
     }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 import pytest
 
-from tests.layers import PACKAGE, all_imports, allowed, circles, drawn, imports, layer_of, layers, modules, picture
+from tests.layers import Import, all_imports, allowed, circles, drawn, imports, layer_of, layers, picture, sources
 
 MAX_LINES = 800
 
@@ -26,60 +27,59 @@ RUNTIME = (
 """The modules and sub-packages of irc.runtime, in this order: each imports only those before it, but for types."""
 
 
-def violations(source: str, module: str, is_package: bool = False) -> list[str]:
+def violations(found: Iterable[Import], module: str) -> list[str]:
+    """Those of the imports of a module that are against the order of the layers."""
     layer = layer_of(module)
     return [
-        f"{module}:{found.line}: {layer.name} must not import {found.name}"
-        for found in imports(source, module, is_package)
-        if layer_of(found.name).name not in allowed(layer)
+        f"{module}:{each.line}: {layer.name} must not import {each.name}"
+        for each in found
+        if layer_of(each.name).name not in allowed(layer)
     ]
 
 
-def runtime_violations(source: str, module: str, is_package: bool = False) -> list[str]:
-    """The imports inside of irc.runtime that are against its order."""
+def runtime_violations(found: Iterable[Import], module: str) -> list[str]:
+    """Those of the imports inside of irc.runtime that are against its order."""
     unit = module.split(".")[2]
     known = RUNTIME[: RUNTIME.index(unit) + 1]
     return [
-        f"{module}:{found.line}: {unit} must not import {found.name}"
-        for found in imports(source, module, is_package)
-        if not found.is_for_types and layer_of(found.name).name == "runtime"
-        if [*found.name.split("."), ""][2] not in known
+        f"{module}:{each.line}: {unit} must not import {each.name}"
+        for each in found
+        if not each.is_for_types and layer_of(each.name).name == "runtime"
+        if [*each.name.split("."), ""][2] not in known
     ]
 
 
-def test_layers_import_only_those_above_them() -> None:
-    found = [
-        violation
-        for path, module in modules()
-        for violation in violations(path.read_text("utf-8"), module, path.name == "__init__.py")
-    ]
+REPEATED = re.compile(r"(?<!\\)\)(?:[?*+]|\{[\d,]+\})\+")
+"""A group repeated possessively: before 3.11.5, Python matches ``(?:...)?+`` wrong if a part of it backtracks,
+``(?>(?:...)?)`` right."""
+
+
+def test_modules_keep_to_the_rules() -> None:
+    """Layers and the parts of the runtime import only downwards; facts of the analysis are its own, so that how they
+    are kept is to change without others; no module is too long, no group repeated possessively."""
+    inside = {source.name.split(".")[2] for source in sources() if source.name.startswith("irc.runtime.")}
+    assert inside == set(RUNTIME)
+    found: list[str] = []
+    for source in sources():
+        name, lines = source.name, source.text.splitlines()
+        found += violations(all_imports()[name], name)
+        found += runtime_violations(all_imports()[name], name) if name.startswith("irc.runtime.") else []
+        if layer_of(name).name != "alias":
+            facts = [n for n in source.nodes if isinstance(n, ast.Attribute) and n.attr == "facts"]
+            found += [f"{name}:{node.lineno}: the facts of the analysis" for node in facts]
+        repeated = [n for n, line in enumerate(lines, 1) if REPEATED.search(line) and "``" not in line]
+        found += [f"{name}:{number}: a group is repeated possessively" for number in repeated]
+        found += [f"{name}: {len(lines)} lines"] if len(lines) > MAX_LINES else []
     assert not found, "\n".join(found)
 
 
-def test_the_runtime_can_be_read_from_the_bottom_up() -> None:
-    inside = [(path, module) for path, module in modules() if module.startswith("irc.runtime.")]
-    assert {module.split(".")[2] for _, module in inside} == set(RUNTIME)
-    found = [
-        violation
-        for path, module in inside
-        for violation in runtime_violations(path.read_text("utf-8"), module, path.name == "__init__.py")
-    ]
-    assert not found, "\n".join(found)
-
-
-def test_the_facts_of_the_analysis_are_its_own() -> None:
-    """Others ask questions: how facts are kept is to change without them."""
-    found = [
-        f"{module}:{node.lineno}"
-        for path, module in modules()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if layer_of(module).name != "alias" and isinstance(node, ast.Attribute) and node.attr == "facts"
-    ]
-    assert not found
+def test_what_is_repeated_possessively() -> None:
+    assert REPEATED.search(r"(?:a|b)*+") and REPEATED.search(r"(?:a){0,5}+")
+    assert not REPEATED.search(r"(?>(?:a|b)*)\)++")
 
 
 def test_every_layer_is_there() -> None:
-    units = {module.split(".")[1] for _, module in modules() if "." in module}
+    units = {source.name.split(".")[1] for source in sources() if "." in source.name}
     assert sorted(units | {"__init__"}) == sorted(unit for layer in layers() for unit in layer.units)
     assert {name for layer in layers() for name in layer.shuns} <= {layer.name for layer in layers()}
 
@@ -91,11 +91,6 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
 
 def test_the_picture_shows_what_is_imported() -> None:
     assert all_imports() and drawn() == picture(), "python -m tests.layers draws it anew"
-
-
-def test_no_module_is_too_long() -> None:
-    lengths = {module: len(path.read_text("utf-8").splitlines()) for path, module in modules()}
-    assert {module: n for module, n in lengths.items() if n > MAX_LINES} == {}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,7 @@ def test_no_module_is_too_long() -> None:
     ],
 )
 def test_a_forbidden_import_is_found(module: str, source: str) -> None:
-    assert len(violations(source, module)) == 1
+    assert len(violations(imports(source, module), module)) == 1
 
 
 @pytest.mark.parametrize(
@@ -136,7 +131,7 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
     ],
 )
 def test_an_allowed_import_is_not(module: str, source: str, is_package: bool) -> None:
-    assert violations(source, module, is_package) == []
+    assert violations(imports(source, module, is_package), module) == []
 
 
 @pytest.mark.parametrize(
@@ -155,7 +150,7 @@ def test_an_allowed_import_is_not(module: str, source: str, is_package: bool) ->
     ],
 )
 def test_an_import_against_the_order_of_the_runtime_is_found(module: str, source: str) -> None:
-    assert len(runtime_violations(source, module)) == 1
+    assert len(runtime_violations(imports(source, module), module)) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,17 +166,4 @@ def test_an_import_against_the_order_of_the_runtime_is_found(module: str, source
     ],
 )
 def test_an_import_along_the_order_of_the_runtime_is_not(module: str, source: str) -> None:
-    assert runtime_violations(source, module) == []
-
-
-def test_no_group_is_repeated_possessively() -> None:
-    """Before 3.11.5, Python matches ``(?:...)?+`` wrong if a part of it backtracks, ``(?>(?:...)?)`` right."""
-    pattern = re.compile(r"(?<!\\)\)(?:[?*+]|\{[\d,]+\})\+")
-    assert pattern.search(r"(?:a|b)*+") and pattern.search(r"(?:a){0,5}+") and not pattern.search(r"(?>(?:a|b)*)\)++")
-    found = [
-        f"{path.relative_to(PACKAGE.parent)}:{number}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if pattern.search(line) and "``" not in line
-    ]
-    assert not found
+    assert runtime_violations(imports(source, module), module) == []

@@ -79,6 +79,7 @@ def compiled(request, tmp_path_factory):
     return irc.load(path)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", [0, 1, 4])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("choose", [False, True])

@@ -10,6 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from irc.demo import BUNDLED, bundled_model, randomize_weights, seeded_inputs
 from irc.errors import Error
 from irc.tools.check.peers import onnxruntime_session
+from tests.effort import slow_if
+from tests.test_models import LARGE
 
 
 def with_activations(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -20,7 +22,7 @@ def with_activations(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", slow_if(BUNDLED, LARGE))
 def test_seeded_weights_make_a_bundled_model_a_real_function(name: str) -> None:
     shipped = bundled_model(name)
     model = randomize_weights(shipped, seed=0)

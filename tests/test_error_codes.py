@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import irc.errors
+from tests.layers import sources
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "errors.md"
@@ -37,9 +38,9 @@ def rows() -> Iterator[Row]:
 def mentioned() -> set[tuple[str, str]]:
     """Each code that the source holds outside of docstrings, with the part of irc/ that does."""
     found: set[tuple[str, str]] = set()
-    for path in (ROOT / "irc").rglob("*.py"):
-        part = path.relative_to(ROOT / "irc").parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for source in sources():
+        part = source.path.relative_to(ROOT / "irc").parts[0].removesuffix(".py")
+        for node in source.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
                 found.add((node.value, part))
     return found

@@ -20,6 +20,7 @@ from irc.tools.check.models import comparable
 from irc.tools.check.oracles import values_of
 from irc.tools.check.peers import onnxruntime_session
 from tests.counting import analyses
+from tests.effort import slow_if
 from tests.elsewhere import run_onnxruntime
 
 SEEDS = (1, 2)
@@ -27,6 +28,9 @@ RTOL, ATOL = 1e-3, 1e-5  # the second relative to the largest element
 
 MODELS = {name: (lambda name=name: randomize_weights(bundled_model(name), seed=0)) for name in BUNDLED}
 MODELS["yolov3"] = build
+LARGE = ("bvlc_alexnet", "densenet121", "vgg19", "yolov3", "zfnet512")
+"""Models that take long, each of the kind of one that does not."""
+
 MODELS["yolov3 with batch normalisation"] = lambda: build(image_size=96, width_divisor=4, batch_norm=True)
 
 
@@ -42,7 +46,7 @@ def assert_same(found: Any, expected: Any) -> None:
     assert right, f"off by {error:.1e} of the scale"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slow_if(MODELS, LARGE))
 def test_same_as_onnx_runtime(name, tmp_path):
     model, oracle = session(name)
     verify = create_instruments(["verify-each"])

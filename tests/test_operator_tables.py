@@ -26,7 +26,7 @@ from irc.runtime.kernels.aten.pointwise import ELEMENTWISE
 from irc.runtime.kernels.registry import find_binder, registered
 from irc.runtime.plan import lower
 from irc.tools.random_inputs.readers import ARITHMETIC, READERS
-from tests.layers import modules
+from tests.layers import sources
 from tests.operators import POINTWISE, TORCH_POINTWISE, records_for_a_while
 from tests.operators import TORCH as TORCH_RECORDS
 
@@ -191,9 +191,8 @@ MOST_MODULES = 6
 NAMED = ("onnx::Conv", "onnx::Relu", "onnx::LayerNormalization", "onnx::Softmax", "onnx::MaxPool")
 
 
-def names_in(source: str) -> Iterator[str]:
-    """The names in ``source`` that operators may have: strings that are names or lists of them, and schema rows."""
-    tree = ast.parse(source)
+def names_in(tree: ast.Module) -> Iterator[str]:
+    """The names in a module that operators may have: strings that are names or lists of them, and schema rows."""
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
@@ -207,9 +206,9 @@ def names_in(source: str) -> Iterator[str]:
 def modules_that_name() -> dict[str, set[str]]:
     """Name, without namespace, overload and the number of an operand -> modules."""
     found: dict[str, set[str]] = {}
-    for path, module in modules():
-        for name in names_in(path.read_text("utf-8")):
-            found.setdefault(name.rpartition("::")[2].partition(".")[0], set()).add(module)
+    for source in sources():
+        for name in names_in(source.tree):
+            found.setdefault(name.rpartition("::")[2].partition(".")[0], set()).add(source.name)
     return found
 
 
@@ -227,4 +226,4 @@ rows = '''
   aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 '''
 """
-    assert {*names_in(source)} == {"onnx::Conv", "Relu", "Softmax", "aten::add_.Tensor"}
+    assert {*names_in(ast.parse(source))} == {"onnx::Conv", "Relu", "Softmax", "aten::add_.Tensor"}

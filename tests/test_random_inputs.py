@@ -140,6 +140,7 @@ FITTING: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("passes", ["none", "default"])
 @pytest.mark.parametrize("name", FITTING)

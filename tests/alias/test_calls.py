@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze
@@ -11,6 +11,7 @@ from irc.ir import Graph, Module, Value, parse_module, types
 from irc.ir.builder import Builder
 from tests.alias.helpers import nested
 from tests.alias.programs import TENSOR, choices, program
+from tests.effort import examples
 
 FUNCTIONS = """
 graph view(%x : Tensor):
@@ -307,7 +308,7 @@ graph f(%l : Tensor[]):
 
 
 @given(choices, st.integers(1, 3))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_call_is_the_function_inlined(numbers: list[int], depth: int) -> None:
     """The same program, once as the main graph and once called by it, or through others that do nothing else."""
     direct = program(numbers)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.alias import analyze
 from tests.alias.helpers import Case
 from tests.alias.missed import cases, numbers
 from tests.alias.programs import choices, program
+from tests.effort import examples
 
 CASE = """
 graph(%x : Tensor, %n : int):
@@ -107,7 +108,7 @@ def test_no_facts_if_nothing_is_shared() -> None:
 
 
 @given(choices)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_there_are_facts_if_and_only_if_something_may_be_shared(numbers: list[int]) -> None:
     graph = program(numbers)
     db = analyze(graph)

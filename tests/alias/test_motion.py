@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import AliasDb, analyze, motion
 from irc.ir import Graph, Node
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
+from tests.effort import Spy, examples
 
 TOPOLOGY = """
 graph(%x : Tensor, %t : bool):
@@ -245,11 +246,9 @@ def test_far_moves_of_untouched_values_look_at_nothing_between() -> None:
     assert len(asked) == 1
 
 
-def test_what_all_layers_use_is_refused_near_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_all_layers_use_is_refused_near_each_of_them(spy: Spy) -> None:
     """The layer before uses it, too: how deep a model is does not matter."""
-    asked: list[Node] = []
-    links = motion.links
-    monkeypatch.setattr(motion, "links", lambda node, forward: asked.append(node) or links(node, forward))
+    asked = spy(motion, "links")
 
     def work(layers: int) -> int:
         text = ["graph(%x : Tensor):", "  %c : Tensor = aten::cos(%x)", "  %h0 : Tensor = aten::relu(%x)"]
@@ -258,10 +257,10 @@ def test_what_all_layers_use_is_refused_near_each_of_them(monkeypatch: pytest.Mo
             text.append(f"  %w{i} : Tensor = aten::relu_(%m{i})")
             text.append(f"  %h{i + 1} : Tensor = aten::mul(%w{i}, %h{i})")
         c = Case("\n".join([*text, f"  return (%h{layers})"]))
-        asked.clear()
+        asked.reset_mock()
         for i in range(1, layers):
             assert not c.db.can_move_before(c.node("c"), c.node(f"m{i}"))
-        return len(asked)
+        return asked.call_count
 
     assert work(120) - work(90) <= 1.05 * (work(90) - work(60))
 
@@ -322,7 +321,7 @@ class ByTheBook:
 
 
 @given(choices, st.integers(0, 1000), st.integers(0, 1000), st.booleans())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_move_changes_places_of_nodes_that_conflict(numbers: list[int], i: int, j: int, before: bool) -> None:
     graph = program(numbers, opaque=len(numbers) % 3 == 0)
     db = analyze(graph)

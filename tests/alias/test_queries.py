@@ -6,7 +6,7 @@ import random
 from itertools import takewhile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import Kind, analyze
@@ -18,6 +18,7 @@ from irc.ir.kinds import IF
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
+from tests.effort import examples
 
 # -- writers ------------------------------------------------------------------
 
@@ -592,7 +593,7 @@ def _may_follow(before: Node, after: Node, within: Block) -> bool:
 
 
 @given(choices, st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_writes_between_is_that_some_writer_may_run_between(
     numbers: list[int], rnd: random.Random, is_far: bool
 ) -> None:
@@ -618,7 +619,7 @@ def check_writes_between(graph: Graph, rnd: random.Random) -> None:
 
 
 @given(choices)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_a_node_writes_is_asked_with_and_without_a_description(numbers: list[int]) -> None:
     graph = program(numbers)
     db = analyze(graph)

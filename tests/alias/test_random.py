@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Value
 from tests.alias.oracle import Oracle
 from tests.alias.programs import choices, program
+from tests.effort import examples
 
 
 def relations(db: AliasDb, values: list[Value]) -> list[object]:
@@ -25,7 +26,7 @@ def with_memory(graph: Graph) -> list[Value]:
 
 
 @given(choices)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_equals_the_oracle(numbers: list[int]) -> None:
     graph = program(numbers)
     graph.verify()
@@ -43,7 +44,7 @@ def test_equals_the_oracle(numbers: list[int]) -> None:
 
 
 @given(choices)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_query_order_never_changes_an_answer(numbers: list[int]) -> None:
     graph = program(numbers)
     values = with_memory(graph)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.alias import AliasDb, analyze
 from irc.alias.check import compare
@@ -16,6 +17,7 @@ from irc.fuser.subgraph import dissolve, is_group, make_group
 from irc.ir import Builder, Graph, Node, Value, parse_module, types
 from tests.alias.programs import LIST, NESTED, TENSOR, choices, program, random_choices
 from tests.alias.test_condense import linked, module
+from tests.effort import examples
 
 
 class Mutator:
@@ -304,7 +306,7 @@ def run(numbers: Sequence[int], changes: Sequence[int]) -> Counter[str]:
 
 
 @given(choices, choices)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_updates_equal_a_rebuild(numbers: list[int], changes: list[int]) -> None:
     run(numbers, changes)
 
@@ -320,10 +322,19 @@ def test_all_updates_are_made() -> None:
     assert done["writes between: False"] >= 20
 
 
+def few_and_many(few: int, all_of_them: int) -> Any:
+    """The first seeds, and the others too where there is time."""
+    rest = range(few, all_of_them)
+    return pytest.mark.parametrize(
+        "seeds", [pytest.param(range(few), id="few"), pytest.param(rest, id="many", marks=pytest.mark.slow)]
+    )
+
+
+@few_and_many(150, 1000)
 @pytest.mark.parametrize("make", [module, linked])
-def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], str]) -> None:
+def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], str], seeds: range) -> None:
     """Functions that store where they load from; what updates add to the truth, `check` judges elsewhere."""
-    for seed in range(1000):
+    for seed in seeds:
         rng = random.Random(seed)
         graph = parse_module(make(rng)).main
         db = analyze(graph)
@@ -338,7 +349,7 @@ def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], st
 
 
 @given(choices)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_inputs_that_are_given_up(numbers: list[int]) -> None:
     """Queries before, of inputs that may be anything, leave nothing behind."""
     graph = program(numbers)
@@ -349,9 +360,10 @@ def test_inputs_that_are_given_up(numbers: list[int]) -> None:
     compare(db, analyze(graph, noalias=graph.inputs), exact=True)
 
 
+@few_and_many(40, 200)
 @pytest.mark.parametrize("make", [module, linked])
-def test_inputs_of_linked_lists_that_are_given_up(make: Callable[[random.Random], str]) -> None:
-    for seed in range(200):
+def test_inputs_of_linked_lists_that_are_given_up(make: Callable[[random.Random], str], seeds: range) -> None:
+    for seed in seeds:
         graph = parse_module(make(random.Random(seed))).main
         db = analyze(graph)
         db.may_contain_alias(graph.inputs, graph.outputs)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Node, Value
 from tests.alias.machine import Machine, contents
 from tests.alias.programs import choices, program, random_choices
+from tests.effort import examples
 from tests.programs.interpreter import share, share_inside
 
 Pair = tuple[Value, Value]
@@ -57,7 +58,7 @@ def run(numbers: list[int]) -> Counter[str]:
 
 
 @given(choices)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_analysis_is_right_about_real_memory(numbers: list[int]) -> None:
     run(numbers)
 

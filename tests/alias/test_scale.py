@@ -254,10 +254,11 @@ def test_building_chained_branches_is_linear() -> None:
     assert counts[1] <= 4.3 * counts[0], counts
 
 
+@pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("step", [in_place, through_a_list, loops])
-def test_deep_chains_need_no_deep_stack(step: Callable[[Chain, Value], Value]) -> None:
+def test_deep_chains_need_no_deep_stack(step: Callable[[Chain, Value], Value], times: int) -> None:
     """Nothing recurses over values: far more of them than Python has frames."""
-    chain, last = grown(step, 50 * sys.getrecursionlimit())
+    chain, last = grown(step, times * sys.getrecursionlimit())
     db = analyze(chain.graph, chain.module)
     assert db.may_alias(chain.first, last)
     assert db.may_contain_alias(chain.first, last)

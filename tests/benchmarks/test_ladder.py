@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from benchmarks import facts
 from benchmarks.yolov3 import ladder, report
@@ -21,6 +21,7 @@ from irc.fuser import Fuse
 from irc.ir import Graph, Module, parse_module
 from irc.passes import PassManager
 from tests.alias.programs import ProgramBuilder, choices
+from tests.effort import examples
 
 DESIGNS = (EagerDb, DeferredDb)
 
@@ -77,7 +78,7 @@ def small() -> Module:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(choices)
 def test_designs_answer_alike_about_random_programs(design: type[PlainDb], chosen: list[int]) -> None:
     graph = ProgramBuilder(chosen).graph
@@ -85,7 +86,7 @@ def test_designs_answer_alike_about_random_programs(design: type[PlainDb], chose
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(choices)
 def test_designs_stay_right_while_passes_change_the_graph(design: type[PlainDb], chosen: list[int]) -> None:
     def analyze(graph: Graph, module: Module | None) -> AliasDb:
@@ -108,7 +109,7 @@ def test_designs_answer_alike_about_yolov3(design: type[PlainDb]) -> None:
             design(graph, module, Counters(), PhaseClock()).check()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(choices)
 def test_fusing_with_rebuilds_fuses_the_same(chosen: list[int]) -> None:
     graphs = ProgramBuilder(chosen).graph, ProgramBuilder(chosen).graph

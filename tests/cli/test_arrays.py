@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cli.helpers import Command, model, node
+from tests.effort import Tune
 
 NUMBERS = """graph(%n : int, %f : float, %b : bool, %s : str, %o : int?, %l : float[]):
   return (%n, %f, %b, %s, %o, %l)
@@ -108,13 +109,13 @@ graph(%x : Float(2)):
         assert found.files == ["y[1][0]"]
 
 
-def test_what_is_too_deep_or_too_much_is_in_no_archive(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_deep_or_too_much_is_in_no_archive(irc: Command, tune: Tune) -> None:
     lines = ["graph(%x : Float(1)):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
     lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(3)]
     irc.write("deep.ir", "\n".join([*lines, "  return (%l3)"]))
     result = irc("run", "deep.ir", "--seed", "0", "-o", "y.npz")
     assert "IRC503: output 'l3[0][0][0]': only tensors, numbers, strings, and lists and dictionaries" in result.err
-    monkeypatch.setattr("irc.cli.arrays.MOST_ENTRIES", 7)
+    tune("irc.cli.arrays.MOST_ENTRIES", 7)
     irc.write("wide.ir", "\n".join([*lines, "  return (%l2)"]))
     result = irc("run", "wide.ir", "--seed", "0", "-o", "y.npz")
     assert "IRC503: output 'l2[1][1][1]': more than 7 entries" in result.err and not os.path.exists("y.npz")

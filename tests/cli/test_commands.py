@@ -568,8 +568,8 @@ class Sabotage:
 
 
 @pytest.fixture
-def sabotage(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(registry, "_PASSES", {**registry._PASSES, Sabotage.name: Sabotage})
+def sabotage(own_registries: None) -> str:
+    registry._PASSES[Sabotage.name] = Sabotage
     return Sabotage.name
 
 

@@ -25,8 +25,7 @@ SQUARED = """graph(%x : Float(3)):
 
 
 @pytest.fixture(autouse=True)
-def registered_for_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+def registered_for_one_test(own_registries: None) -> Iterator[None]:
     with records_for_a_while():
         yield
 

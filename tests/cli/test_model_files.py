@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from tests.cli.helpers import GRAPH, Command, small_model
+from tests.effort import Tune
 
 
 @pytest.mark.parametrize("name", ["m.IR", "m.Txt"])
@@ -72,7 +73,7 @@ def test_text_that_begins_with_a_byte_order_mark(irc: Command) -> None:
     assert irc("print", "g.ir").out == GRAPH
 
 
-def test_no_more_text_is_read_than_the_limit(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_text_is_read_than_the_limit(irc: Command, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     with open("huge.ir", "wb") as file:
         file.truncate(20 << 30)  # takes no room where files may have holes
     assert "IRC113: huge.ir: IR text has at most" in irc("print", "huge.ir").err
@@ -88,7 +89,7 @@ def test_no_more_text_is_read_than_the_limit(irc: Command, monkeypatch: pytest.M
             Endless.read_so_far += len(into)
             return len(into)
 
-    monkeypatch.setattr("irc.cli.options.MAX_TEXT", 1000)
+    tune("irc.cli.options.MAX_TEXT", 1000)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
     assert irc("print", "-").err == "irc: IRC113: -: IR text has at most 1000 bytes, and this has more\n"
     assert Endless.read_so_far < 2**22

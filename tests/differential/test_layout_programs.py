@@ -14,8 +14,8 @@ from irc.ir.types import TENSOR, TensorType
 from irc.ops import resolve
 from irc.runtime.lowering import runtime_constant
 from tests.differential.helpers import Differ, run_both
+from tests.effort import examples
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples
 
 FEATURES = ("torch", "torch views", "torch writes", "layouts", "layout writes", "numbers")
 

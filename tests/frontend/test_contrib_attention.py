@@ -165,6 +165,7 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("step", STEPS)
 def test_group_query_attention(step: str, feature: str) -> None:
@@ -331,6 +332,7 @@ MASKS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("past", [None, 4])
@@ -362,6 +364,7 @@ def test_multi_head_attention(form: str, past: int | None, causal: int, mask: st
     check({"y": expected, "k_out": keys, "v_out": values}, "MultiHeadAttention", arrays, 1e-4, **words)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("past", [None, 4])
@@ -386,6 +389,7 @@ def test_attention_with_weights(sizes: list[int] | None, past: int | None, causa
     check(expected, "Attention", arrays, 1e-4, **words)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("past", [None, 4])
 @pytest.mark.parametrize("zeros", [(None, None), (3, None), (3, 7), (None, 7)])

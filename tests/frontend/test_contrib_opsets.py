@@ -106,6 +106,7 @@ def pinned(name: str, opset: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray
     return changed(proto, add), {**feeds, "pin": random(11, 2, 3, 4)}
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("opset", [7, 9, 11, 12])
 @pytest.mark.parametrize("name", CASES)
 def test_models_can_be_written_in_their_operator_set(name: str, opset: int) -> None:

@@ -45,6 +45,7 @@ def few_bits(bits: int, k: int, zeros: str, dtype: Any = np.float32) -> tuple[di
     return {"a": random(3, 2, 4, k, dtype=dtype), "b": packed, "scales": scales, "zeros": zero}, real
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("k", [32, 40])
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -99,6 +100,7 @@ def test_bad_weights_of_few_bits(code: str, words: str, attributes: dict[str, An
     )
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("has_zeros", [False, True])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("indices", [np.array(2), np.array([[0, 4, -1], [3, 3, 1]], np.int32)])
@@ -135,6 +137,7 @@ def test_sizes_that_are_not_those_of_the_weights(n: int) -> None:
         irc.compile(model).run(feeds)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize("zero", [None, np.array(3), np.array([3, 0, 7, 1, 2])])
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -165,6 +168,7 @@ def test_products_of_quantized_numbers(dtype: Any, zero: np.ndarray | None, has_
         check({"y": expected}, "MatMulIntegerToFloat", arrays, **words)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("directions", [1, 2])
@@ -227,6 +231,7 @@ def test_recurrent_layers_with_scales_that_do_not_fit(name: str) -> None:
         irc.compile(model, passes="none").run(feeds)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 @pytest.mark.parametrize("has_zeros", [False, True])
 @pytest.mark.parametrize("op_type", ["QLinearAdd", "QLinearMul"])

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from irc.frontend.onnx import import_model
-from irc.frontend.onnx import importer as functions
 from irc.ir import Module, TensorType
 from irc.ir.types import NONE, TENSOR, ListType
+from tests.effort import Tune
 from tests.frontend.helpers import changed, parse, refused
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
@@ -245,8 +245,8 @@ def test_functions_that_double_each_other_cost_nothing_as_calls() -> None:
     assert sum(len(g.nodes) for g in module.graphs.values()) < 150
 
 
-def test_instances_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MAX_REPEATED_NODES", 2000)
+def test_instances_are_limited(tune: Tune) -> None:
+    tune("irc.frontend.onnx.importer.MAX_REPEATED_NODES", 2000)
     refused("IRC132", doubling(20, attributes=True), "2000 nodes")
 
 
@@ -260,8 +260,8 @@ def called_with(count: int, body: str) -> onnx.ModelProto:
     )
 
 
-def test_nested_nodes_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MAX_REPEATED_NODES", 200)
+def test_nested_nodes_of_instances_count(tune: Tune) -> None:
+    tune("irc.frontend.onnx.importer.MAX_REPEATED_NODES", 200)
     steps = " ".join(f"t{i + 1} = Neg(t{i})" for i in range(50))
     branches = f"then_branch = t () => (t50) {{ t0 = Neg(a) {steps} }}, else_branch = e () => (u) {{ u = Neg(a) }}"
     import_model(called_with(4, f"b = If(c) <{branches}>"))
@@ -269,16 +269,16 @@ def test_nested_nodes_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> Non
     import_model(called_with(60, "b = Neg(a)"))
 
 
-def test_constants_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MAX_REPEATED_BYTES", 10_000)
+def test_constants_of_instances_count(tune: Tune) -> None:
+    tune("irc.frontend.onnx.importer.MAX_REPEATED_BYTES", 10_000)
     numbers = ", ".join(map(str, range(600)))
     body = f"k = Constant <value: tensor = float[600] {{{numbers}}}> () m = ReduceSum(k) b = Add(a, m)"
     import_model(called_with(4, body))
     refused("IRC132", called_with(6, body), "10000 bytes")
 
 
-def test_constants_that_are_attributes_of_instances_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "MAX_REPEATED_BYTES", 10_000)
+def test_constants_that_are_attributes_of_instances_count(tune: Tune) -> None:
+    tune("irc.frontend.onnx.importer.MAX_REPEATED_BYTES", 10_000)
     numbers = ", ".join(map(str, range(600)))
     calls = [f"x{i + 1} = local.F <s = {i}, t: tensor = @t> (x{i})" for i in range(6)]
     proto = with_functions(

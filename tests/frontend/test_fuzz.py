@@ -10,12 +10,13 @@ from typing import Any
 import onnx
 import pytest
 from google.protobuf.message import Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc.errors
 from irc.frontend.onnx import import_model
 from irc.ir import parse_module, structurally_equal
+from tests.effort import examples
 from tests.frontend.helpers import CONTROL, DATA
 
 SOURCES = [
@@ -47,7 +48,7 @@ def test_the_sources_are_fine(tmp_path: Path) -> None:
         import_model(onnx.load_model_from_string(data)).verify()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     st.sampled_from(SOURCES),
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6),
@@ -142,7 +143,7 @@ def scalar(field: Any, rng: random.Random) -> Any:
     return abs(number) if field.type == field.TYPE_UINT64 else number
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.sampled_from(SOURCES), st.integers(0, 2**32), st.integers(1, 4))
 def test_structured_mutations(data: bytes, seed: int, count: int) -> None:
     rng = random.Random(seed)

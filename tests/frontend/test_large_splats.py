@@ -12,6 +12,7 @@ import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model, save_model, tensors
 from irc.ir import parse_module
+from tests.effort import Tune
 
 HUGE = "Float(99999999, 99999999) = prim::Constant[value=splat(1.)]()"
 ADDED = f"graph(%x : Float(1)):\n  %w : {HUGE}\n  %r : Tensor = onnx::Add(%x, %w)\n  return (%r)\n"
@@ -39,10 +40,8 @@ def test_a_returned_constant_that_no_message_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "value", "size"), [("Float", "1.5", 37 * 4), ("Int4", "3", 19), ("Long", "-2", 296)])
-def test_splats_are_written_in_pieces(
-    dtype: str, value: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tensors, "PIECE", 8)
+def test_splats_are_written_in_pieces(dtype: str, value: str, size: int, tmp_path: Path, tune: Tune) -> None:
+    tune("irc.frontend.onnx_export.tensors.PIECE", 8)
     text = (
         f"graph(%x : {dtype}(1, 37)):\n  %w : {dtype}(1, 37) = prim::Constant[value=splat({value})]()\n"
         f"  %r : {dtype}(1, 37) = onnx::Identity[since_version=21](%w)\n  return (%r)\n"

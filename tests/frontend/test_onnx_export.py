@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
@@ -21,6 +21,7 @@ from irc.ir import Module, parse_graph, parse_module, structurally_equal
 from irc.ops.onnx_signatures import newest_opset
 from irc.passes import PassManager
 from irc.runtime.kernels.registry import find_binder
+from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import from_nodes, model
 from tests.frontend.test_functions import with_functions
@@ -121,7 +122,7 @@ def _boxes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[int]]
     return shape, starts, counts, steps
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(_boxes())
 def test_slice_scatter_is_spelt_out(box: tuple[list[int], list[int], list[int], list[int]]) -> None:
     shape, starts, counts, steps = box
@@ -758,7 +759,7 @@ def _models(draw: st.DrawFn) -> onnx.ModelProto:
     return proto
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(_models(), st.sampled_from(PIPELINES))
 def test_any_model(before: onnx.ModelProto, passes: str) -> None:
     module = irc.compile(before, passes).module

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model, model, save_model
-from irc.frontend.onnx_export import tensors as weights
 from irc.ir import Module
+from tests.effort import Tune
 from tests.elsewhere import run_onnxruntime
 
 WEIGHTS = {"a": 4, "b": 100, "c": 1, "d": 300_000, "e": 7}
@@ -72,9 +72,9 @@ def test_weights_of_the_threshold_or_more_are_beside_the_model(tmp_path: Path, t
     check(path)
 
 
-def test_models_that_are_too_large_for_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_are_too_large_for_a_message(tmp_path: Path, tune: Tune) -> None:
     """The limit is 2 GB; here it is 1 MB, for the sake of the disk."""
-    monkeypatch.setattr(weights, "MAX_BYTES", 1 << 20)
+    tune("irc.frontend.onnx_export.tensors.MAX_BYTES", 1 << 20)
     with pytest.raises(irc.Error, match=r"IRC352.*by path"):
         export_model(module())
     save_model(module(), tmp_path / "m.onnx")
@@ -86,11 +86,9 @@ def test_models_that_are_too_large_for_a_message(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("names", [["default", "another"], ["splat", "other splat"], ["default", "splat"]])
-def test_all_that_is_too_large_for_a_message_goes_beside_it(
-    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_too_large_for_a_message_goes_beside_it(names: list[str], tmp_path: Path, tune: Tune) -> None:
     """Not only weights that stand in the weight table."""
-    monkeypatch.setattr(weights, "MAX_BYTES", 1 << 20)
+    tune("irc.frontend.onnx_export.tensors.MAX_BYTES", 1 << 20)
     size = 150_000
     arrays = {
         name: np.full(size, len(name), np.float32) if "splat" in name else np.arange(size, dtype=np.float32)

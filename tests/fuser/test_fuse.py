@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import analyze
@@ -12,6 +12,7 @@ from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir import parse_graph, structurally_equal
 from irc.runtime.plan import lower
 from tests.counting import analyses
+from tests.effort import examples
 from tests.fuser.helpers import fuse, kinds, the_group
 
 T = "Float(2, 3)"
@@ -387,7 +388,7 @@ def programs(draw: st.DrawFn) -> str:
     return graph("\n".join([*lines, ", ".join(f"%{v}" for v in returned)]), "%x : Float(3, 3), %y : Float(3, 3)")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(programs())
 def test_fusing_changes_no_result(text: str) -> None:
     g, _ = fuse(text)

@@ -25,13 +25,14 @@ from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node, parse_graph
 from irc.ops import Operator, register
 from irc.ops.pointwise import is_elementwise
-from irc.passes import PassManager, create_instruments, registry
+from irc.passes import PassManager, create_instruments
 from irc.passes.in_place import StorageOwners
 from irc.runtime import kernel
 from tests.doc_blocks import file_of
+from tests.effort import examples
 from tests.fuser.helpers import CHECKS, kinds, the_group
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 from tests.programs.test_fuser import FAMILIES
 
 PATH = Path(__file__).parents[2] / "docs" / "how-to" / "fusion-policy.md"
@@ -40,11 +41,10 @@ T = "Float(2, 3)"
 
 
 @pytest.fixture
-def scoped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def scoped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registries: None) -> Iterator[Any]:
     """The page's own module."""
     (tmp_path / "scoped.py").write_text(file_of(PATH, "scoped.py"), "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     yield importlib.import_module("scoped")
     sys.modules.pop("scoped")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fuzz.run import fuzz
 
 EXAMPLES, SEED = 300, 23
 
 
-def test_the_analysis_is_right_about_real_memory() -> None:
-    outcome = fuzz(EXAMPLES, SEED)
+@pytest.mark.parametrize("examples", [EXAMPLES // 4, pytest.param(EXAMPLES, marks=pytest.mark.slow)])
+def test_the_analysis_is_right_about_real_memory(examples: int) -> None:
+    outcome = fuzz(examples, SEED)
     assert outcome.failure is None, outcome.failure
     assert not outcome.missing(), "the programs exercise too little"

@@ -15,6 +15,7 @@ from tests.fuzz.run import fuzz
 from tests.fuzz.test_fuzz import EXAMPLES, SEED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PYTORCHS)
 def test_pytorchs_mistakes_are_caught(name: str) -> None:
     with PYTORCHS[name]():
@@ -22,6 +23,7 @@ def test_pytorchs_mistakes_are_caught(name: str) -> None:
     assert outcome.failure is not None, f"{outcome.programs} programs were run, and nobody noticed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_mistakes_are_caught(name: str) -> None:
     """By these programs or, as what is drawn differs from version to version, by some more."""
@@ -50,6 +52,7 @@ def test_each_of_pytorchs_mistakes_is_among_them() -> None:
     assert {name.partition(":")[0] for name in PYTORCHS} == set(numbered)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SANE)
 def test_nothing_else_is_caught(name: str) -> None:
     with SANE[name]():

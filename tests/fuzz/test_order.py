@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import analyze
 from irc.ir import Graph, parse_graph
+from tests.effort import examples
 from tests.fuzz.mutants import PYTORCHS
 from tests.fuzz.run import FOCUS
 from tests.programs.generator import Program, programs
@@ -33,7 +34,7 @@ def check(program: Program, seed: int) -> None:
         assert answers(graph) == answers(graph, random.Random(seed)), str(graph)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@examples(40)
 @given(programs(FOCUS), st.integers(0, 1 << 16))
 def test_the_order_of_queries_changes_no_answer(program: Program, seed: int) -> None:
     check(program, seed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module, structurally_equal
 from irc.ir.metadata import MOST_CHARACTERS, MOST_SOURCES, SOURCE, frozen, inlined, merged, provenance, sources
 from irc.passes import PassManager
+from tests.effort import examples
 
 TEXT = """graph(%x : Float(2),
       %"odd name" : bool):
@@ -58,7 +59,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=8)
 said = st.dictionaries(texts, texts, min_size=1, max_size=3)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(said, min_size=8, max_size=8), texts.filter(bool))
 def test_whatever_is_said_is_read_back(parts, name):
     graph = parse_graph(TEXT.partition("\ngraph f")[0])

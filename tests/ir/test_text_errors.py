@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, structurally_equal
+from tests.effort import examples
 from tests.ir import strategies
 from tests.ir.helpers import body
 
@@ -202,7 +203,7 @@ def test_bad_text_is_refused_in_linear_time(text: str) -> None:
     assert refusal is None or refusal.code in ("IRC110", "IRC113")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(strategies.graphs(), st.data())
 def test_damaged_text_gives_errors_only(graph: Graph, data: st.DataObject) -> None:
     text = str(graph)

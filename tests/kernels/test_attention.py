@@ -20,17 +20,18 @@ from irc.runtime.kernels.aten.attention import attention as of_torch
 from irc.runtime.kernels.attention import Form, attend
 from irc.runtime.model import sharing
 from irc.runtime.plan import lower
+from tests.effort import Tune
 from tests.runtime.helpers import graph_of, run_plan
 
 Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(params=["whole", "blocks"], autouse=True)
-def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def cut(request: pytest.FixtureRequest, tune: Tune) -> str:
     """Each test with scores as one block, and in blocks of a few rows or heads."""
     if request.param == "blocks":
-        monkeypatch.setattr(attention, "BLOCK_BYTES", 300)
-        monkeypatch.setattr(attention, "ROWS", 2)
+        tune("irc.runtime.kernels.attention.BLOCK_BYTES", 300)
+        tune("irc.runtime.kernels.attention.ROWS", 2)
     return request.param
 
 
@@ -162,6 +163,7 @@ def test_forms(form, keys):
     check(*inputs, bias, form=FORMS[form])
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("shared", [1, 2, 6])
 @pytest.mark.parametrize("rows", [1, 2, 9])
 @pytest.mark.parametrize("mask", [None, (14,), (9, 14), (2, 1, 9, 14), (2, 6, 9, 14), (6, 1, 1), (1, 6, 9, 1)])

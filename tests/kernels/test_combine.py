@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import combine_at
+from tests.effort import Tune
 
 UFUNCS = [np.add, np.multiply, np.maximum, np.minimum]
 DTYPES = ["f4", "f8", "f2", "i8", "i4", "u1", "?"]
@@ -35,15 +37,13 @@ def test_each_occurrence_counts_in_order(data: st.DataObject, many: int, block: 
     values = (rng.standard_normal((*count, *shape[depth:])) * 5).astype(dtype)
     out = (rng.standard_normal(shape) * 5).astype(dtype)
     expected, ufunc = out.copy(), data.draw(st.sampled_from(UFUNCS))
-    with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numerics, "WORTH_NUMBERING", many)
-        patch.setattr(numerics, "NUMBERED", block)
+    with np.errstate(all="ignore"), patch.multiple(numerics, WORTH_NUMBERING=many, NUMBERED=block):
         ufunc.at(expected, tuple(places), values)
         combine_at(ufunc, out, places, values)
     np.testing.assert_array_equal(out, expected)
 
 
-def test_many_places_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_places_are_numbered(tune: Tune) -> None:
     shapes: list[tuple[int, ...]] = []
 
     class Spy:
@@ -52,7 +52,7 @@ def test_many_places_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
         def at(self, out: np.ndarray, places: object, values: np.ndarray) -> None:
             shapes.append(values.shape)
 
-    monkeypatch.setattr(numerics, "NUMBERED", 1 << 11)
+    tune("irc.runtime.kernels.numerics.NUMBERED", 1 << 11)
     places = [np.zeros(100, np.int64)]
     combine_at(Spy(), np.zeros((3, 64), np.float32), places, np.ones((100, 64), np.float32))  # type: ignore[reportArgumentType]
     assert set(map(len, shapes)) == {1} and sum(map(math.prod, shapes)) == 6400

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import tracemalloc
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import convolution, grid_sample, windows  # noqa: F401
 from irc.runtime.kernels.windows import Window
+from tests.effort import Tune, examples
 from tests.kernels.helpers import (
     assert_same,
     bind,
@@ -79,14 +81,14 @@ def test_conv_dtypes(dtype):
     assert_same([ours], [expected.astype(dtype)], rtol=1e-3 if dtype == np.float16 else 1e-12)
 
 
-def test_conv_in_blocks(monkeypatch):
+def test_conv_in_blocks(monkeypatch, tune):
     """However small the blocks, the result is the same: block borders are no borders of the image."""
     inputs, attrs = [values(2, 4, 13, 9), values(6, 2, 3, 3), values(6)], {"group": 2, "pads": [2, 1, 1, 1]}
     for strides in ([1, 1], [3, 2]):
         (whole,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
         for least in (1, 20, 40):
-            monkeypatch.setattr(convolution, "COLUMNS", least)
-            monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
+            tune("irc.runtime.kernels.convolution.COLUMNS", least)
+            tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
             (parts,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
             np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
         monkeypatch.undo()
@@ -104,7 +106,7 @@ PATCHES = {
 
 @pytest.mark.parametrize("in_blocks", [False, True])
 @pytest.mark.parametrize("case", PATCHES)
-def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
+def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch, tune):
     """Straight into the columns, which have then no more elements than the input; and nothing else changes."""
     shape, kernel, attrs = PATCHES[case]
     x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
@@ -118,8 +120,8 @@ def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch):
     monkeypatch.setattr(windows, "scratch", scratch)
     windows.storage.cache_clear()
     if in_blocks:
-        monkeypatch.setattr(convolution, "COLUMNS", 1)
-        monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
+        tune("irc.runtime.kernels.convolution.COLUMNS", 1)
+        tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
     (ours,) = run_kernel("Conv", [x, w], attrs, 11)
     assert {purpose for purpose, _ in asked} == {"columns"}
     assert sum(size for _, size in asked) <= x.size
@@ -162,8 +164,7 @@ def check_columns(resolved, channels, at_once, start, count):
     interleaved = padded[index].reshape(channels, *[n for t, p in zip(taps, places) for n in (len(t), len(p))])
     rank = len(resolved)
     expected = interleaved.transpose(0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "PACE_ELEMENTS", 1 << 30 if at_once else 0)
+    with patch.object(windows, "PACE_ELEMENTS", 1 << 30 if at_once else 0):
         windows.storage.cache_clear()
         found = windows.columns(image, tuple(resolved), start, count)
     windows.storage.cache_clear()
@@ -184,24 +185,18 @@ ONE_FILTER = {
 @pytest.mark.parametrize("most", [1, 100, 1000, convolution.COLUMN_ELEMENTS])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("case", ONE_FILTER)
-def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch):
+def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch, tune, spy):
     """Of the taps of a row alone there are columns, so one for each row of the kernel less; nothing else changes."""
     shape, kernel, attrs = ONE_FILTER[case]
     attrs = {**attrs, "group": shape[1] // kernel[1]}
     x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
     w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
     inputs = [x, w, *([np.arange(kernel[0], dtype=np.float32)] if bias else [])]
-    taps: list[int] = []
-
-    def counted(x, axes, start, count):
-        taps.append(math.prod(a.kernel for a in axes))
-        return windows.columns(x, axes, start, count)
-
-    monkeypatch.setattr(convolution, "columns", counted)
-    monkeypatch.setattr(convolution, "WORTH_ROWS", 0)
-    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", most)
+    columns = spy(convolution, "columns")
+    tune("irc.runtime.kernels.convolution.WORTH_ROWS", 0)
+    tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", most)
     (ours,) = run_kernel("Conv", inputs, attrs, 11)
-    assert set(taps) == {math.prod(kernel[3:])}
+    assert {math.prod(a.kernel for a in call.args[1]) for call in columns.call_args_list} == {math.prod(kernel[3:])}
     monkeypatch.setattr(convolution, "_by_rows", convolution._columns)
     (by_columns,) = run_kernel("Conv", inputs, attrs, 11)
     np.testing.assert_array_equal(ours, by_columns)
@@ -253,7 +248,7 @@ def conv_cases(draw):
 
 
 @given(conv_cases())
-@settings(max_examples=60)
+@examples(60)
 def test_conv_property(case):
     x, w, b, attrs = case
     check_against_ort("Conv", [x, w, b], attrs, 11)
@@ -297,17 +292,17 @@ def test_conv_transpose(case, opset):
     check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, opset)
 
 
-def test_conv_transpose_in_blocks(monkeypatch):
+def test_conv_transpose_in_blocks(tune):
 
     inputs, attrs = [values(2, 4, 7, 5), values(4, 2, 3, 3)], {"group": 2, "strides": [2, 1], "pads": [1, 0, 1, 1]}
     (whole,) = run_kernel("ConvTranspose", inputs, attrs, 11)
-    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 500)
+    tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 500)
     (parts,) = run_kernel("ConvTranspose", inputs, attrs, 11)
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 
 
 @given(st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_conv_transpose_is_the_transpose_of_conv(data):
     """<conv(x), y> = <x, conv_transpose(y)> for every x and y, with the same weights."""
     x, w, _, attrs = data.draw(conv_cases())
@@ -338,7 +333,7 @@ def test_conv_transpose_is_the_transpose_of_conv(data):
 
 
 @given(st.data())
-@settings(max_examples=30)
+@examples(30)
 def test_deform_conv_with_whole_offsets_is_conv(data):
     """Equal whole-number offsets shift the image: the same as a convolution of the shifted image."""
     shift = data.draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3)))
@@ -438,11 +433,11 @@ BAD = {
     ],
 )
 def test_conv_transpose_by_tiles_and_of_single_channels(
-    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, Any], tune: Tune
 ) -> None:
     inputs = [values(*x), values(*w), values(w[1] * attrs.get("group", 1))]
     (whole,) = check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
-    monkeypatch.setattr(convolution, "COLUMN_ELEMENTS", 1)
+    tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
     (parts,) = run_kernel("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
 

@@ -39,8 +39,8 @@ def test_non_max_suppression(centered, overlap, limit):
 @pytest.mark.parametrize("group", [3, 32, 256])
 @pytest.mark.parametrize("limit", [1, 7, 1000])
 @pytest.mark.parametrize("overlap", [0.0, 0.2, 1.0])
-def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, monkeypatch):
-    monkeypatch.setattr(detection, "GROUP", group)
+def test_groups_of_boxes_are_chosen_as_one_by_one(group, limit, overlap, tune):
+    tune("irc.runtime.kernels.detection.GROUP", group)
     given = boxes(1, 150)
     given[0, 50:60] = given[0, :10]
     given[0, 7, 3] = np.nan
@@ -76,12 +76,13 @@ def one_by_one(given: np.ndarray, score: np.ndarray, limit: int, overlap: float,
     return chosen
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("group", [3, 32, 256])
 @pytest.mark.parametrize("limit", [2, 9, 1000])
 @pytest.mark.parametrize(("overlap", "least"), [(0.0, 0.5), (0.2, -np.inf), (0.3, 0.7), (0.9, 0.0), (0.3, 2.0)])
-def test_classes_are_chosen_together_as_one_by_one(group, limit, overlap, least, monkeypatch):
+def test_classes_are_chosen_together_as_one_by_one(group, limit, overlap, least, tune):
     """With few and with many boxes that are eligible, scores that are equal, infinite or no numbers, odd boxes."""
-    monkeypatch.setattr(detection, "GROUP", group)
+    tune("irc.runtime.kernels.detection.GROUP", group)
     given, score = boxes(2, 60), scores(2, 12, 60)
     given[0, 7, 3], given[0, 8, 2], given[1, 9] = np.nan, np.inf, [3, 3, 3, 8]
     given[1, 30:50] = given[1, :20] + 0.1
@@ -98,34 +99,25 @@ def test_classes_are_chosen_together_as_one_by_one(group, limit, overlap, least,
 
 
 @pytest.mark.parametrize("least", [0.001, 0.9, 0.999])
-def test_many_classes(least, monkeypatch):
+def test_many_classes(least, spy):
     """As ONNX Runtime chooses them, in a few comparisons."""
-    calls: list[int] = []
-    overlapping = detection._overlapping
-    monkeypatch.setattr(detection, "_overlapping", lambda *a: calls.append(1) or overlapping(*a))
+    calls = spy(detection, "_overlapping")
     score = RANDOM.uniform(0, 1, (1, 80, 900)).astype(np.float32)
     inputs = [boxes(1, 900) * 30, score, np.array([20]), np.array([0.45], np.float32), np.array([least], np.float32)]
     check_against_ort("NonMaxSuppression", inputs, {}, 11)
-    assert len(calls) < 40
+    assert calls.call_count < 40
 
 
-def test_boxes_are_compared_group_by_group(monkeypatch):
+def test_boxes_are_compared_group_by_group(spy):
     """A thousand boxes in tens of comparisons; of those after the last that is taken, none."""
-    calls: list[int] = []
-    overlapping = detection._overlapping
-
-    def counted(corners, first, second, overlap):
-        calls.append(len(first) * len(second))
-        return overlapping(corners, first, second, overlap)
-
-    monkeypatch.setattr(detection, "_overlapping", counted)
+    calls = spy(detection, "_overlapping")
     inputs = [boxes(1, 1000), scores(1, 1, 1000), np.array(1000), np.array(1.0)]
     assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 1000
-    assert len(calls) == 4 * 5 / 2
-    calls.clear()
+    assert calls.call_count == 4 * 5 / 2
+    calls.reset_mock()
     inputs[2] = np.array(100)
     assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 100
-    assert len(calls) == 1
+    assert calls.call_count == 1
 
 
 def test_non_max_suppression_of_nothing():

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir.types import DType
-from irc.runtime.kernels import generate
 from irc.runtime.kernels.support import counting
 from tests.kernels.helpers import bind, check_against_ort, run_kernel
 
@@ -135,9 +134,9 @@ def test_trilu(rows, columns, k, upper):
 
 @pytest.mark.parametrize("strip", [(1, 3), (2, 100), (64, 16)])
 @pytest.mark.parametrize("dtype", [np.float32, bool, np.complex128, ml_dtypes.bfloat16, object])
-def test_trilu_strip_by_strip(strip, dtype, monkeypatch):
-    monkeypatch.setattr(generate, "_STRIP", strip[0])
-    monkeypatch.setattr(generate, "_STRIPS", strip[1])
+def test_trilu_strip_by_strip(strip, dtype, tune):
+    tune("irc.runtime.kernels.generate._STRIP", strip[0])
+    tune("irc.runtime.kernels.generate._STRIPS", strip[1])
     for shape in ((2, 11, 7), (7, 11), (150, 3), (3, 150), (1, 2, 70, 70)):
         x: Any = np.arange(1, 1 + int(np.prod(shape))).reshape(shape)
         x = x.astype(str).astype(object) if dtype is object else x.astype(dtype)

@@ -10,7 +10,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import HALF, narrowed, of_halves, rounded, widened
 from tests.kernels.helpers import check_against_ort, run_kernel
 
@@ -69,9 +68,9 @@ def test_functions_of_two(ufunc):
 
 @pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.less], ids=lambda u: u.__name__)
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 15])
-def test_shapes_and_strides(ufunc, block, monkeypatch):
-    monkeypatch.setattr(numerics, "BLOCK", block)
-    monkeypatch.setattr(numerics, "_BY_BITS", 1)
+def test_shapes_and_strides(ufunc, block, tune):
+    tune("irc.runtime.kernels.numerics.BLOCK", block)
+    tune("irc.runtime.kernels.numerics._BY_BITS", 1)
     x = RANDOM.standard_normal((5, 6, 7)).astype(np.float16)
     for shape in ((5, 6, 7), (7,), (6, 1), (5, 1, 1), (1,), (), (2, 5, 6, 7), (1, 5, 1, 7)):
         y = RANDOM.standard_normal(shape).astype(np.float16)

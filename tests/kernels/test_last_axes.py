@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import add_reduce, extreme_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
+from tests.effort import Tune
 
 TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
 
@@ -20,9 +22,7 @@ TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
 @pytest.fixture(autouse=True, scope="module")
 def of_small_arrays() -> Iterator[None]:
     """Arrays of a few elements are cut, transposed and added in parts as large ones are."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"MANY_ROWS": 2, "SHORT": 3, "_PART": 4, "_BLOCK": 5}.items():
-            patch.setattr(numerics, name, value)
+    with patch.multiple(numerics, MANY_ROWS=2, SHORT=3, _PART=4, _BLOCK=5):
         yield
 
 
@@ -83,8 +83,8 @@ def test_softmax(x: np.ndarray[Any, Any], compute: Any, over_itself: bool) -> No
 
 
 @pytest.mark.parametrize("shape", [(1, 1_000_001), (4, 1_000_001), (64, 4096), (64, 8191)])
-def test_many_numbers_lose_few_digits(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numerics, "_PART", 1 << 16)
+def test_many_numbers_lose_few_digits(shape: tuple[int, int], tune: Tune) -> None:
+    tune("irc.runtime.kernels.numerics._PART", 1 << 16)
     x = np.random.default_rng(0).random(shape, np.float32)
     exact = x.astype(np.float64).sum(1)
     assert (np.abs(add_reduce(x, (1,)) / exact - 1) < 4e-7).all()

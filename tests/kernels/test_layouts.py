@@ -14,24 +14,21 @@ import pytest
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.ops import Effects, effects_of
-from irc.runtime.kernels import expressions, numerics, primitives, support
+from tests.effort import Tune
 from tests.kernels.conftest import Cases
 
 Array = np.ndarray[Any, Any]
 
-MOST_CASES = 8
-"""Of one operator: the suite has dozens of some."""
-
 
 @pytest.fixture(autouse=True)
-def all_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_is_large(tune: Tune) -> None:
     """Operands of a few elements are taken as large ones are: by bits, by blocks, with filled blocks."""
-    for module in (support, numerics):
-        monkeypatch.setattr(module, "_BY_BITS", 1)
-    monkeypatch.setattr(numerics, "BLOCK", 61)
-    monkeypatch.setattr(primitives, "MANY", 2)
-    monkeypatch.setattr(expressions, "BLOCK_BYTES", 267)
-    monkeypatch.setattr(numerics, "WORTH_FILLING", 1)
+    tune("irc.runtime.kernels.support._BY_BITS", 1)
+    tune("irc.runtime.kernels.numerics._BY_BITS", 1)
+    tune("irc.runtime.kernels.numerics.BLOCK", 61)
+    tune("irc.runtime.kernels.primitives.MANY", 2)
+    tune("irc.runtime.kernels.expressions.BLOCK_BYTES", 267)
+    tune("irc.runtime.kernels.numerics.WORTH_FILLING", 1)
 
 
 def repeated(x: Array) -> Iterator[Array]:
@@ -51,14 +48,18 @@ def permuted(x: Array) -> Iterator[Array]:
     yield np.flip(np.flip(x, -1).copy(), -1)
 
 
+@pytest.mark.parametrize("most", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_operands_of_the_node_suite_however_they_lie(dtype: type[np.floating[Any]], single_nodes: Cases) -> None:
+def test_operands_of_the_node_suite_however_they_lie(
+    dtype: type[np.floating[Any]], most: int, single_nodes: Cases
+) -> None:
+    """So many cases of each operator: the suite has dozens of some."""
     seen: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     with np.errstate(all="ignore"):
         for node, kernel, given in chain(*single_nodes.values()):
             seen[node.kind] += 1
-            if effects_of(node) & Effects.RANDOM or seen[node.kind] > MOST_CASES:
+            if effects_of(node) & Effects.RANDOM or seen[node.kind] > most:
                 continue
             inputs = [x.astype(dtype) if isinstance(x, np.ndarray) and x.dtype == np.float32 else x for x in given]
             places = [

@@ -7,11 +7,12 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import matmul  # noqa: F401
+from tests.effort import examples
 from tests.kernels.helpers import (
     assert_same,
     bind,
@@ -227,7 +228,7 @@ def test_einsum(equation, shapes):
 
 
 @given(st.data())
-@settings(max_examples=50)
+@examples(50)
 def test_einsum_property(data):
     """Any subset of letters in any order, against the sum written out over all indices."""
     sizes = {"a": 2, "b": 3, "c": 1, "d": 4}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import pool
 from irc.runtime.kernels.pool import count_taps
 from irc.runtime.kernels.windows import Window
+from tests.effort import examples
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 WINDOWS = {
@@ -52,7 +53,7 @@ def test_max_pool(case, opset):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint8])
 @pytest.mark.parametrize("case", [*WINDOWS, *CEIL, "dilated"])
-def test_maxima_along_rows_that_are_one_line(case, dtype, monkeypatch):
+def test_maxima_along_rows_that_are_one_line(case, dtype, tune):
     """They are those of row by row, with NaNs and infinities, however the operand lies."""
     dilated = ((2, 3, 9, 11), {"kernel_shape": [3, 3], "dilations": [2, 3], "pads": [2, 3, 2, 3]})
     shape, attrs = (WINDOWS | CEIL | {"dilated": dilated})[case]
@@ -60,33 +61,30 @@ def test_maxima_along_rows_that_are_one_line(case, dtype, monkeypatch):
     if np.dtype(dtype).kind == "f":
         x.flat[::13], x.flat[3::17], x.flat[4::19] = np.nan, np.inf, -np.inf
     for laid in (x, x.swapaxes(0, -1).copy().swapaxes(0, -1)):
-        monkeypatch.setattr(pool, "_WORTH_PADDING", 1 << 60)
+        tune("irc.runtime.kernels.pool._WORTH_PADDING", 1 << 60)
         expected = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
-        monkeypatch.setattr(pool, "_WORTH_PADDING", 0)
+        tune("irc.runtime.kernels.pool._WORTH_PADDING", 0)
         found = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
 
 
-def test_rows_are_not_begun_one_by_one(monkeypatch):
+def test_rows_are_not_begun_one_by_one(spy):
     """Of a pyramid's small maps: comparisons along rows are of one line."""
-    lines: list[int] = []
-    real = pool._maxima_in_one_line
-    monkeypatch.setattr(pool, "_maxima_in_one_line", lambda x, *a: lines.append(x.shape[-1]) or real(x, *a))
+    lines = spy(pool, "_maxima_in_one_line")
     attrs = {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}
     check_against_ort("MaxPool", [values(1, 40, 20, 20)], attrs, 12)
-    assert lines == [20]
+    assert [call.args[0].shape[-1] for call in lines.call_args_list] == [20]
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("rank", [1, 2])
-def test_only_taps_that_read_something_are_looked_at(rank, outputs, monkeypatch):
+def test_only_taps_that_read_something_are_looked_at(rank, outputs, spy):
     """Of a large window with large strides, those at its ends."""
-    steps = []
-    monkeypatch.setattr(pool, "pace", lambda: steps.append(1))
+    steps = spy(pool, "pace")
     attrs = {"kernel_shape": [997] * rank, "strides": [997] * rank, "pads": [996] * (2 * rank)}
     check_against_ort("MaxPool", [values(1, 1, *[4] * rank)], attrs, 12, n_outputs=outputs)
-    assert 0 < len(steps) <= 8**rank
+    assert 0 < steps.call_count <= 8**rank
     if outputs == 1:
         for include in (0, 1):
             check_against_ort("AveragePool", [values(1, 1, *[4] * rank)], {**attrs, "count_include_pad": include}, 19)
@@ -256,14 +254,14 @@ def pool_cases(draw):
 
 
 @given(pool_cases(), st.sampled_from([("MaxPool", 1), ("MaxPool", 2), ("AveragePool", 1)]))
-@settings(max_examples=80)
+@examples(80)
 def test_pool_property(case, operator):
     (x, attrs), (op_type, outputs) = case, operator
     check_against_ort(op_type, [x], attrs, 12, outputs)
 
 
 @given(pool_cases())
-@settings(max_examples=30)
+@examples(30)
 def test_unpool_puts_the_maxima_back(case):
     x, attrs = case
     sides = {"kernel_shape": attrs["kernel_shape"], "strides": attrs["kernel_shape"]}  # windows do not overlap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -88,9 +89,7 @@ def test_whatever_operands_and_result_lie_like(data: st.DataObject) -> None:
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     rows, depth, columns = draw(st.integers(0, 4)), draw(st.integers(0, 9)), draw(size)
     x, y = of(rows, depth), of(depth, columns)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numerics, "_ENOUGH", 0)
-        patch.setattr(numerics, "_DEEP", 0)
+    with patch.multiple(numerics, _ENOUGH=0, _DEEP=0):
         wanted = np.matmul(x, y)
         found = product(x, y)
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)

@@ -14,6 +14,7 @@ from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
 from irc.ops.aten import pointwise
 from irc.runtime.kernels import expressions
 from irc.runtime.kernels.expressions import of_expression
+from tests.effort import Tune
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -50,11 +51,9 @@ def _mixed(x: Expression, y: Expression, z: Expression) -> Expression:
 
 @pytest.mark.parametrize("block", [1 << 20, 64])
 @pytest.mark.parametrize("shapes", list(product([(4, 30), (30,), (4, 1), ()], repeat=2)))
-def test_results_are_written_over_any_operand(
-    shapes: tuple[Any, Any], block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_written_over_any_operand(shapes: tuple[Any, Any], block: int, tune: Tune) -> None:
     """However large operands are, and however they lie."""
-    monkeypatch.setattr(expressions, "BLOCK_BYTES", block)
+    tune("irc.runtime.kernels.expressions.BLOCK_BYTES", block)
     kernel = of_expression(_mixed, 3)
     rng = np.random.default_rng(0)
     for turned in range(3):

@@ -61,9 +61,9 @@ print(*(m.rpartition(".")[2] for m in sys.modules if m.startswith("irc.runtime.k
     assert set(done.stdout.split()) & set(registry.all_modules()) == {"convolution"}
 
 
-def test_binders_serve_from_their_version_to_the_next(monkeypatch):
+@pytest.mark.usefixtures("own_registries")
+def test_binders_serve_from_their_version_to_the_next():
     before = registry.registered()
-    monkeypatch.setattr(registry, "_BINDERS", dict(registry._BINDERS))
     found = {since: registry.kernel("acme::X", since=since)(lambda node: None) for since in (7, 13, 1)}
     assert registry.registered() == before | {"acme::X": (1, 7, 13)}
     for version, since in ((1, 1), (6, 1), (7, 7), (12, 7), (13, 13), (99, 13), (None, 13)):

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import resize
 from irc.runtime.kernels.resize import COORDINATES, NEAREST, Side
+from tests.effort import examples
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 ROUNDING = [n for n in NEAREST if n != "simple"]
@@ -143,14 +143,14 @@ def resize_cases(draw):
 
 
 @given(resize_cases())
-@settings(max_examples=150)
+@examples(150)
 def test_against_ort(case):
     inputs, attrs, opset = case
     check_against_ort("Resize", inputs, attrs, opset, rtol=1e-3, atol=1e-4)
 
 
 @given(st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_crop_and_resize_against_ort(data):
     mode = data.draw(st.sampled_from(["nearest", "linear", "cubic"]))
     starts = data.draw(st.lists(st.floats(-0.25, 0.5, width=32), min_size=2, max_size=2))
@@ -329,9 +329,9 @@ def test_strings_are_not_interpolated():
 
 @pytest.mark.parametrize("block", [1, 40, 1 << 20])
 @pytest.mark.parametrize("scales", [(1, 1, 2, 3), (1, 1, 1, 2.5), (1, 1, 0.5, 1)])
-def test_images_in_blocks(scales, block, monkeypatch):
+def test_images_in_blocks(scales, block, tune):
     """However many are resized at a time, along whatever axes, and of what was remembered of sides of these sizes."""
-    monkeypatch.setattr(resize, "_BLOCK", block)
+    tune("irc.runtime.kernels.resize._BLOCK", block)
     x = np.random.default_rng(1).standard_normal((2, 3, 4, 6)).astype(np.float32)
     for mode in ("linear", "cubic"):
         for _ in range(2):

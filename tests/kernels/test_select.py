@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.runtime.kernels import index
+from tests.effort import Tune
 from tests.kernels.helpers import check_against_ort, run_kernel
 
 
@@ -52,9 +53,9 @@ def test_unique(sort, axis):
 @pytest.mark.parametrize("columns", [1, 3, 8])
 @pytest.mark.parametrize("shape", [(60, 3), (40, 20), (9, 2, 3), (30, 1), (5, 0), (0, 4)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
-def test_distinct_rows(columns, shape, dtype, monkeypatch):
+def test_distinct_rows(columns, shape, dtype, tune):
     """As NumPy finds them; of those with NaNs, none equals another."""
-    monkeypatch.setattr(index, "_COLUMNS", columns)
+    tune("irc.runtime.kernels.index._COLUMNS", columns)
     for levels in (2, 3, 50):
         x = np.random.default_rng(levels).integers(0, levels, shape).astype(dtype)
         if dtype is np.float32:
@@ -146,14 +147,15 @@ def test_unique_can_be_undone(numbers, in_order):
     assert found.tolist() == expected
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.uint8])
 @pytest.mark.parametrize("parts", [4, 512])
 @pytest.mark.parametrize("kind", ["distinct", "equal", "few values", "NaNs", "all NaN"])
 def test_few_of_many_are_those_that_sorting_gives(
-    kind: str, dtype: type, largest: int, parts: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, dtype: type, largest: int, parts: int, monkeypatch: pytest.MonkeyPatch, tune: Tune
 ) -> None:
-    monkeypatch.setattr(index, "_PARTS", parts)
+    tune("irc.runtime.kernels.index._PARTS", parts)
     rng = np.random.default_rng(0)
     x = rng.permutation(6000).reshape(3, 500, 4) % (256 if dtype is np.uint8 else 9999)
     x = {"equal": np.zeros_like(x), "few values": x % 5}.get(kind, x).astype(dtype)

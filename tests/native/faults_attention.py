@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.native.attention import call_for_attention
+from tests.effort import examples
 from tests.native.guarded import ENDS, guarded, guarded_empty
 from tests.native.test_attention import cases
 
 
 @pytest.mark.parametrize("end", ENDS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(cases())
 def test_rows(end, case):
     query, key, value, form = case

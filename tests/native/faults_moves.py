@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.native.inner_loops import LOOPS
 from irc.native.moves import call_for_copy
 from irc.runtime.kernels.shape import padded
+from tests.effort import examples
 from tests.native.guarded import ENDS, guarded, guarded_empty
 from tests.native.test_moves import bits_of, permuted, to_pad
 
 
 @pytest.mark.parametrize("end", ENDS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(permuted())
 def test_copies(end, x):
     x = guarded(x, end, is_read_only=True)
@@ -25,7 +26,7 @@ def test_copies(end, x):
 
 
 @pytest.mark.parametrize("end", ENDS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(to_pad())
 def test_padding(end, case):
     x, added, mode = case

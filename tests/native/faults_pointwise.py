@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.ir import parse_graph
@@ -17,6 +17,7 @@ from irc.native.lanes import Lanes, select, to_integer
 from irc.native.loops import space_of
 from irc.native.primitives import cast
 from irc.runtime.backends import ArrayType
+from tests.effort import examples
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.helpers import Function, compiled, run_loop
 
@@ -84,7 +85,7 @@ shapes = st.lists(st.sampled_from([2, 3, 5, 33, 4, 17, 1, 0]), min_size=1, max_s
 steps = st.sampled_from([0, 1, 1, 1, 2, -1, -2])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     shapes,
     st.lists(st.tuples(st.lists(steps, min_size=3, max_size=3), st.sampled_from(DTYPES)), min_size=1, max_size=3),

@@ -7,12 +7,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.ir import parse_graph
 from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
+from tests.effort import examples
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.rows import CASES, CHANNELS, Case, compiled, reduction
 from tests.native.test_row_groups import GROUPS, feeds
@@ -48,14 +49,14 @@ dtypes = st.sampled_from([np.float32, np.float32, np.float64, np.float16, ml_dty
 steps = st.lists(st.sampled_from([1, 1, 1, 2, -1, -2]), min_size=4, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.sampled_from(sorted(CASES)), sizes, sizes, dtypes, steps, st.sampled_from(ENDS))
 def test_rows(name: str, rows: int, length: int, dtype: Any, moves: list[int], end: End) -> None:
     if name in ONE_RESULT:
         check(ONE_RESULT[name], (rows, length), dtype, end, moves)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(["L1", "Max", "L2"]),
     st.tuples(sizes, st.sampled_from([1, 2, 3]), sizes),

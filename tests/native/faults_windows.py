@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.native.inner_loops import LOOPS
@@ -14,6 +14,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.kernels.windows import columns
+from tests.effort import examples
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.test_convolutions import check_convolution
 from tests.native.test_windows import LAYOUTS, laid, random, windows
@@ -22,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 SINGLE = np.dtype("f4")
 DTYPES = [np.dtype(t) for t in ("f4", "f8", "f2")]
-of_many = settings(max_examples=25, deadline=None)
+of_many = examples(25)
 
 
 def result(x: Array, axes: Any, channels: int, end: End) -> Array:

@@ -1,7 +1,6 @@
 """Arrays in memory next to pages that may not be touched, so that a stray access ends the process.
 
-Tests that use them are in files called ``faults_*.py``, which `tests.native.test_faults` runs, each in a process of its
-own.
+Tests that use them are in files called ``faults_*.py``, which `tests.native.test_faults` runs in another process.
 """
 
 from __future__ import annotations

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.effort import Tune, examples
 
 pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
-from irc.native import inner_loops
 from irc.native.inner_loops import NativeLoops
 from irc.runtime.bounds import CURRENT, NONE, InnerLoops
 from irc.runtime.kernels.attention import Form, attend
@@ -68,7 +69,7 @@ def tolerance(dtype: np.dtype[Any]) -> float:
     return 1000 * float(np.finfo(dtype).eps)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(cases())
 def test_rows(case: Case) -> None:
     query, key, value, form = case
@@ -123,7 +124,7 @@ def test_what_there_is_no_code_for() -> None:
     assert loops.made == 0
 
 
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_threads_gives_the_same_bits(tune: Tune) -> None:
     text = """
 graph(%q : Float(1, 6, 1, 32), %k : Float(1, 6, 50, 32), %v : Float(1, 6, 50, 32)):
   %a = irc::attention(%q, %k, %v)
@@ -133,7 +134,7 @@ graph(%q : Float(1, 6, 1, 32), %k : Float(1, 6, 50, 32), %v : Float(1, 6, 50, 32
     given = {name: rng.standard_normal((1, 6, n, 32), np.float32) for name, n in (("q", 1), ("k", 50), ("v", 50))}
     found: list[Array] = []
     for threads, cost in ((1, 0.1), (1, 1e9), (2, 1e9), (3, 1e5)):
-        monkeypatch.setattr(inner_loops, "_NANOSECONDS", cost)
+        tune("irc.native.inner_loops._NANOSECONDS", cost)
         model = irc.compile(parse_graph(text), options=irc.Options(threads=threads))
         found += [model.run(given)["a"] for _ in range(2)]
     assert all(np.array_equal(x, found[0]) for x in found)

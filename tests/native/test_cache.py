@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import Tune
+
 pytest.importorskip("llvmlite")
 
 from irc.native import cache
@@ -143,8 +145,8 @@ def test_what_the_disk_refuses_is_not_kept(folder: Path, what: str, monkeypatch:
     assert not list(folder.iterdir())
 
 
-def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST_BYTES", 10_000)
+def test_the_oldest_entries_go(folder: Path, tune: Tune) -> None:
+    tune("irc.native.cache.MOST_BYTES", 10_000)
     ObjectCache(folder).write("start", b"")
     for i in range(30):
         ObjectCache(folder).write(f"entry {i}", b"x" * 1000)
@@ -155,9 +157,9 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "entry 0" not in sizes
 
 
-def test_entries_that_go_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_go_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch, tune: Tune) -> None:
     """Another process trims, too."""
-    monkeypatch.setattr(cache, "MOST_BYTES", 1000)
+    tune("irc.native.cache.MOST_BYTES", 1000)
     found = ObjectCache(folder)
     for i in range(5):
         found.write(f"entry {i}", b"x" * 1000)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -72,7 +74,7 @@ def made(x: Array, w: Array, b: Array | None = None, group: int = 1, axes: Axes 
     return out if LOOPS.convolution(x, w, b, group, axes, out) else None
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(windows(), st.sampled_from(LAYOUTS), st.integers(1, 40), st.integers(1, 20), st.integers(1, 3), st.booleans())
 def test_random_windows(axes, layout, features, channels, group, biased):
     x = laid(random((2, channels * group, *[a.size for a in axes]), SINGLE, 1), layout)
@@ -192,8 +194,8 @@ def test_packed_weights_are_within_limits():
 
 
 @natively
-def test_nothing_is_packed_beyond_what_is_kept(monkeypatch):
-    monkeypatch.setattr("irc.native.packed.MOST_BYTES", 0)
+def test_nothing_is_packed_beyond_what_is_kept(monkeypatch, tune):
+    tune("irc.native.packed.MOST_BYTES", 0)
     monkeypatch.setattr("irc.native.convolution_calls.packed", None)  # nor is it made, only to be dropped
     assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))) is None
 

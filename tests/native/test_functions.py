@@ -28,6 +28,7 @@ def test_bounds_are_those_of_the_primitives_or_less():
             assert bound <= PRIMITIVES[name].ulp, name
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_error(name: str, dtype: Any):
@@ -43,6 +44,7 @@ def test_error(name: str, dtype: Any):
         assert result.ratio <= 1, (cpu, result)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_number_of_lanes_does_not_matter(name: str, dtype: Any):

@@ -11,9 +11,11 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -244,7 +246,7 @@ def both(model: Model, pipeline: str = "default") -> tuple[irc.CompiledModel, ir
     return native, plain
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(models())
 def test_random_groups(model: Model) -> None:
     note(onnx.printer.to_text(model.proto))
@@ -471,6 +473,7 @@ def test_operands_of_other_shapes_are_refused_as_on_numpy() -> None:
     assert messages[0] == messages[1]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("final", DTYPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_casts(dtype: AnyDType, final: AnyDType) -> None:

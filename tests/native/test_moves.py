@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -17,6 +17,7 @@ import irc
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.shape import padded
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -51,7 +52,7 @@ def permuted(draw: st.DrawFn) -> Array:
     return x[(*(slice(None, None, gap) for gap in gaps), ...)].transpose(draw(st.permutations(range(rank))))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(permuted())
 def test_copies(x):
     out = numbers(x.shape, x.dtype)
@@ -110,7 +111,7 @@ def to_pad(draw: st.DrawFn) -> tuple[Array, list[tuple[int, int]], str]:
 MODES = ["constant", "edge", "reflect", "wrap"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(to_pad())
 def test_padding(case):
     x, added, mode = case

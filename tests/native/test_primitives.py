@@ -118,6 +118,7 @@ def test_numpy_has_all_of_them() -> None:
     assert len(CASES) == COMBINATIONS
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitive(name: str, cpu: str) -> None:

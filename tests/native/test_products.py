@@ -7,8 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -43,7 +45,7 @@ def exact(a: Array, zero: int, b: Array) -> Array:
     return (a.astype(np.int64) - zero) @ b.astype(np.int64)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.lists(st.integers(1, 4), max_size=2),
     st.integers(1, 40),

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -67,7 +69,7 @@ def check(model: onnx.ModelProto, feeds: dict[str, Array]) -> None:
             np.testing.assert_allclose(found[name], value, rtol=2e-5, atol=2e-6)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.sampled_from([("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1}), ("RNN", {})]),
     st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 9), st.sampled_from([1, 3, 15, 16, 33, 64, 70])),

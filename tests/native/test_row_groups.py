@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -180,7 +182,7 @@ graph(%x : Float({rows}, 5), %m : Float({str(shape).strip("(),")})):
 UNARY, BINARY = ("Neg", "Abs", "Tanh", "Exp", "Relu", "Sigmoid"), ("Add", "Sub", "Mul", "Max", "Min")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_random_groups(data: st.DataObject) -> None:
     """Pointwise operators of operands of any shape that broadcasts, around operators that reduce the same rows."""

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -59,7 +61,7 @@ def totals(made: Forest, x: Array, targets: int, aggregate: str, loops: Any = LO
         scope.loops = before
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.integers(0, 99),
     st.integers(1, 6),

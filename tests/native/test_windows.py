@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -21,6 +21,7 @@ from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
 from irc.runtime.kernels.windows import Axes, Window, columns
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -90,7 +91,7 @@ def anew() -> None:
     LOOPS._loops = {}
 
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 
 
 @many

@@ -122,6 +122,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("opset", [9, 13, 18, 20, 24])
 @pytest.mark.parametrize(("kind", "text", "approximate"), FORMS)
 def test_what_is_spelt_out_is_one_operator(

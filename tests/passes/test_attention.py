@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
 
 KIND = "irc::attention"
@@ -175,7 +176,7 @@ def test_masked_rows_are_zeros_where_they_are_spelt_so(tmp_path: Path) -> None:
     assert not model.run(feeds)["y"][:, :, 3].any()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_operators_between_the_products(data: st.DataObject) -> None:
     """Whether it is attention or not, results are those of the operators."""
@@ -229,6 +230,7 @@ OPERATOR = """graph(%q : Float(b, 4, l, 8),
   return (%y)"""
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "inputs",
     [

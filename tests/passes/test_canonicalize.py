@@ -10,11 +10,12 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Graph, Value, parse_graph, parse_module
+from irc.ir import Graph, parse_graph, parse_module
 from irc.passes import PassManager
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
 from irc.runtime.plan import lower
+from tests.effort import Spy
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 from tests.passes.rewrite_cases import APPLIES, ATTENTION, REFUSES, REPEATED
 
@@ -347,21 +348,14 @@ def test_of_several_expands_that_give_the_result_its_shape_one_stays() -> None:
     assert kinds(graph) == ["Expand", "Max", "Abs"]
 
 
-def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    same = Match.surely_same_type
+def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(spy: Spy) -> None:
+    same = spy(Match, "surely_same_type")
 
     def compared(links: int) -> int:
-        count = 0
-
-        def counting(self: Match, a: Value, b: Value) -> bool:
-            nonlocal count
-            count += 1
-            return same(self, a, b)
-
-        monkeypatch.setattr(Match, "surely_same_type", counting)
+        same.reset_mock()
         chain = [f"%r{i + 1} = onnx::Reshape(%r{i}, %i)" for i in range(links)]
         run_passes(graph_of("\n".join(["%r0 = onnx::Neg(%x)", *chain]), f"%z = onnx::Abs(%r{links})"), "canonicalize")
-        return count
+        return same.call_count
 
     assert compared(200) < 2.5 * compared(100)
 
@@ -390,17 +384,15 @@ def test_what_one_branch_worked_out_the_other_has_not() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Identity", "Dropout"])
-def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, monkeypatch):
-    visits = []
-    infer = Inference.infer_node
-    monkeypatch.setattr(Inference, "infer_node", lambda self, node: (visits.append(node), infer(self, node))[1])
+def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, spy):
+    visits = spy(Inference, "infer_node")
     wide = range(50)
     lines = "\n".join(f"  %a{i} : Float(2, 3) = onnx::{kind}(%x)" for i in wide)
     last = f"  %z : Tensor = onnx::Concat[axis=0]({', '.join(f'%a{i}' for i in wide)})"
     graph = parse_graph(f"graph(%x : Float(2, 3)):\n{lines}\n{last}\n  return (%z)\n")
     PassManager("canonicalize").run(graph)
     assert set(graph.value("z").node.inputs) == {graph.value("x")}
-    assert sum(node.kind == "onnx::Concat" for node in visits) == 2
+    assert sum(node.kind == "onnx::Concat" for node in (call.args[1] for call in visits.call_args_list)) == 2
 
 
 @pytest.mark.parametrize(

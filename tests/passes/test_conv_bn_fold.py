@@ -5,11 +5,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
 from irc.passes import PassManager
+from tests.effort import examples
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 
 RNG = np.random.default_rng(0)
@@ -88,7 +89,7 @@ def test_folded(kind, x, w, bias, add, attributes):
     assert_same_results(before, graph, floats(*x), rtol=2e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.data())
 def test_any_convolution(data):
     draw = data.draw
@@ -109,6 +110,7 @@ def test_any_convolution(data):
 SHAPES = [(1, 6, 1, 1), (6, 1, 1), (1,), (), (1, 1, 1, 1)]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("names", [["Mul", "Add"], ["Add", "Mul"], ["Sub"], ["Div", "Sub", "Mul"], ["Mul"]])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irc.ir import parse_graph
-from irc.passes import PassContext, PassManager, create_instruments, registry
+from irc.passes import PassContext, PassManager, create_instruments
 from tests.doc_blocks import blocks, file_of
 from tests.passes.helpers import CHECKS
 
@@ -18,10 +18,9 @@ PAGE = PATH.read_text()
 
 
 @pytest.fixture
-def square(tmp_path, monkeypatch):
+def square(tmp_path, monkeypatch, own_registries):
     (tmp_path / "square.py").write_text(file_of(PATH, "square.py"))
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     yield
     sys.modules.pop("square", None)
 

@@ -16,8 +16,8 @@ from irc.ir import Module, parse_graph, parse_module
 from irc.ir.declarations import OUTPUT_TYPE, fixed_sizes, read_sizes, sizes_text
 from irc.ir.limits import MAX_SIZE
 from irc.passes import FixSizes, PassManager, parse_pipeline, print_pipeline
+from tests.effort import examples
 from tests.passes.helpers import assert_becomes, kinds, run_passes, transform
-from tests.programs.running import examples
 
 BATCH = 'fix-sizes{sizes="batch=2"}'
 

@@ -16,25 +16,16 @@ from irc.alias.facts import Facts
 from irc.ir import Graph, Value, parse_graph, parse_module
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
+from tests.effort import Spy
 
 
 @pytest.mark.parametrize("pipeline", ["in-place", "remove-mutation", "dce", "cse", "fuse"])
-def test_values_that_may_be_at_thousands_of_places_are_not_listed_for_each_node(
-    pipeline: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_may_be_at_thousands_of_places_are_not_listed_for_each_node(pipeline: str, spy: Spy) -> None:
     """In nests of loops one after the other, a carried value may be whatever any loop before it made."""
-    looked_at = 0
-    site = Facts.site
-
-    def counting(facts: Facts, location: int) -> object:
-        nonlocal looked_at
-        looked_at += 1
-        return site(facts, location)
-
-    monkeypatch.setattr(Facts, "site", counting)
+    looked_at = spy(Facts, "site")
     counts: list[int] = []
     for nests in (40, 160):
-        looked_at = 0
+        looked_at.reset_mock()
         lines = ["graph(%p0 : Tensor, %q0 : Tensor, %n : int):", "  %true : bool = prim::Constant[value=1]()"]
         for i in range(nests):
             lines += [
@@ -45,7 +36,7 @@ def test_values_that_may_be_at_thousands_of_places_are_not_listed_for_each_node(
             ]
         graph = parse_graph("\n".join([*lines, f"  return (%p{nests}, %q{nests})", ""]))
         PassManager(pipeline).run(graph)
-        counts.append(looked_at)
+        counts.append(looked_at.call_count)
     assert counts[1] <= 5 * counts[0] + 100
 
 
@@ -460,6 +451,7 @@ SHARED: dict[str, Callable[[int], Graph]] = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("pipeline", ["cse", "dce", "fuse", "in-place", "remove-mutation"])
 @pytest.mark.parametrize("which", SHARED)
 def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which: str, pipeline: str) -> None:

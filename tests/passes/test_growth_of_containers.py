@@ -15,6 +15,7 @@ from tests.alias.test_scale import lines
 PASSES = ["cse", "dce", "in-place", "remove-mutation", "reorder", "fuse", "canonicalize"]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("family", ["wide-tuple", "appended", "sequences", "shift", "types"])
 def test_passes_are_linear(family: str, name: str) -> None:
@@ -25,6 +26,7 @@ def test_passes_are_linear(family: str, name: str) -> None:
     assert counts[1] <= 4.6 * counts[0], counts
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", ["cse", "in-place", "remove-mutation", "fuse"])
 @pytest.mark.parametrize("family", ["shift-written", "extended", "tuples", "pieces"])
 def test_passes_on_what_is_written_in_containers_and_loops_are_linear(family: str, name: str) -> None:

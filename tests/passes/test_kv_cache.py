@@ -304,16 +304,8 @@ def test_what_a_limit_forbids_is_not_done():
 
 
 @pytest.mark.parametrize("shape", ["a chain", "side by side"])
-def test_work_grows_with_the_number_of_caches(shape, monkeypatch):
-    asked = 0
-    location_set = AliasDb.location_set
-
-    def counting(self, values):
-        nonlocal asked
-        asked += 1
-        return location_set(self, values)
-
-    monkeypatch.setattr(AliasDb, "location_set", counting)
+def test_work_grows_with_the_number_of_caches(shape, spy):
+    asked = spy(AliasDb, "location_set")
     counts = []
     for n in (50, 200):
         olds = ["%p0", *(f"%q{i}" for i in range(n - 1))] if shape == "a chain" else [f"%p{i}" for i in range(n)]
@@ -321,18 +313,16 @@ def test_work_grows_with_the_number_of_caches(shape, monkeypatch):
         inputs = ", ".join(f"%p{i} : Float(*)" for i in range(n))
         results = ", ".join(f"%q{i}" for i in range(n))
         graph = parse_graph(f"graph({inputs}, %x : Float(1)):\n" + "\n".join(lines) + f"\n  return ({results})")
-        asked = 0
+        asked.reset_mock()
         PassManager("growable").run(graph)
         assert kinds(graph) == ["append_"] * n
-        counts.append(asked)
+        counts.append(asked.call_count)
     assert counts[1] <= 5 * counts[0]
 
 
-def test_the_end_of_a_graph_gets_its_results_at_once(monkeypatch):
+def test_the_end_of_a_graph_gets_its_results_at_once(spy):
     """It has one input for each of them, which are all copied where one is replaced."""
-    replaced = []
-    replace_input = Node.replace_input
-    monkeypatch.setattr(Node, "replace_input", lambda node, *to: (replaced.append(node), replace_input(node, *to)))
+    replaced = spy(Node, "replace_input")
     text = "graph({}, %x : Float(1)):\n{}\n  return ({})\n".format(
         ", ".join(f"%p{i} : Float(*)" for i in range(20)),
         "\n".join(f"  %q{i} : Float(*) = onnx::Concat[axis=0](%p{i}, %x)" for i in range(20)),
@@ -342,4 +332,4 @@ def test_the_end_of_a_graph_gets_its_results_at_once(monkeypatch):
     graph = transform(text, "growable")
     assert concatenate_instead(graph, PassContext())
     assert kinds(graph) == ["Concat"] * 20 and [v.name for v in graph.outputs] == [f"q{i}" for i in range(20)]
-    assert not replaced
+    assert not replaced.called

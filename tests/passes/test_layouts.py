@@ -126,6 +126,7 @@ def test_contiguity_of_deep_chains_is_found_without_recursion():
     assert Contiguity(lambda value: False).is_certain(g.value("c5000"))
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("pipeline", ["constant-fold", "default", "remove-mutation,default"])
 @pytest.mark.parametrize(
     "look",

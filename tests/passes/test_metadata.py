@@ -46,6 +46,7 @@ def program(view: str, turn: str, of: str, inside: bool) -> str:
     return f"graph(%x : Tensor):{HEAD}{y}{call}{turned}  return (%a, %b)\n{called}"
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("of", ["%x", "%y"])
 @pytest.mark.parametrize("turn", TURNS)

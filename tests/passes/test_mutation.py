@@ -287,6 +287,7 @@ def outcome(graph: Graph, trips: int, choice: bool) -> list[Any]:
     return [*(np.copy(r) for r in lower(graph).run(inputs)), *inputs[:2]]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_passes_keep_what_is_computed(name, pipeline):

@@ -201,8 +201,8 @@ def test_a_pass_that_no_pipeline_can_spell_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["x", "test-made", "über.pass", "2:x"])
-def test_names_that_a_pipeline_can_spell(name, monkeypatch):
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+@pytest.mark.usefixtures("own_registries")
+def test_names_that_a_pipeline_can_spell(name):
     pass_class = register(made(name))
     assert parse_pipeline(f"{name},({name}{{size=3}})*2") == (pass_class(), Repeat((pass_class(3),), 2))
 
@@ -275,8 +275,8 @@ def given_more(function):
         {"__annotations__": {"n": int}, "n": 1, "__init__": lambda self, **options: None},
     ],
 )
-def test_methods_that_can_be_called_as_they_are(members, monkeypatch):
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
+@pytest.mark.usefixtures("own_registries")
+def test_methods_that_can_be_called_as_they_are(members):
     made = register(altered(**members))()
     assert not PassManager([made]).run(parse_graph("graph(%x : Tensor):\n  return (%x)")).changed
 
@@ -302,7 +302,7 @@ class Plugin:
         return False
 
 
-def test_entry_points(monkeypatch):
+def test_entry_points(monkeypatch, own_registries):
     points = [
         FakePoint("test-plugin", Plugin),
         FakePoint("test-broken", ImportError("no module named 'x'")),
@@ -310,7 +310,6 @@ def test_entry_points(monkeypatch):
         FakePoint("test-function", lambda: None),
     ]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "irc.passes" else [])
-    monkeypatch.setattr(registry, "_PASSES", dict(registry._PASSES))
     assert "test-plugin" in names()
     assert parse_pipeline("test-plugin{n=3}") == (Plugin(3),)
     with pytest.raises(
@@ -337,9 +336,8 @@ def test_errors_show_the_neighbourhood_of_the_place_only():
     assert line[caret.index("^") : len(caret)] == "csee"
 
 
-def test_a_pass_whose_definition_is_run_again_takes_the_place_of_the_first(monkeypatch):
-    monkeypatch.setitem(registry._PASSES, "test-made", None)
-    del registry._PASSES["test-made"]
+def test_a_pass_whose_definition_is_run_again_takes_the_place_of_the_first(own_registries):
+    registry._PASSES.pop("test-made", None)
     register(made())
     again = register(made())
     assert type(create("test-made")) is again

@@ -17,9 +17,10 @@ from irc.passes.instruments import OptimisationLimit
 from irc.passes.reorder import Dependencies, captures, operands
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
+from tests.effort import Spy, examples
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 
 X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 
@@ -421,16 +422,8 @@ def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
 
 
 @pytest.mark.parametrize("readers", [1, 3])
-def test_work_is_linear(readers: int, monkeypatch: pytest.MonkeyPatch):
-    asked = 0
-    ask = AliasDb.reach_set
-
-    def counting(db: AliasDb, values: object) -> object:
-        nonlocal asked
-        asked += 1
-        return ask(db, values)
-
-    monkeypatch.setattr(AliasDb, "reach_set", counting)
+def test_work_is_linear(readers: int, spy: Spy):
+    asked = spy(AliasDb, "reach_set")
     counts: list[int] = []
     for length in (200, 800):
         graph = Graph()
@@ -441,10 +434,10 @@ def test_work_is_linear(readers: int, monkeypatch: pytest.MonkeyPatch):
             old, value = value, b.op("onnx::Neg", value, type=FLOAT)
             shapes += [b.op("onnx::Shape", old, type=types.tensor(DType.INT64, (2,))) for _ in range(readers)]
         graph.set_outputs([value, *shapes])
-        asked = 0
+        asked.reset_mock()
         stats = PassManager("reorder").run(graph).stats
         assert stats["reorder.in_place"] == length
-        counts.append(asked)
+        counts.append(asked.call_count)
     assert counts[1] <= 4.2 * counts[0]
 
 

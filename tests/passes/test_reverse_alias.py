@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from typing import Any, cast
+from unittest.mock import patch
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from irc.alias.location_sets import LocationSet, SetTable, intersects, members
 from irc.passes import in_place
 from irc.passes.in_place import ReverseAlias
+from tests.effort import examples
 
 PLACES = range(5)
 VALUES = "abc"
@@ -42,13 +43,12 @@ class Db:
         return self._table.union(a, b)
 
 
-@settings(max_examples=500)
+@examples(500)
 @example([("enter", "a", {0, 1}), ("moved", {0}, {2, 3})], {1}, 2)  # few places, then many: the first ones stay
 @given(st.lists(steps, max_size=12), places, st.sampled_from([0, 1, 2]))
 def test_nobody_is_overlooked(taken: list[tuple[Any, ...]], asked: set[int], wide: int) -> None:
     db = Db()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_place, "_WIDE", wide)
+    with patch.object(in_place, "_WIDE", wide):
         found: Any = ReverseAlias(cast("Any", db))  # values are letters here
         for kind, *given in taken:
             if kind == "enter":

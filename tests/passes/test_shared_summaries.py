@@ -12,6 +12,7 @@ import pytest
 from irc.alias import summaries
 from irc.ir import Builder, Graph, Module, parse_module
 from irc.passes import PassContext, PassManager
+from tests.effort import Tune
 
 HEAD = "graph {name}(%x : Tensor):\n"
 CALL = """  %{f} : Function = prim::Constant[name="{f}"]()
@@ -70,12 +71,13 @@ class Change:
         return True
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("longest", [summaries._LONGEST_CYCLE, 1])
 @pytest.mark.parametrize("calls", CALLS)
-def test_changes_are_seen(calls: str, longest: int, told: bool, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summaries, "_LONGEST_CYCLE", longest)
+def test_changes_are_seen(calls: str, longest: int, told: bool, grouped: bool, tune: Tune) -> None:
+    tune("irc.alias.summaries._LONGEST_CYCLE", longest)
     for order in permutations(CALLS[calls]):
         changed = module(CALLS[calls], grouped)
         changed.verify()

@@ -20,6 +20,7 @@ from irc.passes.instruments import OptimisationLimit, VerifyEach
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes.agreement import contradiction
 from irc.passes.verified import run_verified
+from tests.effort import Spy
 
 TEXT = """
 graph(%x : Float(2), %c : Bool()):
@@ -189,13 +190,11 @@ def test_what_prints_prints_once() -> None:
     assert stream.getvalue().count("transformations") <= 1
 
 
-def test_a_sound_pipeline_verifies_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    verified: list[Module] = []
-    verify = Module.verify
-    monkeypatch.setattr(Module, "verify", lambda self, **options: (verified.append(self), verify(self, **options))[1])
+def test_a_sound_pipeline_verifies_once(spy: Spy) -> None:
+    verified = spy(Module, "verify")
     module = parse_module(TEXT)
     run_verified(PassManager("default"), module, lambda: pytest.fail("compiled again"))
-    assert verified == [module]
+    assert [call.args[0] for call in verified.call_args_list] == [module]
 
 
 def test_verify_each_looks_at_functions_that_a_pass_on_another_graph_changes() -> None:

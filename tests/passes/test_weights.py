@@ -117,9 +117,9 @@ graph():
     assert "multiplications" in report.refusals[0].reason
 
 
-def test_many_products_have_one_budget(monkeypatch):
+def test_many_products_have_one_budget(tune):
     """Each alone would be little work."""
-    monkeypatch.setattr("irc.passes.constant_fold._MAX_MULTIPLICATIONS", 3500)
+    tune("irc.passes.constant_fold._MAX_MULTIPLICATIONS", 3500)
     graph = Graph()
     build = Builder(graph)
     w = [build.constant(Tensor.of(np.arange(100, dtype=np.float32).reshape(10, 10) + i)) for i in range(6)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 
 from irc.ir import Block, Graph
 from irc.runtime.plan import lower
@@ -16,13 +14,6 @@ from tests.programs.interpreter import Env, Observer, arrays, interpret
 
 EXACT = 1 << 22
 """Sums and products of whole numbers below are exact in float32, in whatever order they are computed."""
-
-
-def examples(count: int) -> settings:
-    """So many examples a run, times ``IRC_EXAMPLES`` if that is set."""
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    factor = int(os.environ.get("IRC_EXAMPLES", "1"))
-    return settings(max_examples=count * factor, deadline=None, suppress_health_check=slow)
 
 
 class Run(NamedTuple):

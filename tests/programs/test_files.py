@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import irc
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
+from tests.effort import examples
 from tests.programs.generator import Program, programs
-from tests.programs.running import check_same, examples
+from tests.programs.running import check_same
 
 
 @examples(80)

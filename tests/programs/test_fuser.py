@@ -15,8 +15,9 @@ from irc.ops.axes import reduces
 from irc.ops.pointwise import is_elementwise
 from irc.passes import PassManager
 from tests.counting import analyses
+from tests.effort import examples
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 
 FAMILIES = (
     "torch",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.passes.helpers import run_passes
 from tests.programs.generator import Program, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 from tests.programs.test_fuser import FAMILIES
 from tests.programs.test_passes import PASSES
 

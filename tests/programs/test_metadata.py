@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from irc.alias import must
 from irc.passes.rewriter import Rewriter
+from tests.effort import examples
 from tests.programs.generator import Program, turning
 from tests.programs.interpreter import interpret
-from tests.programs.running import examples
 from tests.programs.soundness import Soundness
 from tests.programs.test_passes import check, pipelines
 

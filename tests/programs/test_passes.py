@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from unittest.mock import patch
+
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 from irc.passes import PassManager, in_place, registry
+from tests.effort import examples
 from tests.passes.helpers import run_passes
 from tests.programs.generator import Program, dense, lasting, programs
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 
 OPTIONS = {
     "constant-fold": ["{max-bytes=16}", "{max-growth=0}"],
@@ -85,8 +87,7 @@ def test_whatever_counts_as_many_places_passes_do_the_same(program: Program, wid
     found: list[str] = []
     for many in (in_place._WIDE, wide):
         module = program.module.copy()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(in_place, "_WIDE", many)
+        with patch.object(in_place, "_WIDE", many):
             PassManager("remove-mutation,in-place,remove-mutation").run(module)
         found.append(str(module))
     assert found[0] == found[1]

@@ -14,11 +14,12 @@ from irc.runtime import execution
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.storage import Storage
+from tests.effort import examples
 from tests.programs import opaque_steps
 from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.interpreter import arrays, share
-from tests.programs.running import Run, check_same, copied, examples, expected
+from tests.programs.running import Run, check_same, copied, expected
 
 
 @examples(200)

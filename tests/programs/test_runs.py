@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from irc.ir import Value
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel, Options
+from tests.effort import examples
 from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
-from tests.programs.running import check_same, copied, examples, expected
+from tests.programs.running import check_same, copied, expected
 
 PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
 FUSING = ("fuse", "fuse,reorder,growable,in-place", "reorder")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 
 from irc.ir import parse_module, structurally_equal
+from tests.effort import examples
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples, expected, run
+from tests.programs.running import expected, run
 
 
 @examples(150)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from irc.ir import Block, Node, Type, Value, types
 from irc.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, UnionType
 from irc.passes import PassManager
+from tests.effort import examples
 from tests.programs.generator import Program, programs
 from tests.programs.interpreter import Env, Observer, interpret
-from tests.programs.running import examples
 
 
 class TypeCheck(Observer):

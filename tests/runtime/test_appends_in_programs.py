@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
 from irc.runtime import GrowableArray
 from irc.runtime.model import CompiledModel
+from tests.effort import examples
 
 PIPELINES = (
     "growable",
@@ -92,7 +93,7 @@ def rows(n: int, start: float) -> np.ndarray:
     return start + np.arange(2 * n, dtype=np.float32).reshape(n, 2) / 8
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(100)
 @given(st.data())
 def test_compiled_in_any_way(data):
     text = _Program(data).text()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
@@ -22,9 +22,10 @@ from irc.runtime.kernels import numerics
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
+from tests.effort import Spy, Tune, examples
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
-from tests.programs.running import check_same, examples, expected
+from tests.programs.running import check_same, expected
 from tests.runtime.helpers import PACKAGE, interrupted, watched_run
 
 RNG = np.random.default_rng(0)
@@ -66,11 +67,9 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("checked")
-def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halves_are_computed_by_kernels(spy: Spy) -> None:
     """Not by NumPy's functions, which take them one by one; results are the same."""
-    taken: list[int] = []
-    real = numerics._blocks
-    monkeypatch.setattr(numerics, "_blocks", lambda shape: taken.append(1) or real(shape))
+    taken = spy(numerics, "_blocks")
     model = model_of("""
     graph(%x : Half(64, 256), %y : Half(64, 256)):
       %a : Half(64, 256) = onnx::Sqrt(%x)
@@ -85,7 +84,7 @@ def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None
         (d,) = model.run({"x": x * x, "y": y}).values()
         np.testing.assert_array_equal(d, (b.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16))
     assert model.counters.planned >= 2
-    assert len(taken) >= 6
+    assert taken.call_count >= 6
 
 
 CHAIN = """
@@ -609,9 +608,9 @@ def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan]) -> None:
         assert model.profile({"x": f32(n, n), "w": f32(n, n)}).allocations == 1  # the output
 
 
-def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]) -> None:
+def test_plans_are_bounded_and_arenas_shared(tune: Tune, made: list[MemoryPlan]) -> None:
     """Of more kinds in turn than there is room for, some stay planned, and no plan is made in vain."""
-    monkeypatch.setattr(arena, "BUDGET", 0)
+    tune("irc.runtime.arena.BUDGET", 0)
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     sizes = [*range(16, 16 + 3 * arena.KINDS)]
     assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.KINDS] * 11
@@ -622,10 +621,8 @@ def test_plans_are_bounded_and_arenas_shared(monkeypatch: pytest.MonkeyPatch, ma
     assert model.counters.planned == 4
 
 
-def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
-    monkeypatch: pytest.MonkeyPatch, made: list[MemoryPlan]
-) -> None:
-    monkeypatch.setattr(arena, "BUDGET", 200_000)
+def test_five_hundred_lengths_take_no_more_than_there_is_room_for(tune: Tune, made: list[MemoryPlan]) -> None:
+    tune("irc.runtime.arena.BUDGET", 200_000)
     text = CHAIN.replace("%x : Float(64, 64)", "%x : Float(n, 4)").replace("%w : Float(64, 64)", "%w : Float(4, 4)")
     model = model_of(text.replace("Float(64, 64)", "Float(n, 4)"))
     w = f32(4, 4)
@@ -642,8 +639,8 @@ def test_five_hundred_lengths_take_no_more_than_there_is_room_for(
     assert len(runs._arenas[0].memory) == max(plan.nbytes for plan in runs.plans())
 
 
-def test_plans_may_take_as_much_as_the_arena(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena, "BUDGET", 0)
+def test_plans_may_take_as_much_as_the_arena(tune: Tune) -> None:
+    tune("irc.runtime.arena.BUDGET", 0)
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     for _ in range(3):
         in_turn(model, [300])
@@ -768,7 +765,7 @@ def test_a_donated_place_is_not_what_other_results_are_made_over(earlier: int) -
 POINTWISE = {"Neg": 1, "Abs": 1, "Relu": 1, "Round": 1, "Add": 2, "Sub": 2, "Max": 2}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_donated_runs_compute_what_others_do(data: st.DataObject) -> None:
     """Chains of pointwise operators in groups, between others, of which early results are returned too."""

@@ -16,6 +16,7 @@ from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.threads import OneThread, one_thread
+from tests.effort import Tune
 from tests.runtime.helpers import graph_of, interrupted
 
 WAIT = 30
@@ -179,9 +180,9 @@ def test_the_blas_of_numpy_is_as_before_after_a_run() -> None:
 
 
 @pytest.fixture
-def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numerics, "LARGE", 1000)
-    monkeypatch.setattr("irc.runtime.kernels.matmul.LARGE", 64)
+def small_is_large(tune: Tune) -> None:
+    tune("irc.runtime.kernels.numerics.LARGE", 1000)
+    tune("irc.runtime.kernels.matmul.LARGE", 64)
 
 
 SHAPES = [

@@ -321,10 +321,10 @@ class Members:
 
 
 @pytest.fixture
-def members(monkeypatch: pytest.MonkeyPatch) -> Iterator[Members]:
+def members(own_registries: None) -> Iterator[Members]:
     found = Members()
     for kind in ("test.group::step", "test.group::wise"):
-        monkeypatch.setitem(registry._BINDERS, kind, ([1], [found.bind]))
+        registry.kernel(kind)(found.bind)
     with records_for_a_while({"test.group::wise": Operator("test.group::wise", pointwise=True)}):
         yield found
 

@@ -125,6 +125,7 @@ KEPT = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", TRIPS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("case", KEPT)
@@ -181,6 +182,7 @@ PASSED_ON = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", TRIPS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("what", PASSED_ON)
@@ -256,6 +258,7 @@ return (%z)"""
     check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), trips)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", TRIPS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("returned", ["%f, %f", "%h, %h", "%g, %g", "%d, %d", "%r, %r"])
@@ -439,6 +442,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", TRIPS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "x", "k"])
@@ -483,6 +487,7 @@ def test_a_tuple_that_each_trip_reads_keeps_the_initial_value(first: str, loop: 
     assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("trips", TRIPS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "w", "x"])

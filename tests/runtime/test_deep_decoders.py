@@ -15,6 +15,7 @@ from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 from irc.tools.check.peers import onnxruntime_session
+from tests.effort import Spy
 
 HEADS, SHARED, SIZE, WORDS = 4, 2, 4, 11
 WIDTH, WIDER = HEADS * SIZE, 24
@@ -149,16 +150,14 @@ def decoder(layers: int, window: int | None = None) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def test_all_layers_are_rewritten_in_linear_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[object] = []
-    infer = Inference.infer_node
-    monkeypatch.setattr(Inference, "infer_node", lambda self, node: looks.append(node) or infer(self, node))
+def test_all_layers_are_rewritten_in_linear_work(spy: Spy) -> None:
+    looks = spy(Inference, "infer_node")
     counts: dict[int, int] = {}
     for layers in (12, 24, 48):
-        looks.clear()
+        looks.reset_mock()
         stats = PassManager("canonicalize").run(import_model(decoder(layers))).stats
         assert stats["canonicalize.attention_of_shared_heads"] == layers
-        counts[layers] = len(looks)
+        counts[layers] = looks.call_count
     assert counts[48] - counts[24] == 2 * (counts[24] - counts[12])
 
 

@@ -10,7 +10,7 @@ import zlib
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import irc
@@ -22,6 +22,7 @@ from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
 from irc.support.remarks import PassRun, Refusal
+from tests.effort import examples
 from tests.runtime.helpers import f32, i64, model_of
 
 PREFIX = struct.Struct("<8sIIQQ")
@@ -430,7 +431,7 @@ def loads_or_refuses(path) -> None:
         pass
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, HealthCheck.function_scoped_fixture)
 @given(st.data())
 def test_flipped_bits_and_cuts(path, data):
     raw = path.read_bytes()
@@ -449,7 +450,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, HealthCheck.function_scoped_fixture)
 @given(st.data())
 def test_headers_with_changed_values(path, data):
     """The checksum is right, so that what lies behind it is reached."""
@@ -464,7 +465,7 @@ def test_headers_with_changed_values(path, data):
     loads_or_refuses(target)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, HealthCheck.function_scoped_fixture)
 @given(st.data())
 def test_ir_text_with_changed_characters(path, data):
     header, tail = parts(path.read_bytes())

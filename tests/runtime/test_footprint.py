@@ -5,12 +5,13 @@ from __future__ import annotations
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from irc.alias import AliasDb, Kind, Location, analyze
 from irc.ir import Graph, Value
 from irc.runtime import report
 from tests.alias.programs import choices, program
+from tests.effort import examples
 
 
 def size_of(value: Value) -> int:
@@ -34,7 +35,7 @@ def place_by_place(graph: Graph, db: AliasDb) -> int:
 
 
 @given(choices)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_peak_of_random_programs(numbers: list[int]) -> None:
     graph = program(numbers, opaque=len(numbers) % 3 == 0)
     with pytest.MonkeyPatch.context() as patch:

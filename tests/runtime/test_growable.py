@@ -9,7 +9,7 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
@@ -18,6 +18,7 @@ from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.growable import GrowableArray, append, buffer_of, reserve
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from tests.effort import examples
 from tests.runtime.helpers import f32, graph_of, interrupted
 
 
@@ -506,7 +507,7 @@ def test_an_append_that_is_interrupted_leaves_what_was_there():
     assert 5 < at < 999
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_any_tree_of_continuations_is_as_if_everything_were_copied(data):
     """Values are never changed by later appends, whichever of them are continued, in whatever order."""

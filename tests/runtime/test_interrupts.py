@@ -102,11 +102,10 @@ def test_a_session_goes_on() -> None:
     assert_left_as_it_is(ClientGoneError("bye"), lambda: session.run({"x": f32(1)}), "runtime/growable.py", check)
 
 
+@pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize("passes", ["none", "default"])
 @pytest.mark.parametrize("fails_at", ["binding", "running"])
-def test_kernels_of_others_may_raise_what_they_like(
-    fails_at: str, passes: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_of_others_may_raise_what_they_like(fails_at: str, passes: str) -> None:
     """A class of their own tells about the operator, and so does the error."""
 
     def other(node: Any) -> Callable[..., Any]:
@@ -115,7 +114,7 @@ def test_kernels_of_others_may_raise_what_they_like(
 
         return run(f32(1)) if fails_at == "binding" else run
 
-    monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [other]))
+    registry.kernel("test::other")(other)
     text = """
     graph(%c : Bool(), %x : Float(1)):
       %y : Float(1) = prim::If(%c)

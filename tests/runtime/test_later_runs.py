@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime.kernels import numerics
 from irc.runtime.model import CompiledModel
+from tests.effort import Tune, examples
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
@@ -109,9 +109,9 @@ def test_what_is_seen_through_a_view_stays() -> None:
         np.testing.assert_array_equal(x, kept)
 
 
-def test_halves_are_computed_by_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halves_are_computed_by_kernels(tune: Tune) -> None:
     """NumPy's own functions take many times as long for large ones."""
-    monkeypatch.setattr(numerics, "MANY", 1)
+    tune("irc.runtime.kernels.numerics.MANY", 1)
     text = CHAIN.replace("Float", "Half")
     model = CompiledModel(parse_graph(text))
     for _ in range(3):
@@ -236,7 +236,7 @@ class _Writer:
         self.shapes[name] = shape
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 1 << 30), st.sampled_from(["none", "default"]))
 def test_random_graphs(seed: int, passes: str) -> None:
     """Planned runs give the bits of first runs, on inputs that lie differently in each; what they gave before stays."""

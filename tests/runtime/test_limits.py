@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 import irc
 from irc.ops.sizes import ENTRY_BYTES
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.kernels import cast, convolution, matmul, recurrent, signal, windows
 from irc.runtime.limits import LimitGuard, Limits
+from tests.effort import Tune
 from tests.kernels.helpers import bind
 
 FLOAT, INT, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
@@ -368,17 +368,17 @@ LONG: dict[str, tuple[list[np.ndarray], dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("op", LONG)
-def test_long_kernels_look_at_the_clock_meanwhile(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_kernels_look_at_the_clock_meanwhile(op: str, tune: Tune) -> None:
     inputs, attributes, least = LONG[op]
     kernel = bind(op, attributes, None, len(inputs))
     with np.errstate(all="ignore"):
         wanted = kernel(*inputs)
-    monkeypatch.setattr(recurrent, "PACE_ELEMENTS", 0)
-    monkeypatch.setattr(convolution, "PACE_ELEMENTS", 0)
-    monkeypatch.setattr(windows, "PACE_ELEMENTS", 0)
-    monkeypatch.setattr(matmul, "PIECE", 10)
-    monkeypatch.setattr(cast, "PACE_ELEMENTS", 1)
-    monkeypatch.setattr(signal, "BLOCK_ELEMENTS", 0)
+    tune("irc.runtime.kernels.recurrent.PACE_ELEMENTS", 0)
+    tune("irc.runtime.kernels.convolution.PACE_ELEMENTS", 0)
+    tune("irc.runtime.kernels.windows.PACE_ELEMENTS", 0)
+    tune("irc.runtime.kernels.matmul.PIECE", 10)
+    tune("irc.runtime.kernels.cast.PACE_ELEMENTS", 1)
+    tune("irc.runtime.kernels.signal.BLOCK_ELEMENTS", 0)
     clock = Clock()
     found = in_own_scope(clock, in_turn, kernel, *inputs)
     assert clock.looks >= least

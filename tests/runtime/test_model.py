@@ -11,11 +11,12 @@ from irc.alias import register_rule
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, types
 from irc.ops import Operator, register
-from irc.runtime import arena, boundary, plan_cache
+from irc.runtime import arena, boundary
 from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from tests.effort import Tune
 from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 
 SIMPLE = """
@@ -658,10 +659,10 @@ def test_a_signal_handler_may_run_the_model_that_it_interrupts(runs):
 @pytest.mark.parametrize(("file", "least"), [("arena.py", 5), ("plan_cache.py", 1)])
 @pytest.mark.parametrize("met", [0, 1, 2, 3])
 def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupts_is_forgotten(
-    met: int, file: str, least: int, monkeypatch: pytest.MonkeyPatch
+    met: int, file: str, least: int, tune: Tune
 ) -> None:
-    monkeypatch.setattr(arena, "BUDGET", 0)
-    monkeypatch.setattr(plan_cache, "PAUSE", 0)
+    tune("irc.runtime.arena.BUDGET", 0)
+    tune("irc.runtime.plan_cache.PAUSE", 0)
     graph = graph_of("""
     graph(%x : Float(N)):
       %a : Float(N) = onnx::Neg(%x)

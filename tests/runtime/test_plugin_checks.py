@@ -30,8 +30,8 @@ def other(node: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [other]))
+def registered(own_registries: None) -> Iterator[None]:
+    registry.kernel("test::other")(other)
     with records_for_a_while():
         yield
 
@@ -152,15 +152,15 @@ def test_irc_s_own_kernels_are_called_as_they_are(monkeypatch: pytest.MonkeyPatc
     assert len(made) == 1
 
 
-def test_a_kernel_of_others_for_an_operator_of_irc_s_may_run_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_of_others_for_an_operator_of_irc_s_may_run_in_place() -> None:
     def double(node: Any) -> Callable[..., Any]:
         return lambda x, out=None: np.add(x, x, out=out)
 
     graph = parse_graph(
         "graph(%x : Float(3)):\n  %a : Float(3) = onnx::Neg(%x)\n  %y : Float(3) = onnx::Exp_(%a)\n  return (%y)"
     )
-    assert registry.find_binder("onnx::Exp", None) is not None  # loaded, so that what follows is undone
-    monkeypatch.setitem(registry._BINDERS, "onnx::Exp", ([1], [double]))
+    assert registry.find_binder("onnx::Exp", None) is not None  # loaded: it would come first
+    registry._BINDERS["onnx::Exp"] = ([1], [double])
     assert lower(graph).run([X])[0].tolist() == [-2, -4, -6]
 
 
@@ -169,8 +169,8 @@ def wide(node: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def pointwise_wide(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(registry._BINDERS, "test::wide", ([1], [wide]))
+def pointwise_wide() -> Iterator[None]:
+    registry.kernel("test::wide")(wide)
     with records_for_a_while({"test::wide": Operator("test::wide", pointwise=True)}):
         yield
 
@@ -195,7 +195,7 @@ def test_a_pointwise_kernel_promises_its_shape_wherever_it_writes(count: int) ->
                 other.run({"x": x, "y": y})
 
 
-def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_kernel_or_its_binder_fails_is_told() -> None:
     def fails(x: Any) -> Any:
         return nowhere(x)  # noqa: F821  # type: ignore[reportUndefinedVariable]
 
@@ -206,7 +206,7 @@ def test_where_a_kernel_or_its_binder_fails_is_told(monkeypatch: pytest.MonkeyPa
     line = fails.__code__.co_firstlineno + 1
     with pytest.raises(Error, match=rf"IRC401: test::other '%y0': NameError: .*\({place}:{line}\); inputs: "):
         run(fails, "Tensor")
-    monkeypatch.setitem(registry._BINDERS, "test::other", ([1], [binder]))
+    registry.kernel("test::other")(binder)
     graph = parse_graph("graph(%x : Float(3)):\n  %y : Tensor = test::other(%x)\n  return (%y)")
     line = binder.__code__.co_firstlineno + 1
     with pytest.raises(Error, match=rf"IRC324: test::other '%y': .*ZeroDivisionError: .*\({place}:{line}\)$"):

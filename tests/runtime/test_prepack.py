@@ -21,6 +21,7 @@ from irc.runtime import lowering, prepack
 from irc.runtime.binding import bind
 from irc.runtime.kernels import quantized
 from irc.runtime.model import CompiledModel
+from tests.effort import Spy, Tune
 from tests.runtime.helpers import interrupted
 
 SIZE = 64
@@ -337,11 +338,9 @@ INTEGER = [
 
 @pytest.mark.parametrize(("call", "shape", "sizes"), INTEGER)
 def test_integer_weights_are_made_floats_once(
-    call: str, shape: tuple[int, ...], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    call: str, shape: tuple[int, ...], sizes: tuple[int, ...], spy: Spy
 ) -> None:
-    made: list[int] = []
-    weights = quantized._weights  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(quantized, "_weights", lambda w, *more: made.append(w.size) or weights(w, *more))
+    made = spy(quantized, "_weights")
     constants = {
         "w": RNG.integers(-128, 128, shape).astype(np.int8),
         "z": ZERO,
@@ -362,18 +361,18 @@ def test_integer_weights_are_made_floats_once(
 
     model, x = compiled(), RNG.integers(0, 256, sizes).astype(np.uint8)
     results = [model.run({"x": x})["y"] for _ in range(3)]
-    assert made == [constants["w"].size]
+    assert [call.args[0].size for call in made.call_args_list] == [constants["w"].size]
     few = irc.Limits(bytes=1 << 13)
     other = compiled()
     for _ in range(2):
         np.testing.assert_array_equal(other.run({"x": x}, limits=few)["y"], results[0])
-    assert len(made) == (3 if constants["w"].size > 1000 else 2)
+    assert made.call_count == (3 if constants["w"].size > 1000 else 2)
     np.testing.assert_array_equal(results[0], results[2])
 
 
 @pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])
-def test_what_is_kept_is_bounded(most: int, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepack, "MOST_BYTES", most)
+def test_what_is_kept_is_bounded(most: int, made: list[int], tune: Tune) -> None:
+    tune("irc.runtime.prepack.MOST_BYTES", most)
     other = "  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %v : Float(*) = onnx::DequantizeLinear(%q, %t)\n"
     sum_of = "  %p : Float(*) = onnx::MatMul(%x, %w)\n  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
     model = quantised(other + sum_of)

@@ -22,9 +22,9 @@ from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events
 from tests.counting import calls
+from tests.effort import examples
 from tests.operators import operator_of
 from tests.programs.generator import Program, programs
-from tests.programs.running import examples
 from tests.runtime.helpers import graph_of, i64, model_of, module_of, watched_run
 
 

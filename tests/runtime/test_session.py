@@ -7,12 +7,13 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
 from irc.ir import Module, Tensor, parse_graph
+from tests.effort import examples
 from tests.runtime.helpers import f32
 
 CACHE = """
@@ -375,7 +376,7 @@ def test_a_cache_that_a_step_is_given_stays_as_it_is():
     np.testing.assert_array_equal(out[0, 0, :, 0], [0, 0, 1])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_any_tree_of_forks_is_as_if_everything_were_copied(data):
     text, length = data.draw(st.sampled_from([(CACHE, 100), (WINDOW, 3)]))

@@ -9,7 +9,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
@@ -18,6 +18,7 @@ from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
+from tests.effort import examples
 from tests.runtime.helpers import interrupted
 
 SIZE, WIDTH = 6, 1024  # larger than what is copied rather than lent
@@ -417,7 +418,7 @@ def test_small_caches_are_copied():
     assert session.caches["past_0"].sum() == 8
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(sorted(SCATTERS)),
     st.lists(

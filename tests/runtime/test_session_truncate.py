@@ -7,12 +7,13 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from tests.effort import examples
 
 CACHE = """
 graph(%x : Float(1, s, 2), %past_0 : Float(1, p, 2), %past_1 : Float(1, 2), %past_2 : Float(q, 2)):
@@ -221,7 +222,7 @@ def test_what_branches_and_loops_append_to(dummy):
     assert [cache.shape[0] for cache in session.caches.values()] == [3, 4]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_any_steps_forks_and_ways_back_are_as_if_everything_were_copied(data):
     capacity = data.draw(st.sampled_from([None, 4, 30]))

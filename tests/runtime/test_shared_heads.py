@@ -7,12 +7,13 @@ from itertools import product
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import irc
 from irc.tools.check.peers import onnxruntime_session
+from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
 
 SIZE = 8
@@ -119,7 +120,7 @@ def same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     kv=st.sampled_from([1, 2, 4]),
     group=st.sampled_from([1, 2, 4]),

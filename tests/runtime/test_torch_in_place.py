@@ -15,6 +15,7 @@ from irc.passes import PassManager
 from irc.runtime import steps
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
+from tests.effort import Tune
 from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
 from tests.operators import TORCH_POINTWISE
 from tests.runtime.helpers import run_plan
@@ -25,9 +26,9 @@ SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "n
 
 
 @pytest.fixture(autouse=True)
-def small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_arrays(tune: Tune) -> None:
     """Even the smallest array is worth it."""
-    monkeypatch.setattr(steps, "MIN_ELEMENTS", 0)
+    tune("irc.runtime.steps.MIN_ELEMENTS", 0)
 
 
 def of_copies(name: str, count: int) -> Graph:
@@ -107,6 +108,7 @@ def test_what_a_chain_makes_is_written_over(x: np.ndarray, in_place: int) -> Non
     np.testing.assert_allclose(d, 2 * np.tanh(x * 0.5) * x, rtol=1e-6)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("size", [3, steps.MIN_ELEMENTS])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.complex64])
 @pytest.mark.parametrize("factor", [1, 2, -3])

@@ -9,16 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.runtime import threads as workers
+from tests.effort import examples
 
 WAIT = 60
 """Seconds until a test that would hang fails."""
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 40), st.integers(1, 6))
 def test_every_piece_is_done_once(pieces, threads):
     done: list[int] = []
@@ -148,8 +149,8 @@ def test_threads_are_started_when_there_is_need():
     assert done.wait(WAIT)
 
 
-def test_no_more_threads_than_the_limit(monkeypatch):
-    monkeypatch.setattr(workers, "MOST", 2)
+def test_no_more_threads_than_the_limit(tune):
+    tune("irc.runtime.threads.MOST", 2)
     pool = workers.Pool()
     pool.grow(1000)
     assert pool.size == 2

@@ -1,0 +1,35 @@
+"""What a test tries in `make test`, and what only in `make test-all`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+EXAMPLES = float(os.environ.get("IRC_EXAMPLES", "1"))
+"""What numbers of examples are multiplied by: less for a quick run, more for a search."""
+
+
+def examples(count: int, *suppressed: HealthCheck) -> settings:
+    """So many examples a run, times `EXAMPLES`; how long they take, or how many are filtered out, fails no test."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, *suppressed]
+    return settings(max_examples=max(1, round(count * EXAMPLES)), deadline=None, suppress_health_check=slow)
+
+
+def slow_if(cases: Iterable[Any], slow: Collection[Any]) -> list[Any]:
+    """The cases of a parameter, of which those in ``slow`` are left to `make test-all`."""
+    return [pytest.param(case, marks=pytest.mark.slow) if case in slow else case for case in cases]
+
+
+Spy = Callable[[Any, str], Mock]
+"""Replaces a function of a class or module by one that does the same and remembers its calls: the fixture ``spy``."""
+
+Tune = Callable[[str, float], None]
+"""Sets a number in a module of irc, given by its full name, for one test: the fixture ``tune``.
+
+Such numbers decide between ways to the same result, or are limits: set low, small operands go the way of large ones.
+"""
