@@ -13,7 +13,7 @@ def test_the_source_distribution_has_what_tests_import_and_read() -> None:
     commands = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines() if line[:1] not in ("", "#")]
     whole = {folder for command, *folders in commands if command == "graft" for folder in folders}
     single = {name for command, *names in commands if command == "include" for name in names}
-    assert {"benchmarks", "docs", "tests"} <= whole
+    assert {"benchmarks", "docs", "examples", "tests"} <= whole
     assert {"CHANGELOG.md", "Makefile"} <= single
     assert all((ROOT / name).exists() for name in whole | single)
 
