@@ -271,6 +271,14 @@ class _Parser:
         if not self._take(sign):
             self._fail(f"expected '{sign}'")
 
+    def _listed(self, close: str) -> Iterator[None]:
+        """Stop at each part of a list that ends with the bracket ``close``."""
+        if not self._take(close):
+            yield
+            while not self._take(close):
+                self._expect(",")
+                yield
+
     def _name(self) -> str:
         if self.kind != "name":
             self._fail("expected a name")
@@ -295,9 +303,7 @@ class _Parser:
     def _arguments(self) -> tuple[tuple[Argument, ...], bool]:
         found: list[Argument] = []
         keyword_only = False
-        while not self._take(")"):
-            if found or keyword_only:
-                self._expect(",")
+        for _ in self._listed(")"):
             if self._take("..."):
                 self._expect(")")
                 return tuple(found), True
@@ -326,9 +332,7 @@ class _Parser:
             return (self._result(),), False
         self._next()
         found: list[Argument] = []
-        while not self._take(")"):
-            if found:
-                self._expect(",")
+        for _ in self._listed(")"):
             if self._take("..."):
                 self._expect(")")
                 return tuple(found), True
@@ -384,30 +388,16 @@ class _Parser:
     def _generic(
         self, name: str, elems: tuple[Type, ...], parts: tuple[AliasInfo | None, ...]
     ) -> tuple[Type, tuple[AliasInfo | None, ...]]:
-        if name == "Union":
-            return types.UnionType(elems), parts
-        if name == "Tuple":
-            return types.TupleType(elems), parts
+        if name in ("Tuple", "Union"):
+            return (types.TupleType if name == "Tuple" else types.UnionType)(elems), parts
         if len(elems) != (2 if name == "Dict" else 1):
             self._fail(f"{name} of {len(elems)} types")
-        if name == "Dict":
-            return types.DictType(*elems), parts
-        if name == "List":
-            return types.ListType(elems[0]), parts
-        if name == "Optional":
-            return types.OptionalType(elems[0]), parts
-        return types.FutureType(elems[0]), parts
+        of = {"Dict": types.DictType, "List": types.ListType, "Optional": types.OptionalType}
+        return of.get(name, types.FutureType)(*elems), parts
 
     def _types(self, close: str) -> tuple[tuple[Type, ...], tuple[AliasInfo | None, ...]]:
-        elems: list[Type] = []
-        parts: list[AliasInfo | None] = []
-        while not self._take(close):
-            if elems:
-                self._expect(",")
-            type, alias, _ = self._type()
-            elems.append(type)
-            parts.append(alias)
-        return tuple(elems), tuple(parts)
+        found = [self._type() for _ in self._listed(close)]
+        return tuple(type for type, _, _ in found), tuple(alias for _, alias, _ in found)
 
     def _annotation(self) -> AliasInfo | None:
         if not (self.kind == "sign" and self.word == "("):
@@ -429,12 +419,7 @@ class _Parser:
 
     def _default(self) -> Any:
         if self._take("["):
-            items: list[Any] = []
-            while not self._take("]"):
-                if items:
-                    self._expect(",")
-                items.append(self._default())
-            return items
+            return [self._default() for _ in self._listed("]")]
         kind, word = self.kind, self._next()
         if kind == "number":
             return float(word) if any(c in word for c in ".ein") else int(word)
