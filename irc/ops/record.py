@@ -54,7 +54,7 @@ from typing import Any, Literal
 
 from irc.ir.node import Node
 from irc.ir.types import Type
-from irc.ops.algebra import PRIMITIVES
+from irc.ops.algebra import PRIMITIVES, Expression
 from irc.ops.inference import Contents, NodeTypes, OperandTypes
 from irc.ops.scalar import Function, ScalarSemantics
 from irc.ops.views import View
@@ -370,6 +370,14 @@ class Family:
             return function
 
         return enter
+
+    def unary(self, name: str, function: Callable[[Expression], Expression], **properties: Any) -> None:
+        """State what an operator computes of its operand; keyword-only parameters are attributes."""
+        self.semantics(self._prefix + name, **properties)(function)
+
+    def binary(self, name: str, function: Callable[[Expression, Expression], Expression], **properties: Any) -> None:
+        """State what an operator computes of its two operands."""
+        self.semantics(self._prefix + name, **properties)(function)
 
     def shape(self, *names: str) -> Callable[[ShapeRule], ShapeRule]:
         """Make a function the shape rule of these operators."""

@@ -71,9 +71,7 @@ FAMILY.shape(
 )(like_first)
 
 
-@FAMILY.shape("gather", "take")
-def gather(c: Call) -> Type:
-    return TensorType(c.tensor(0).dtype, c.tensor("index").shape)
+FAMILY.shape("gather", "take")(lambda c: TensorType(c.tensor(0).dtype, c.tensor("index").shape))
 
 
 @FAMILY.shape("index_select")

@@ -156,9 +156,7 @@ def native_norm(c: Call) -> Type:
     return TensorType(if_float(x.dtype), x.shape)
 
 
-@FAMILY.shape("_weight_norm")
-def weight_norm(c: Call) -> Type:
-    return c.tensor("v")
+FAMILY.shape("_weight_norm")(lambda c: c.tensor("v"))
 
 
 # -- windows ------------------------------------------------------------------

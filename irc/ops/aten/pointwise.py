@@ -219,19 +219,9 @@ FAMILY.primitives(
 FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0))
 
 
-@FAMILY.semantics("aten::rsqrt", ulp=2.0)
-def rsqrt(x: Expression) -> Expression:
-    return algebra.reciprocal(algebra.sqrt(x))
-
-
-@FAMILY.semantics("aten::square")
-def square(x: Expression) -> Expression:
-    return x * x
-
-
-@FAMILY.semantics("aten::frac")
-def frac(x: Expression) -> Expression:
-    return x - trunc(x)
+FAMILY.unary("rsqrt", lambda x: algebra.reciprocal(algebra.sqrt(x)), ulp=2.0)
+FAMILY.unary("square", lambda x: x * x)
+FAMILY.unary("frac", lambda x: x - trunc(x))
 
 
 @FAMILY.semantics("aten::sign")
@@ -246,19 +236,9 @@ def sgn(x: Expression) -> Expression:
     return algebra.sign(x) if x.is_integer else x
 
 
-@FAMILY.semantics("aten::ceil")
-def ceiling(x: Expression) -> Expression:
-    return algebra.ceil(x) if x.is_float else x
-
-
-@FAMILY.semantics("aten::floor")
-def floored(x: Expression) -> Expression:
-    return algebra.floor(x) if x.is_float else x
-
-
-@FAMILY.semantics("aten::trunc")
-def truncated(x: Expression) -> Expression:
-    return trunc(x) if x.is_float else x
+FAMILY.unary("ceil", lambda x: algebra.ceil(x) if x.is_float else x)
+FAMILY.unary("floor", lambda x: algebra.floor(x) if x.is_float else x)
+FAMILY.unary("trunc", lambda x: trunc(x) if x.is_float else x)
 
 
 @FAMILY.semantics("aten::round")
@@ -270,14 +250,8 @@ def rounded(x: Expression, *, decimals: int | None = None) -> Expression:
     return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
-@FAMILY.semantics("aten::deg2rad")
-def deg2rad(x: Expression) -> Expression:
-    return x * (math.pi / 180)
-
-
-@FAMILY.semantics("aten::rad2deg")
-def rad2deg(x: Expression) -> Expression:
-    return x * (180 / math.pi)
+FAMILY.unary("deg2rad", lambda x: x * (math.pi / 180))
+FAMILY.unary("rad2deg", lambda x: x * (180 / math.pi))
 
 
 @FAMILY.semantics("aten::angle")
@@ -286,19 +260,12 @@ def angle(x: Expression) -> Expression:
     return select(is_nan(x), x, cast(less(x, 0), x.dtype) * math.pi)
 
 
-@FAMILY.semantics("aten::signbit", result=None)
-def is_negative(x: Expression) -> Expression:
-    return algebra.signbit(x) if x.is_float else less(x, 0)
+FAMILY.unary("signbit", lambda x: algebra.signbit(x) if x.is_float else less(x, 0), result=None)
 
 
-@FAMILY.semantics("aten::isposinf", result=None)
-def is_positive_infinity(x: Expression) -> Expression:
-    return equal(x, math.inf) if x.is_float else less(x, x)  # never
-
-
-@FAMILY.semantics("aten::isneginf", result=None)
-def is_negative_infinity(x: Expression) -> Expression:
-    return equal(x, -math.inf) if x.is_float else less(x, x)
+# Integers never are: none is below itself.
+FAMILY.unary("isposinf", lambda x: equal(x, math.inf) if x.is_float else less(x, x), result=None)
+FAMILY.unary("isneginf", lambda x: equal(x, -math.inf) if x.is_float else less(x, x), result=None)
 
 
 @FAMILY.semantics("aten::sinc", ulp=8.0, scale=0.25)
@@ -350,9 +317,7 @@ def magnitude(c: Call) -> Type:
     return TensorType(x.dtype if x.dtype is not None and category(x.dtype) in (1, 2) else None, x.shape)
 
 
-@FAMILY.shape("polygamma")
-def polygamma(c: Call) -> Type:
-    return TensorType(as_float(c.tensor("self").dtype), c.tensor("self").shape)
+FAMILY.shape("polygamma")(lambda c: TensorType(as_float(c.tensor("self").dtype), c.tensor("self").shape))
 
 
 # -- activation functions, softmax ---------------------------------------------
@@ -371,9 +336,7 @@ FAMILY.add(
 )
 
 
-@FAMILY.semantics("aten::relu")
-def relu(x: Expression) -> Expression:
-    return at_least(x, 0)
+FAMILY.unary("relu", lambda x: at_least(x, 0))
 
 
 @FAMILY.semantics("aten::relu6")
@@ -394,9 +357,7 @@ def leaky_relu(x: Expression, *, negative_slope: float = 0.01) -> Expression:
     return select(x > 0, x, scaled)
 
 
-@FAMILY.semantics("aten::prelu")
-def prelu(x: Expression, weight: Expression) -> Expression:
-    return select(x > 0, x, x * weight)
+FAMILY.binary("prelu", lambda x, weight: select(x > 0, x, x * weight))
 
 
 @FAMILY.semantics("aten::elu", ulp=4.0)
@@ -404,9 +365,7 @@ def elu(x: Expression, *, alpha: float = 1, scale: float = 1, input_scale: float
     return select(x >= 0, x * scale, algebra.expm1(at_most(x, 0) * input_scale) * (alpha * scale))
 
 
-@FAMILY.semantics("aten::celu", ulp=4.0)
-def celu(x: Expression, *, alpha: float = 1.0) -> Expression:
-    return elu(x, alpha=alpha, input_scale=1 / alpha)
+FAMILY.unary("celu", lambda x, *, alpha=1.0: elu(x, alpha=alpha, input_scale=1 / alpha), ulp=4.0)
 
 
 @FAMILY.semantics("aten::selu", ulp=4.0)
@@ -420,9 +379,7 @@ def softplus(x: Expression, *, beta: float = 1, threshold: float = 20) -> Expres
     return select(scaled > threshold, x, algebra.log1p(exp(minimum(scaled, threshold))) / beta)
 
 
-@FAMILY.semantics("aten::hardsigmoid", ulp=2.0, scale=0.25)
-def hardsigmoid(x: Expression) -> Expression:
-    return minimum(maximum(x + 3, 0), 6) / 6
+FAMILY.unary("hardsigmoid", lambda x: minimum(maximum(x + 3, 0), 6) / 6, ulp=2.0, scale=0.25)
 
 
 @FAMILY.semantics("aten::hardswish", ulp=2.0, scale=0.25)
@@ -443,19 +400,13 @@ def log_sigmoid(x: Expression) -> Expression:
     return minimum(x, 0) - algebra.log1p(exp(-abs(x)))
 
 
-@FAMILY.semantics("aten::hardshrink")
-def hardshrink(x: Expression, lambd: Expression) -> Expression:
-    return select(abs(x) <= lambd, 0, x)
+FAMILY.binary("hardshrink", lambda x, lambd: select(abs(x) <= lambd, 0, x))
 
 
-@FAMILY.semantics("aten::softshrink")
-def softshrink(x: Expression, *, lambd: float = 0.5) -> Expression:
-    return algebra.copysign(maximum(abs(x) - lambd, 0), x)
+FAMILY.unary("softshrink", lambda x, *, lambd=0.5: algebra.copysign(maximum(abs(x) - lambd, 0), x))
 
 
-@FAMILY.semantics("aten::threshold")
-def threshold(x: Expression, *, threshold: float = 0.0, value: float = 0.0) -> Expression:
-    return select(x <= threshold, value, x)
+FAMILY.unary("threshold", lambda x, *, threshold=0.0, value=0.0: select(x <= threshold, value, x))
 
 
 @FAMILY.semantics("aten::glu", ulp=8.0, scale=1e-3)
@@ -619,6 +570,4 @@ def masked(c: Call) -> Type:
     return TensorType(c.tensor("self").dtype, c.broadcast([c.tensor("self").shape, c.tensor("mask").shape]))
 
 
-@FAMILY.shape("masked_select")
-def masked_select(c: Call) -> Type:
-    return TensorType(c.tensor(0).dtype, (None,))
+FAMILY.shape("masked_select")(lambda c: TensorType(c.tensor(0).dtype, (None,)))

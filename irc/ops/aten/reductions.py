@@ -154,9 +154,7 @@ def extreme_and_where(c: Call) -> Type | tuple[Type, ...]:
     return TensorType(x.dtype, reduced(c))
 
 
-@FAMILY.shape("logsumexp")
-def logsumexp(c: Call) -> Type:
-    return TensorType(as_float(c.tensor(0).dtype), reduced(c))
+FAMILY.shape("logsumexp")(lambda c: TensorType(as_float(c.tensor(0).dtype), reduced(c)))
 
 
 @FAMILY.shape("any", "all")
@@ -169,9 +167,7 @@ def some(c: Call) -> Type | tuple[Type, ...]:
     return TensorType(kept, None if is_whole else reduced(c))
 
 
-@FAMILY.shape("count_nonzero", "argmax", "argmin")
-def reduced_to_int(c: Call) -> Type:
-    return TensorType(DType.INT64, reduced(c))
+FAMILY.shape("count_nonzero", "argmax", "argmin")(lambda c: TensorType(DType.INT64, reduced(c)))
 
 
 @FAMILY.shape("median", "nanmedian", "mode", "kthvalue")
@@ -217,9 +213,7 @@ def sort(c: Call) -> tuple[Type, ...]:
     return (x, TensorType(DType.INT64, x.shape)) if len(c.node.outputs) == 2 else ()
 
 
-@FAMILY.shape("argsort")
-def argsort(c: Call) -> Type:
-    return TensorType(DType.INT64, c.tensor(0).shape)
+FAMILY.shape("argsort")(lambda c: TensorType(DType.INT64, c.tensor(0).shape))
 
 
 @FAMILY.shape("isclose")

@@ -163,9 +163,7 @@ def expand(c: Call) -> Type:
     return TensorType(x.dtype, tuple(out))
 
 
-@FAMILY.shape("expand_as", "view_as", "reshape_as")
-def like_other(c: Call) -> Type:
-    return TensorType(c.tensor(0).dtype, c.tensor("other").shape)
+FAMILY.shape("expand_as", "view_as", "reshape_as")(lambda c: TensorType(c.tensor(0).dtype, c.tensor("other").shape))
 
 
 @FAMILY.shape("permute")

@@ -142,6 +142,4 @@ def roi(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), (rois[0] if rois else None, x[1] if x else None, *sizes))
 
 
-@FAMILY.shape("NonMaxSuppression")
-def non_max_suppression(c: NodeTypes) -> Type:
-    return TensorType(DType.INT64, (None, 3))
+FAMILY.shape("NonMaxSuppression")(lambda c: TensorType(DType.INT64, (None, 3)))

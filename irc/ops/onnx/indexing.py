@@ -51,9 +51,7 @@ def gathered_contents(c: NodeTypes) -> Contents | None:
     return dims_array([x[i] for i in indices]) if shape else dims_array(x[indices[0]])
 
 
-@FAMILY.shape("GatherElements")
-def gather_elements(c: NodeTypes) -> Type:
-    return TensorType(c.dtype(0), c.shape(1))
+FAMILY.shape("GatherElements")(lambda c: TensorType(c.dtype(0), c.shape(1)))
 
 
 @FAMILY.shape("GatherND")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, TensorType
 from irc.ops import checks, sizes
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
@@ -21,9 +21,7 @@ FAMILY.each(
 )
 
 
-@FAMILY.shape("onnx::StringNormalizer")
-def string_normalizer(c: NodeTypes) -> Type:
-    return TensorType(DType.STRING)
+FAMILY.shape("onnx::StringNormalizer")(lambda c: TensorType(DType.STRING))
 
 
 @FAMILY.requires("LabelEncoder")

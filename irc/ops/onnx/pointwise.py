@@ -47,14 +47,8 @@ def clip(x: Expression, low: Expression | float | None = None, high: Expression 
     return found if high is None else at_most(found, high)
 
 
-@FAMILY.semantics("onnx::Clip", since=6)
-def clip_to_attributes(x: Expression, *, min: float = -_LARGEST, max: float = _LARGEST) -> Expression:
-    return clip(x, min, max)
-
-
-@FAMILY.semantics("onnx::Clip", since=1)
-def clip_to_given_attributes(x: Expression, *, min: float | None = None, max: float | None = None) -> Expression:
-    return clip(x, min, max)
+FAMILY.unary("Clip", lambda x, *, min=-_LARGEST, max=_LARGEST: clip(x, min, max), since=6)
+FAMILY.unary("Clip", lambda x, *, min=None, max=None: clip(x, min, max), since=1)
 
 
 # -- contents --------------------------------------------------------------------
@@ -124,14 +118,8 @@ def _as_int(d: Dim) -> Dim:
     return int(d) if isinstance(d, bool) else d
 
 
-@FAMILY.shape("CastLike")
-def cast_like(c: NodeTypes) -> Type:
-    return TensorType(c.dtype(1), c.shape(0))
-
-
-@FAMILY.shape("BitCast")
-def bit_cast(c: NodeTypes) -> Type:
-    return TensorType(DType.from_onnx(c.attr("to")), c.shape(0))
+FAMILY.shape("CastLike")(lambda c: TensorType(c.dtype(1), c.shape(0)))
+FAMILY.shape("BitCast")(lambda c: TensorType(DType.from_onnx(c.attr("to")), c.shape(0)))
 
 
 # -- quantisation ----------------------------------------------------------------
@@ -180,9 +168,7 @@ FAMILY.each("ThresholdedRelu", early="as-is")
 FAMILY.each("PRelu", changes_meaning=(7,))  # slopes are broadcast otherwise
 
 
-@FAMILY.semantics("onnx::Relu")
-def relu(x: Expression) -> Expression:
-    return at_least(x, 0)
+FAMILY.unary("Relu", lambda x: at_least(x, 0))
 
 
 @FAMILY.semantics("onnx::Swish", floats=True, ulp=8.0, scale=1e-3)
@@ -191,14 +177,12 @@ def swish(x: Expression, *, alpha: float = 1.0) -> Expression:
     return x / (algebra.exp(x * -alpha) + 1)
 
 
-@FAMILY.semantics("onnx::SwiGLU", floats=True, ulp=8.0, scale=1e-3)
-def swiglu(gate: Expression, value: Expression, *, alpha: float = 1.0) -> Expression:
-    return swish(gate, alpha=alpha) * value
+FAMILY.binary(
+    "SwiGLU", lambda gate, value, *, alpha=1.0: swish(gate, alpha=alpha) * value, floats=True, ulp=8.0, scale=1e-3
+)
 
 
-@FAMILY.semantics("onnx::Softsign", floats=True, ulp=2.0)
-def softsign(x: Expression) -> Expression:
-    return x / (abs(x) + 1)
+FAMILY.unary("Softsign", lambda x: x / (abs(x) + 1), floats=True, ulp=2.0)
 
 
 @FAMILY.semantics("onnx::LeakyRelu", floats=True)
@@ -226,14 +210,8 @@ def scaled_elu(x: Expression, alpha: float, gamma: float = 1.0, stretch: float =
     return above * gamma + 0 + tail  # 0 of -0
 
 
-@FAMILY.semantics("onnx::Elu", floats=True, ulp=4.0)
-def elu(x: Expression, *, alpha: float = 1.0) -> Expression:
-    return scaled_elu(x, alpha)
-
-
-@FAMILY.semantics("onnx::Celu", since=12, floats=True, ulp=4.0)
-def celu(x: Expression, *, alpha: float = 1.0) -> Expression:
-    return scaled_elu(x, alpha, stretch=alpha)
+FAMILY.unary("Elu", lambda x, *, alpha=1.0: scaled_elu(x, alpha), floats=True, ulp=4.0)
+FAMILY.unary("Celu", lambda x, *, alpha=1.0: scaled_elu(x, alpha, stretch=alpha), since=12, floats=True, ulp=4.0)
 
 
 @FAMILY.semantics("onnx::Selu", since=6, floats=True, ulp=4.0)
@@ -258,9 +236,7 @@ def hard_swish(x: Expression) -> Expression:
     return x * hard_sigmoid(x, alpha=single(1 / 6), beta=0.5)
 
 
-@FAMILY.semantics("onnx::ThresholdedRelu", since=10, floats=True)
-def thresholded_relu(x: Expression, *, alpha: float = 1.0) -> Expression:
-    return select(x > alpha, x, 0)
+FAMILY.unary("ThresholdedRelu", lambda x, *, alpha=1.0: select(x > alpha, x, 0), since=10, floats=True)
 
 
 @FAMILY.semantics("onnx::Shrink", since=9, floats=True)
@@ -286,9 +262,7 @@ FAMILY.each("BitShift", attributes={"direction": ("LEFT", "RIGHT")})
 FAMILY.each("Where", movement=Movement.GATHERED)
 
 
-@FAMILY.shape("Where")
-def where(c: NodeTypes) -> Type:
-    return TensorType(c.dtype(1) or c.dtype(2), c.broadcast([c.shape(0), c.shape(1), c.shape(2)]))
+FAMILY.shape("Where")(lambda c: TensorType(c.dtype(1) or c.dtype(2), c.broadcast([c.shape(0), c.shape(1), c.shape(2)])))
 
 
 @FAMILY.contents("Where")

@@ -172,9 +172,7 @@ def group_axes(node: Node, rank: int) -> Sequence[int] | None:
     return range(1, rank) if rank > 1 and is_by_channel else None
 
 
-@FAMILY.shape("BatchNormalization")
-def batch_normalization(c: NodeTypes) -> list[Type]:
-    return [c.type(0), *(c.type(i) for i in (3, 4, 3, 4))]
+FAMILY.shape("BatchNormalization")(lambda c: [c.type(0), *(c.type(i) for i in (3, 4, 3, 4))])
 
 
 @FAMILY.requires("BatchNormalization")

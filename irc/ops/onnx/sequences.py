@@ -35,9 +35,7 @@ def sequence_construct(c: NodeTypes) -> Type:
     return ListType(types[0] if len(set(types)) == 1 else TensorType(c.dtype(0)))
 
 
-@FAMILY.shape("SequenceEmpty")
-def sequence_empty(c: NodeTypes) -> Type:
-    return ListType(TensorType(DType.from_onnx(c.attr("dtype", 1))))
+FAMILY.shape("SequenceEmpty")(lambda c: ListType(TensorType(DType.from_onnx(c.attr("dtype", 1)))))
 
 
 @FAMILY.shape("SequenceInsert")
@@ -46,24 +44,10 @@ def sequence_insert(c: NodeTypes) -> Type:
     return ListType(element if element == inserted else TensorType(c.dtype(1)))
 
 
-@FAMILY.shape("SequenceErase")
-def sequence_erase(c: NodeTypes) -> Type:
-    return c.type(0)
-
-
-@FAMILY.shape("SequenceAt")
-def sequence_at(c: NodeTypes) -> Type:
-    return c.element(0)
-
-
-@FAMILY.shape("SequenceLength")
-def sequence_length(c: NodeTypes) -> Type:
-    return TensorType(DType.INT64, ())
-
-
-@FAMILY.shape("SplitToSequence")
-def split_to_sequence(c: NodeTypes) -> Type:
-    return ListType(TensorType(c.dtype(0)))
+FAMILY.shape("SequenceErase")(lambda c: c.type(0))
+FAMILY.shape("SequenceAt")(lambda c: c.element(0))
+FAMILY.shape("SequenceLength")(lambda c: TensorType(DType.INT64, ()))
+FAMILY.shape("SplitToSequence")(lambda c: ListType(TensorType(c.dtype(0))))
 
 
 @FAMILY.requires("SplitToSequence")
@@ -106,6 +90,4 @@ def optional_get_element(c: NodeTypes) -> Type:
     return found.elem if isinstance(found, OptionalType) else found
 
 
-@FAMILY.shape("OptionalHasElement")
-def optional_has_element(c: NodeTypes) -> Type:
-    return TensorType(DType.BOOL, ())
+FAMILY.shape("OptionalHasElement")(lambda c: TensorType(DType.BOOL, ()))
