@@ -129,14 +129,6 @@ def _running_mean(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, 
     return np.float32(x.mean) + _normal(rng, shape, 0.1 * math.sqrt(x.variance))
 
 
-def _running_variance(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, node: onnx.NodeProto) -> Array:
-    return _uniform(rng, shape, 0.75 * x.variance, 1.25 * x.variance)
-
-
-def _conv_weight(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, node: onnx.NodeProto) -> Array:
-    return _normal(rng, shape, math.sqrt(2 / (math.prod(shape[1:]) * x.power)))
-
-
 def _matrix(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, node: onnx.NodeProto) -> Array:
     transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
     summed = shape[-1] if transposed or len(shape) == 1 else shape[-2]
@@ -144,12 +136,12 @@ def _matrix(rng: np.random.Generator, shape: tuple[int, ...], x: Moments, node: 
 
 
 RULES: dict[tuple[str, int], Draw] = {
-    ("Conv", 1): _conv_weight,
+    ("Conv", 1): lambda rng, shape, x, node: _normal(rng, shape, math.sqrt(2 / (math.prod(shape[1:]) * x.power))),
     ("Gemm", 1): _matrix,
     ("MatMul", 1): _matrix,
     ("BatchNormalization", 1): _scale,
     ("BatchNormalization", 3): _running_mean,
-    ("BatchNormalization", 4): _running_variance,
+    ("BatchNormalization", 4): lambda rng, shape, x, node: _uniform(rng, shape, 0.75 * x.variance, 1.25 * x.variance),
     ("Mul", 1): _scale,
 }
 
@@ -182,10 +174,6 @@ def _mixture(x: Sequence[Moments]) -> Moments:
     return Moments(mean, sum(m.power for m in x) / len(x) - mean**2)
 
 
-def _max_pool(x: Sequence[Moments]) -> Moments:
-    return Moments(x[0].mean + math.sqrt(x[0].variance), x[0].variance)
-
-
 def _average_pool(x: Sequence[Moments]) -> Moments:
     return Moments(x[0].mean, x[0].variance / 4)
 
@@ -198,7 +186,7 @@ OUTPUT: dict[str, Callable[[Sequence[Moments]], Moments]] = {
     "Gemm": _weighted,
     "GlobalAveragePool": _average_pool,
     "MatMul": _weighted,
-    "MaxPool": _max_pool,
+    "MaxPool": lambda x: Moments(x[0].mean + math.sqrt(x[0].variance), x[0].variance),
     "Relu": _relu,
     "Sum": _sum,
 }

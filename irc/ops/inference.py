@@ -343,7 +343,7 @@ class OperandTypes(NodeTypes):
     __slots__ = ("looked", "operands")
 
     def __init__(self, node: Node, operands: Sequence[Any]) -> None:
-        super().__init__(node, Known(is_fixed=_always))
+        super().__init__(node, Known(is_fixed=lambda value: True))
         self.operands, self.looked = operands, False
 
     def has(self, index: int) -> bool:
@@ -377,10 +377,6 @@ class OperandTypes(NodeTypes):
 
     def element_types(self, index: int) -> list[Type] | None:
         return [type_of_operand(x) or TENSOR for x in self.items(index) or ()]
-
-
-def _always(value: Value) -> bool:
-    return True
 
 
 _PYTHON: dict[Any, Type] = {bool: BOOL, int: INT, float: FLOAT, str: STR, NoneType: NONE}

@@ -117,23 +117,15 @@ _NORMAL = sys.float_info.min
 _QUIET_NAN = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
 
 
-def _complex_text(value: complex) -> str:
-    return _complex(float_text(value.real), float_text(value.imag))
-
-
-def _member_text(member: EnumMember) -> str:
-    return member.path if member.value is None else f"{member.path}({literal_text(member.value)})"
-
-
 _WRITERS: dict[type, Callable[[Any], str]] = {
     int: integer_text,
     float: float_text,
     str: quote,
     bool: str,
     type(None): str,
-    complex: _complex_text,
+    complex: lambda value: _complex(float_text(value.real), float_text(value.imag)),
     Opaque: str,
-    EnumMember: _member_text,
+    EnumMember: lambda member: member.path if member.value is None else f"{member.path}({literal_text(member.value)})",
 }
 
 

@@ -160,20 +160,12 @@ def holds_tensors(type: Type) -> bool:
     return isinstance(type, TensorType)
 
 
-def _common(c: Call) -> Type | tuple[Type, ...]:
-    return _number(c) if c.is_number() else together(c)
-
-
 def floats(c: Call) -> Type | tuple[Type, ...]:
     """Float where the operands are bools or integers, else their common type."""
     if c.is_number():
         return ()
     found = together(c)
     return TensorType(as_float(found.dtype), found.shape)
-
-
-def _bools(c: Call) -> Type | tuple[Type, ...]:
-    return _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape)
 
 
 def shape_together(c: Call) -> Type | tuple[Type, ...]:
@@ -191,8 +183,8 @@ def _number(c: Call) -> tuple[Type, ...]:
 
 
 BY_RESULT_TYPE: dict[str, CallRule] = {
-    "bool": _bools,
-    "common": _common,
+    "bool": lambda c: _number(c) if c.is_number() else TensorType(DType.BOOL, together(c).shape),
+    "common": lambda c: _number(c) if c.is_number() else together(c),
     "first": like_first,
     "first-if-float": like_first_if_float,
     "float": floats,

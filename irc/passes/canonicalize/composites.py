@@ -129,20 +129,12 @@ class _Reading:
         return None if a is None or b is None else _ARITHMETIC[node.kind](a, b)
 
 
-def _sum(a: _Polynomial, b: _Polynomial) -> _Polynomial:
-    return {term: a.get(term, 0) + b.get(term, 0) for term in {**a, **b}}
-
-
 def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
     found: _Polynomial = {}
     for (s, m), (t, n) in product(a.items(), b.items()):
         term = "".join(sorted(s + t))
         found[term] = found.get(term, 0) + m * n
     return None if any(len(term) > _HIGHEST for term in found) else found
-
-
-def _quotient(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
-    return _product(a, {"": 1 / b[""]}) if b.keys() == {""} else None
 
 
 def _power(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
@@ -153,9 +145,9 @@ def _power(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
 
 
 _ARITHMETIC: dict[str, Callable[[_Polynomial, _Polynomial], _Polynomial | None]] = {
-    "onnx::Add": _sum,
+    "onnx::Add": lambda a, b: {term: a.get(term, 0) + b.get(term, 0) for term in {**a, **b}},
     "onnx::Mul": _product,
-    "onnx::Div": _quotient,
+    "onnx::Div": lambda a, b: _product(a, {"": 1 / b[""]}) if b.keys() == {""} else None,
     "onnx::Pow": _power,
 }
 

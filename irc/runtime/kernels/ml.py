@@ -629,14 +629,10 @@ def _nesterov(given: Any, rate: np.float64, count: int, x: Array, slope: Array, 
 _MODES: dict[str, Step] = {"standard": _momentum, "nesterov": _nesterov}
 
 
-def _of_momentum(node: Node) -> Step:
-    return _MODES[one_of("mode", None, _MODES)(node)]
-
-
 _STEPS: tuple[tuple[str, int, Reader], ...] = (
     ("Adagrad", 1, always(_adagrad)),
     ("Adam", 2, always(_adam)),
-    ("Momentum", 1, _of_momentum),
+    ("Momentum", 1, lambda node: _MODES[one_of("mode", None, _MODES)(node)]),
 )
 for _name, _states, _step in _STEPS:
     computes(f"ai.onnx.preview.training::{_name}", step=_step, states=always(_states), given=_numbers)(_steps)

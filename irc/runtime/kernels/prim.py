@@ -153,10 +153,6 @@ def _at(string: str, index: int) -> str:
     return string[index]
 
 
-def _magnitude(x: Any) -> Any:
-    return np.asarray(np.abs(x)) if is_array(x) else wrapped(abs(x))
-
-
 def _reduction_sizes(size: Sequence[int], axes: Sequence[int], keepdim: bool = False) -> list[int]:
     dropped = {axis_in(a, len(size)) for a in axes}
     return [1 if i in dropped else n for i, n in enumerate(size) if keepdim or i not in dropped]
@@ -182,7 +178,7 @@ _PLAIN: dict[str, Kernel] = {
     "Uninitialized": lambda: None,
     "min": _extreme(min, operator.lt),
     "max": _extreme(max, operator.gt),
-    "abs": _magnitude,
+    "abs": one(lambda x: np.asarray(np.abs(x)) if is_array(x) else wrapped(abs(x))),
     "IfThenElse": three(lambda condition, x, y: x if item(condition) else y),
     "TimePoint": time.monotonic_ns,
     "StringIndex": _at,

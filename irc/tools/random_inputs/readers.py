@@ -301,10 +301,6 @@ def _parts(flow: Flow, count: int) -> list[float] | None:
     return [float(part)] * (count - 1) + [float(part + rest)]
 
 
-def _leading(flow: Flow, count: int) -> list[float] | None:
-    return [float(i) for i in range(count)]
-
-
 def _grid(flow: Flow, count: int) -> list[float] | None:
     """The shape of the images that a grid is for: as many as there are matrices."""
     return [float(flow.size(0, 0) or 1), 1.0, *[2.0, 3.0, 4.0][: count - 2]]
@@ -431,7 +427,7 @@ READERS = _table(
     (_whole(_image), "Col2Im.1"),
     (_whole(_parts), "Split.1 SplitToSequence.1"),
     (_whole(_single_axes), "Squeeze.1"),
-    (_whole(_leading), "Pad.3 Unsqueeze.1"),
+    (_whole(lambda flow, count: [float(i) for i in range(count)]), "Pad.3 Unsqueeze.1"),
     (_whole(_axes), f"Slice.3 {' '.join(f'{kind}.1' for kind in sorted(_REDUCTIONS | _LOGARITHMIC))}"),
     (_whole(_same(0)), "Slice.1"),
     (_whole(_same(0, 1)), "Pad.1"),
