@@ -17,6 +17,10 @@ from irc.ir.value import Value
 from irc.ops.registry import record
 
 
+class ComputedError(LookupError):
+    """An operand that decides along which axes a node reduces is not known when the model is compiled."""
+
+
 class Rows(NamedTuple):
     """How rows lie in the first operand.
 
@@ -38,7 +42,10 @@ def reduces(node: Node) -> bool:
 def row_axes(node: Node, rank: int) -> Rows | None:
     """How rows lie in the first operand of ``node``, which has this rank; None if that is not known."""
     find = record(node.kind).reduces
-    axes = None if find is None else find(node, rank)
+    try:
+        axes = None if find is None else find(node, rank)
+    except ComputedError:
+        return None
     if axes is None or not all(-rank <= axis < rank for axis in axes):
         return None
     groups = 0
@@ -51,13 +58,13 @@ def static(node: Node, index: int) -> Any:
     """The operand at ``index``, a number, list or None that is known when the model is compiled.
 
     Raises:
-        LookupError: it is computed.
+        ComputedError: it is computed.
     """
     if index >= len(node.inputs) or is_none(node.inputs[index]):
         return None
     source = node.inputs[index].made_by(CONSTANT)
     if source is None:
-        raise LookupError(f"operand {index} of {node.kind} is computed")
+        raise ComputedError(f"operand {index} of {node.kind} is computed")
     return source.attributes.get("value")
 
 
@@ -68,7 +75,7 @@ def torch_reduction(node: Node) -> tuple[Any, bool] | None:
     """
     try:
         given = [static(node, i) for i in range(1, len(node.inputs))]
-    except LookupError:
+    except ComputedError:
         return None
     if len(given) < 2 and not (given and isinstance(given[0], list | tuple)):
         given = [None, False, *given]

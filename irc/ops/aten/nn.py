@@ -10,7 +10,7 @@ from irc.ir.node import Node
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.aten.promotion import common_type, if_float, like_first
+from irc.ops.aten.promotion import common_type, like_first, like_first_if_float
 from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects
@@ -144,18 +144,9 @@ FAMILY.each("scaled_dot_product_attention", effects=Effects.RANDOM, random_switc
 FAMILY.shape("alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout", "renorm")(like_first)
 
 
-@FAMILY.shape("batch_norm", "instance_norm", "layer_norm", "group_norm", "rms_norm")
-def normalization(c: Call) -> Type:
-    x = c.tensor("input")
-    return TensorType(if_float(x.dtype), x.shape)
-
-
-@FAMILY.shape("native_layer_norm", "native_group_norm")
-def native_norm(c: Call) -> Type:
-    x = c.tensor(0)
-    return TensorType(if_float(x.dtype), x.shape)
-
-
+FAMILY.shape(*"batch_norm instance_norm layer_norm group_norm rms_norm native_layer_norm native_group_norm".split())(
+    like_first_if_float
+)
 FAMILY.shape("_weight_norm")(lambda c: c.tensor("v"))
 
 
@@ -332,19 +323,13 @@ def loss(c: Call) -> Type:
 
 @FAMILY.reduces("softmax", "_softmax", "log_softmax", "_log_softmax")
 def softmax_axes(node: Node, rank: int) -> Sequence[int] | None:
-    try:
-        axis, dtype = static(node, 1), static(node, 2)
-    except LookupError:
-        return None
+    axis, dtype = static(node, 1), static(node, 2)
     return (axis,) if isinstance(axis, int) and not dtype else None
 
 
 @FAMILY.reduces("layer_norm", "native_layer_norm")
 def normalized_axes(node: Node, rank: int) -> Sequence[int] | None:
-    try:
-        shape = static(node, 1)
-    except LookupError:
-        return None
+    shape = static(node, 1)
     if not isinstance(shape, list | tuple):
         return None
     size = len(cast("Sequence[int]", shape))
@@ -353,18 +338,12 @@ def normalized_axes(node: Node, rank: int) -> Sequence[int] | None:
 
 @FAMILY.reduces("group_norm")
 def group_axes(node: Node, rank: int) -> Sequence[int] | None:
-    try:
-        count = static(node, 1)
-    except LookupError:
-        return None
+    count = static(node, 1)
     return range(1, rank) if rank > 1 and isinstance(count, int) and count > 0 else None
 
 
 @FAMILY.reduces("batch_norm")
 def batch_axes(node: Node, rank: int) -> Sequence[int] | None:
     """At inference, when nothing is reduced: the axes along which a channel has one factor and one shift."""
-    try:
-        is_training = static(node, 5)
-    except LookupError:
-        return None
+    is_training = static(node, 5)
     return range(2, rank) if rank > 1 and is_training is False else None

@@ -193,10 +193,7 @@ def topk(c: Call) -> tuple[Type, ...]:
     return TensorType(x.dtype, shape), TensorType(DType.INT64, shape)
 
 
-@FAMILY.shape("cummax", "cummin")
-def cumulative_extreme(c: Call) -> tuple[Type, ...]:
-    x = c.tensor(0)
-    return x, TensorType(DType.INT64, x.shape)
+FAMILY.shape("cummax", "cummin")(lambda c: (c.tensor(0), TensorType(DType.INT64, c.tensor(0).shape)))
 
 
 @FAMILY.shape("cumsum", "cumprod")

@@ -65,10 +65,7 @@ def check_split_to_sequence(c: NodeTypes) -> None:
         c.fail(f"parts {split} do not add up to {whole}")
 
 
-@FAMILY.shape("ConcatFromSequence")
-def concat_from_sequence(c: NodeTypes) -> Type:
-    element = c.element(0)
-    return TensorType(element.dtype)
+FAMILY.shape("ConcatFromSequence")(lambda c: TensorType(c.element(0).dtype))
 
 
 @FAMILY.requires("ConcatFromSequence")

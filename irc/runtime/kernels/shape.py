@@ -135,14 +135,10 @@ def unsqueeze(x: Array, axes: list[int]) -> Array:
     return x.reshape(sizes)
 
 
-@computes("onnx::Squeeze", since=13)
-def squeeze_by_input(x: Array, axes: Array | None = None) -> Array:
-    return squeeze(x, None if axes is None else ints(axes))
-
-
-@computes("onnx::Squeeze", since=1)
-def squeeze_by_attribute(x: Array, *, axes: list[int] | None = None) -> Array:
-    return squeeze(x, axes)
+@computes("onnx::Squeeze")
+def squeeze_as_told(x: Array, given: Array | None = None, *, axes: list[int] | None = None) -> Array:
+    """The axes are an attribute before version 13, an input since."""
+    return squeeze(x, axes if given is None else ints(given))
 
 
 @computes("onnx::Unsqueeze", since=13)
@@ -310,16 +306,11 @@ def split_unevenly(x: Array, sizes: Array | None = None, *, axis: int = 0, outpu
     return _split(x, None if sizes is None else ints(sizes), axis, outputs, uneven=True)
 
 
-@computes("onnx::Split", since=13)
-def split_by_input(x: Array, sizes: Array | None = None, *, axis: int = 0, outputs: int) -> Any:
-    return _split(x, None if sizes is None else ints(sizes), axis, outputs, uneven=False)
-
-
-@computes("onnx::Split", since=1)
-def split_by_attribute(
+@computes("onnx::Split")
+def split_evenly(
     x: Array, sizes: Array | None = None, *, axis: int = 0, split: list[int] | None = None, outputs: int
 ) -> Any:
-    """Version 1 also takes the sizes as an input, in the element type of the data."""
+    """The sizes are an attribute before version 13, an input since; in version 1 either, of the data's type."""
     return _split(x, split if sizes is None else [int(s) for s in ints(sizes)], axis, outputs, uneven=False)
 
 
