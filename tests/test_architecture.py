@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.layers import Import, all_imports, allowed, circles, drawn, imports, layer_of, layers, picture, sources
+from tests.layers import ROOT, Import, all_imports, allowed, circles, drawn, imports, layer_of, layers, picture, sources
 
 MAX_LINES = 800
 
@@ -167,3 +167,59 @@ def test_an_import_against_the_order_of_the_runtime_is_found(module: str, source
 )
 def test_an_import_along_the_order_of_the_runtime_is_not(module: str, source: str) -> None:
     assert runtime_violations(imports(source, module), module) == []
+
+
+INSIDES = {
+    **{name: {name} for name in ("alias", "cli", "frontend", "fuser", "ir", "ops", "passes", "runtime")},
+    "check": {"tools"},
+    "differential": {"alias", "frontend", "runtime"},
+    "exports": {"frontend", "tools"},
+    "fuzz": {"alias"},
+    "kernels": {"frontend", "runtime"},
+    "native": {"native", "runtime"},
+    "programs": {"alias", "passes", "runtime"},
+    "test_catalog.py": {"tools"},
+    "test_demo.py": {"demo"},
+    "test_operator_plugins.py": {"ir", "runtime"},
+    "test_operator_tables.py": {"alias", "passes", "tools"},
+    "test_random_inputs.py": {"tools"},
+}
+"""The parts of irc whose private modules tests may import, by their folders or files."""
+
+LOOKED_INTO = {
+    ("cli/test_commands.py", "irc.runtime.arena"),  # with how many threads a command runs
+    ("cli/test_names.py", "irc.ir.text.names"),
+    ("frontend/test_contrib_quantized.py", "irc.runtime.prepack"),  # which weights are unpacked once
+    ("frontend/test_torchscript.py", "irc.runtime.objects"),
+    ("fuser/test_policies.py", "irc.passes.in_place"),
+}
+"""Where tests of one part look into another: this is to become less."""
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def modules_of(found: Iterable[Import]) -> set[str]:
+    """The modules that are imported; a name that a package gives is of the package."""
+    known = {source.name for source in sources()}
+    return {each.name if each.name in known else each.name.rpartition(".")[0] for each in found}
+
+
+def private_modules() -> set[str]:
+    """Modules below a part of irc that no other part imports."""
+    used = [(module, name) for module, found in all_imports().items() for name in modules_of(found)]
+    shared = {name for module, name in used if part_of(name) != part_of(module)}
+    return {source.name for source in sources() if source.name.count(".") > 1} - shared
+
+
+def test_private_modules_are_imported_by_their_own_tests_only() -> None:
+    private = private_modules()
+    assert len(private) > 100
+    found: set[tuple[str, str]] = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        name = path.relative_to(ROOT / "tests").as_posix()
+        own = INSIDES.get(name.partition("/")[0], ())
+        imported = modules_of(imports(path.read_text("utf-8"), f"tests.{name[:-3].replace('/', '.')}"))
+        found |= {(name, module) for module in imported & private if part_of(module) not in own}
+    assert found == LOOKED_INTO
