@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import combinations
-from unittest.mock import patch
+from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import settings
@@ -48,9 +49,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def spy() -> Iterator[Spy]:
     with ExitStack() as stack:
-        yield lambda owner, name: stack.enter_context(
-            patch.object(owner, name, autospec=True, side_effect=getattr(owner, name))
-        )
+
+        def watch(owner: Any, name: str) -> Mock:
+            plain, results = getattr(owner, name), []
+
+            def run(*args: Any, **given: Any) -> Any:
+                results.append(plain(*args, **given))
+                return results[-1]
+
+            mock = stack.enter_context(patch.object(owner, name, autospec=True, side_effect=run))
+            mock.results = results
+            return mock
+
+        yield watch
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ def slow_if(cases: Iterable[Any], slow: Collection[Any]) -> list[Any]:
 
 
 Spy = Callable[[Any, str], Mock]
-"""Replaces a function of a class or module by one that does the same and remembers its calls: the fixture ``spy``."""
+"""Replaces a function of a class or module by one that does the same: a mock, which remembers its calls and, as
+``results``, what they gave. The fixture ``spy``."""
 
 Tune = Callable[[str, float], None]
 """Sets a number in a module of irc, given by its full name, for one test: the fixture ``tune``.

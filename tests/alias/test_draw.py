@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.alias.helpers import Case
+from tests.effort import Spy
 
 TEXT = """
 graph(%x : Tensor):
@@ -49,7 +48,7 @@ def test_text_names_once_what_many_inputs_may_be() -> None:
     assert written.endswith(" and 31 more")
 
 
-def test_text_of_tensors_asks_no_location_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_tensors_asks_no_location_what_it_holds(spy: Spy) -> None:
     """Each of many Ifs gives what the last gave, or a new tensor: values may be any of ever more locations."""
     steps = "".join(
         f"  %b{i} : Tensor = aten::relu(%x)\n  %v{i + 1} : Tensor = prim::If(%c)\n    block0():\n      -> (%b{i})\n"
@@ -58,8 +57,9 @@ def test_text_of_tensors_asks_no_location_what_it_holds(monkeypatch: pytest.Monk
     )
     text = f"graph(%x : Tensor, %v0 : Tensor, %c : bool):\n{steps}  %w : Tensor = aten::relu_(%v300)\n  return (%w)\n"
     db = Case(text).db
-    monkeypatch.setattr(type(db), "held_by", lambda self, location: pytest.fail("tensors hold nothing"))
+    held_by = spy(type(db), "held_by")
     assert str(db).count("%v") >= 300
+    assert not held_by.called, "tensors hold nothing"
 
 
 def test_networkx() -> None:

@@ -16,6 +16,7 @@ from irc.ir.types import ListType
 from irc.ops import Effects, schema_of
 from irc.ops import register as register_schema
 from tests.alias.helpers import Case
+from tests.effort import Spy
 from tests.operators import operator_of
 
 T = types.TENSOR
@@ -109,10 +110,9 @@ def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
     assert not db.is_tight
 
 
-def test_erasing_resolves_no_overloads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_erasing_resolves_no_overloads(spy: Spy) -> None:
     """The sorts of the arguments are asked first: they nearly always tell what a node does."""
-    asked: list[Node] = []
-    monkeypatch.setattr(schemas, "resolve", asked.append)
+    asked = spy(schemas, "resolve")
     graph = Graph()
     x = graph.add_input(T)
     b = Builder(graph)
@@ -121,7 +121,7 @@ def test_erasing_resolves_no_overloads(monkeypatch: pytest.MonkeyPatch) -> None:
     db = analyze(graph)
     for node in nodes:
         db.erase_node(node)
-    assert db.is_tight and not asked
+    assert db.is_tight and not asked.called
 
 
 def test_a_rule_goes_before_a_row() -> None:

@@ -152,9 +152,7 @@ def test_unique_can_be_undone(numbers, in_order):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.uint8])
 @pytest.mark.parametrize("parts", [4, 512])
 @pytest.mark.parametrize("kind", ["distinct", "equal", "few values", "NaNs", "all NaN"])
-def test_few_of_many_are_those_that_sorting_gives(
-    kind: str, dtype: type, largest: int, parts: int, monkeypatch: pytest.MonkeyPatch, tune: Tune
-) -> None:
+def test_few_of_many_are_those_that_sorting_gives(kind: str, dtype: type, largest: int, parts: int, tune: Tune) -> None:
     tune("irc.runtime.kernels.index._PARTS", parts)
     rng = np.random.default_rng(0)
     x = rng.permutation(6000).reshape(3, 500, 4) % (256 if dtype is np.uint8 else 9999)
@@ -164,9 +162,10 @@ def test_few_of_many_are_those_that_sorting_gives(
     for k in (1, 2, 7, 62):
         inputs, attributes = [x, np.array([k])], {"axis": 1, "largest": largest}
         found = run_kernel("TopK", inputs, attributes, 11, 2)
-        with monkeypatch.context() as sorting:
-            sorting.setattr(index, "_FEW", 1 << 30)
-            expected = run_kernel("TopK", inputs, attributes, 11, 2)
+        few = index._FEW
+        tune("irc.runtime.kernels.index._FEW", 1 << 30)
+        expected = run_kernel("TopK", inputs, attributes, 11, 2)
+        tune("irc.runtime.kernels.index._FEW", few)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
 

@@ -28,7 +28,6 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.kernels.windows import Axes, Axis, Window
 from irc.runtime.threads import share
-from tests.native.helpers import Pacing
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 
 Array = np.ndarray[Any, Any]
@@ -255,10 +254,8 @@ def test_results_do_not_depend_on_threads(size, kernel):
 
 
 @natively
-def test_long_calls_pause(monkeypatch):
+def test_long_calls_pause(pacing):
     """Also of one block of pixels for many features."""
-    guard = Pacing()
-    monkeypatch.setattr(CURRENT.scope, "guard", guard)
     x, w = random((1, 64, 8, 8), SINGLE, 1), as_constant(random((30_000, 64, 1, 1), SINGLE, 2))
     assert made(x, w, axes=plain((8, 8), 1, 1, 0)) is not None
-    assert guard.times > 4
+    assert pacing.times > 4

@@ -15,7 +15,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from tests.effort import examples
+from tests.effort import Spy, examples
 
 pytest.importorskip("llvmlite")
 
@@ -605,15 +605,8 @@ def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> 
     assert node["fused"] == list(group.node.fused)
 
 
-def test_a_convolution_in_a_group_uses_native_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[int, ...]] = []
-    depthwise = LOOPS.depthwise
-
-    def counted(x: Array, *rest: Any) -> bool:
-        calls.append(x.shape)
-        return depthwise(x, *rest)
-
-    monkeypatch.setattr(LOOPS, "depthwise", counted)
+def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
+    calls = spy(LOOPS, "depthwise")
     graph = parse_graph("""graph(%x : Float(1, 8, 9, 9), %w : Float(8, 1, 3, 3)):
       %a : Tensor = onnx::Conv[group=8](%x, %w)
       %b : Tensor = onnx::LeakyRelu(%a)
@@ -624,4 +617,4 @@ def test_a_convolution_in_a_group_uses_native_loops(monkeypatch: pytest.MonkeyPa
     compiled = irc.compile(graph, backend="native")
     compiled.run(feeds)
     assert compiled.counters.compiled == 1 and compiled.counters.kernels == 1
-    assert calls == [(1, 8, 9, 9)]
+    assert [call.args[0].shape for call in calls.call_args_list] == [(1, 8, 9, 9)]

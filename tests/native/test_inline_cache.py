@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
@@ -45,7 +47,7 @@ def check(made: onnx.ModelProto, runs: list[dict[str, Array]]) -> None:
         np.testing.assert_allclose(native.run(feeds)["y"], plain.run(feeds)["y"], rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.sampled_from([(8, 16, 1), (16, 16, 16), (12, 24, 2)]),
     st.sampled_from([1, 3]),

@@ -22,7 +22,6 @@ from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.quantized import columns, matmul_sums
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.threads import share
-from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
 
@@ -167,10 +166,8 @@ def test_zero_points_of_another_type():
 
 
 @natively
-def test_long_calls_pause(monkeypatch):
+def test_long_calls_pause(pacing):
     """Also of one panel of columns."""
     a, b = integers((200_000, 64), "u1", 1), as_constant(integers((64, 16), "i1", 2).astype(np.float32))
-    guard = Pacing()
-    monkeypatch.setattr(CURRENT.scope, "guard", guard)
     assert product(a, 3, b) is not None
-    assert guard.times > 4
+    assert pacing.times > 4

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
+from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
 from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.quantized import dequantize_linear, dynamically_quantized, quantize_linear
-from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +37,7 @@ def check(x: Array) -> None:
         assert found.dtype == value.dtype and found.tobytes() == value.tobytes()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(arrays(SINGLE, st.integers(1, 150), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_any_numbers(x):
     check(x)
@@ -82,11 +83,9 @@ def test_others_are_left():
     assert not LOOPS.quantize(np.ones(0, SINGLE), codes[:0], scale, zero)
 
 
-def test_long_calls_pause(monkeypatch):
-    guard = Pacing()
-    monkeypatch.setattr(CURRENT.scope, "guard", guard)
+def test_long_calls_pause(pacing):
     quantized(np.ones(1 << 22, SINGLE))
-    assert guard.times > 4
+    assert pacing.times > 4
 
 
 INTEGERS = [np.dtype(name) for name in ("i1", "u1", "i2", "u2")]
@@ -116,7 +115,7 @@ def operands(draw: st.DrawFn) -> tuple[Array, Array, Array, Array | None, int]:
     return x, codes, scale, zero, axis
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(operands())
 def test_linear_quantization_and_back(given_):
     x, codes, scale, zero, axis = given_

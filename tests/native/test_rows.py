@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from tests.effort import Spy
+
 pytest.importorskip("llvmlite")
 
 import irc
@@ -230,27 +232,25 @@ graph(%x : Tensor, %w : Tensor):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)
-def test_operators_of_torch(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_of_torch(dtype: Any, spy: Spy) -> None:
     x = np.random.default_rng(0).standard_normal((3, 5, 40)).astype(dtype)
     given = {"x": x, "w": np.linspace(0, 2, 40).astype(dtype)}
-    found, wanted, count = natively(TORCH, given, monkeypatch)
+    found, wanted, count = natively(TORCH, given, spy)
     assert count == 4
     tolerance = 3e-3 if dtype == np.float16 else 1e-5
     for key, value in wanted.items():
         np.testing.assert_allclose(found[key], value, rtol=tolerance, atol=tolerance, err_msg=key)
 
 
-def natively(text: str, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, int]:
+def natively(text: str, feeds: dict[str, Any], spy: Spy) -> tuple[Any, Any, int]:
     """The results of a graph natively and on NumPy, operator by operator, and how many operators are native."""
-    made: list[Any] = []
-    kernel = Group.kernel
-    monkeypatch.setattr(Group, "kernel", lambda self, kinds: made.append(kernel(self, kinds)) or made[-1])
+    made = spy(Group, "kernel")
     found, wanted = (irc.compile(parse_graph(text), "", backend=backend).run(feeds) for backend in (Native(), "numpy"))
     for key, value in wanted.items():
         assert found[key].dtype == value.dtype
         steps = [[step for step, size in zip(x.strides, x.shape) if size > 1] for x in (found[key], value)]
         assert steps[0] == steps[1], key
-    return found, wanted, len(made)
+    return found, wanted, made.call_count
 
 
 TORCH_REDUCTIONS = """
@@ -273,13 +273,13 @@ graph(%x : Tensor):
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.uint8, np.bool_], ids=str)
-def test_reductions_of_torch(dtype: Any, order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reductions_of_torch(dtype: Any, order: tuple[int, ...], spy: Spy) -> None:
     x = (np.random.default_rng(0).standard_normal((3, 5, 40)) * 9).astype(dtype).transpose(order)
     text = TORCH_REDUCTIONS
     if x.dtype.kind != "f":
         lines = [line for line in text.splitlines() if "mean" not in line]
         text = "\n".join(lines).replace(", %m, %n", "")
-    found, wanted, count = natively(text, {"x": x}, monkeypatch)
+    found, wanted, count = natively(text, {"x": x}, spy)
     assert count == (6 if x.dtype.kind == "f" else 4)
     tolerance = 3e-3 if dtype == np.float16 else 1e-5
     for key, value in wanted.items():
@@ -303,7 +303,7 @@ graph(%x : Tensor, %w : Tensor, %b : Tensor, %m : Tensor, %v : Tensor):
 
 @pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)
-def test_normalisations_of_images_of_torch(dtype: Any, is_last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normalisations_of_images_of_torch(dtype: Any, is_last: bool, spy: Spy) -> None:
     """Channels that come last come last in the results, too, which NumPy then makes."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 6, 5, 7)).astype(dtype)
@@ -311,7 +311,7 @@ def test_normalisations_of_images_of_torch(dtype: Any, is_last: bool, monkeypatc
         x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     given = {key: rng.uniform(0.5, 1.5, 6).astype(dtype) for key in "wbmv"}
     given["v"][2] = 0  # without epsilon, the factor is infinite
-    found, wanted, count = natively(TORCH_IMAGES, {"x": x, **given}, monkeypatch)
+    found, wanted, count = natively(TORCH_IMAGES, {"x": x, **given}, spy)
     assert count == (0 if is_last else 4)
     tolerance = 1e-2 if dtype == np.float16 else 1e-5
     for key, value in wanted.items():

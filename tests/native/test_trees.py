@@ -17,7 +17,6 @@ from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT, NONE
 from irc.runtime.kernels.ml_trees import LEAF, Forest, Votes
 from irc.runtime.threads import share
-from tests.native.helpers import Pacing
 
 Array = np.ndarray[Any, Any]
 
@@ -113,7 +112,7 @@ def test_no_trees_have_no_votes():
     assert not totals(made, x, 2, "SUM").any()
 
 
-def test_long_ways_down_pause(monkeypatch):
+def test_long_ways_down_pause(pacing):
     steps = 20_000
     nodes = 2 * steps + 1
     is_inner = np.arange(nodes) < steps
@@ -122,7 +121,5 @@ def test_long_ways_down_pause(monkeypatch):
     none = np.zeros(nodes, int)
     votes = Votes.of(np.array([steps]), np.zeros(1, int), np.ones(1, "f4"), nodes)
     made = Forest(mode, none, np.full(nodes, 5, "f4"), yes, no, none.astype(bool), np.zeros(1, int), votes)
-    guard = Pacing()
-    monkeypatch.setattr(CURRENT.scope, "guard", guard)
     assert (totals(made, np.zeros((400, 1), "f4"), 1, "SUM") == 1).all()
-    assert guard.times > 4
+    assert pacing.times > 4

@@ -14,7 +14,7 @@ import pytest
 import irc
 from irc.alias import AliasDb, AliasDbBuilder
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Tensor, parse_module, types
+from irc.ir import Node, Tensor, parse_module, types
 from irc.passes import Instrument, PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
 from tests.counting import analyses
@@ -127,34 +127,21 @@ def test_moved_writes_are_known_to_be_where_they_are() -> None:
     db.check()
 
 
-def test_wide_nodes_are_rewritten_once_however_many_of_their_inputs_merge(monkeypatch) -> None:
-    from irc.ir import Node
-
-    calls: list[int] = []
-    for name in ("set_inputs", "replace_input"):
-        plain = getattr(Node, name)
-
-        def counted(self: Node, *arguments: object, plain=plain) -> None:
-            calls.append(len(self.inputs))
-            plain(self, *arguments)
-
-        monkeypatch.setattr(Node, name, counted)
+def test_wide_nodes_are_rewritten_once_however_many_of_their_inputs_merge(spy) -> None:
     n = 50
     lines = [f"  %v{i} : {T} = onnx::Relu(%x)" for i in range(n)]
     lines.append(f"  %l : Tensor[] = prim::ListConstruct({', '.join(f'%v{i}' for i in range(n))})")
     lines += ["  %z : int = prim::Constant[value=0]()", "  %y : Tensor = aten::cat(%l, %z)", "  return (%y)"]
     graph = parse_graph("\n".join([f"graph(%x : {T}):", *lines]))
-    calls.clear()
+    replaced = [spy(Node, name) for name in ("set_inputs", "replace_input")]
     report = PassManager("cse").run(graph)
     assert report.stats["cse.merged"] == n - 1
-    assert sum(1 for width in calls if width == n) <= 2
+    assert sum(len(call.args[0].inputs) == n for mock in replaced for call in mock.call_args_list) <= 2
 
 
 @pytest.mark.parametrize("results", ["equal", "same"])
 def test_what_a_graph_returns_is_changed_once_however_many_of_its_results_merge(results: str, monkeypatch) -> None:
     """Each result is one of n equal ones, or one of them all."""
-    from irc.ir import Node
-
     width = 0
     for name in ("set_inputs", "replace_input", "replace_uses"):
         plain = getattr(Node, name)
@@ -178,20 +165,13 @@ def test_what_a_graph_returns_is_changed_once_however_many_of_its_results_merge(
     assert widths[1] <= 4.4 * widths[0], widths
 
 
-def test_inputs_of_wide_nodes_are_put_together_once_however_many_are_replaced(monkeypatch) -> None:
+def test_inputs_of_wide_nodes_are_put_together_once_however_many_are_replaced(spy) -> None:
     from irc.ir import node
 
-    made: list[int] = []
-    plain = node._Replaced.by_now
-
-    def counted(self: node._Replaced) -> object:
-        made.append(len(self.instead))
-        return plain(self)
-
-    monkeypatch.setattr(node._Replaced, "by_now", counted)
+    made = spy(node._Replaced, "by_now")
     n = 2 * node.WIDE
     for last in ("onnx::Sum", "onnx::Concat[axis=0]", "prim::ListConstruct"):
-        made.clear()
+        made.reset_mock()
         inputs = ", ".join(f"%x{i} : {T}" for i in range(n))
         copies = [f"  %v{i} : {T} = onnx::Identity(%x{i})" for i in range(n)]
         result = "Tensor[]" if last == "prim::ListConstruct" else "Tensor"
@@ -199,7 +179,7 @@ def test_inputs_of_wide_nodes_are_put_together_once_however_many_are_replaced(mo
         graph = parse_graph("\n".join([f"graph({inputs}):", *copies, end, "  return (%y)"]))
         PassManager("canonicalize", create_instruments(["verify-each"])).run(graph)
         assert kinds(graph) == [last.partition("[")[0].partition("::")[2]]
-        assert made == [n]
+        assert [len(call.args[0].instead) for call in made.call_args_list] == [n]
 
 
 @pytest.mark.parametrize("user", ["opaque.test::See", "custom::unknown"])

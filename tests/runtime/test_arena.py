@@ -577,12 +577,9 @@ def test_groups_end_in_places_too(size: int) -> None:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[MemoryPlan]:
+def made(spy: Spy) -> list[MemoryPlan]:
     """The memory plans that runs have made."""
-    found: list[MemoryPlan] = []
-    real = Planner.plan
-    monkeypatch.setattr(Planner, "plan", lambda *a, **k: found.append(real(*a, **k)) or found[-1])
-    return found
+    return spy(Planner, "plan").results
 
 
 def in_turn(model: CompiledModel, sizes: Iterable[int]) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from contextlib import AbstractContextManager, ExitStack
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -206,20 +208,15 @@ def _assert_same(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> N
         np.testing.assert_array_equal(found[key], want[key])
 
 
-def test_a_session_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_goes_on_after_an_interrupt() -> None:
     """The step that was interrupted has not happened: done again, it gives what it would have given."""
     nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0), make.make_node("Neg", ["x"], ["y"])]
     compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT, "y": FLOAT})
     session = irc.Session(compiled, {"past_0": "present_0"})
     session.run({"past_0": f32(2), "x": f32(1)})
 
-    def interrupt(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("irc.runtime.plan.execute", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            session.run({"x": f32(1) * 5})
+    with patch("irc.runtime.plan.execute", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        session.run({"x": f32(1) * 5})
     found = session.run({"x": f32(1) * 7})
     assert found["y"].tolist() == [-7]
     assert found["present_0"].tolist() == [1, 1, 1, 7]
@@ -232,43 +229,41 @@ def _no_memory(*_: Any) -> Any:
     raise MemoryError("Unable to allocate")
 
 
-NO_MEMORY = SimpleNamespace(empty=_no_memory, uint8=np.uint8)
-"""NumPy, as far as `array_memory` needs it, where there is no memory."""
+def no_memory() -> AbstractContextManager[Any]:
+    """Meanwhile, NumPy has none for `array_memory`; an Error says so."""
+    stack = ExitStack()
+    stack.enter_context(pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"))
+    stack.enter_context(patch.object(array_memory, "np", SimpleNamespace(empty=_no_memory, uint8=np.uint8)))
+    return stack
 
 
-def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on() -> None:
     whole = make.make_node("ReduceSum", ["z"], ["sum"], keepdims=0)  # over z, nothing is made: it is planned
     compiled = model([*CHAIN, whole], {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}, {"sum": FLOAT}, passes="none")
     feeds = {"x": f32(3), "y": f32(3)}
     compiled.run(feeds)
-    with monkeypatch.context() as patch:
-        patch.setattr(array_memory, "np", NO_MEMORY)
-        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
-            compiled.run(feeds)
+    with no_memory():
+        compiled.run(feeds)
     assert compiled.run(feeds)["sum"] == sum(expected(feeds["x"], feeds["y"]))
     assert compiled.counters.planned
 
 
-def test_without_memory_for_its_capacity_a_session_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_its_capacity_a_session_has_not_begun() -> None:
     nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0)]
     compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT}, passes="none")
     session = irc.Session(compiled, {"past_0": "present_0"}, capacity=100)
-    with monkeypatch.context() as patch:
-        patch.setattr(array_memory, "np", NO_MEMORY)
-        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
-            session.run({"past_0": f32(2), "x": f32(1)})
+    with no_memory():
+        session.run({"past_0": f32(2), "x": f32(1)})
     assert session.caches == {}
     assert session.run({"past_0": f32(2), "x": f32(1)})["present_0"].tolist() == [1, 1, 1]
 
 
-def test_without_memory_a_growable_array_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_a_growable_array_stays_as_it_is() -> None:
     grown = irc.runtime.GrowableArray(f32(2), 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(array_memory, "np", NO_MEMORY)
-        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
-            irc.runtime.GrowableArray(f32(2), 0, 100)
-        with pytest.raises(irc.Error, match="IRC403: out of memory: Unable to allocate"):
-            grown.append(f32(1))
+    with no_memory():
+        irc.runtime.GrowableArray(f32(2), 0, 100)
+    with no_memory():
+        grown.append(f32(1))
     assert grown.array.tolist() == [1, 1]
     assert grown.append(f32(1)) is False
     assert grown.array.tolist() == [1, 1, 1]

@@ -153,10 +153,8 @@ def untouchable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Module], None]:
         for graph in module.graphs.values():
             graph.weights = graph._values = Untouchable()
         module.weights = module.graphs = module.defaults = module.objects = module.metadata = Untouchable()
-        monkeypatch.setattr(Node, "attributes", property(refuse))
-        monkeypatch.setattr(Node, "name", property(refuse))
-        monkeypatch.setattr(Value, "name", property(refuse))
-        monkeypatch.setattr(Graph, "value", refuse)
+        for owner, name in ((Node, "attributes"), (Node, "name"), (Value, "name"), (Graph, "value")):
+            monkeypatch.setattr(owner, name, refuse if name == "value" else property(refuse))
 
     return make
 

@@ -19,6 +19,7 @@ from irc.runtime import kernels
 from irc.runtime.binding import bind
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
+from tests.effort import Spy
 from tests.operators import operator_of, records_for_a_while
 from tests.runtime.helpers import f32
 
@@ -143,11 +144,9 @@ def test_what_needs_no_conversion_is_not_copied() -> None:
     assert found[0] is rows and found[1] is table
 
 
-def test_irc_s_own_kernels_are_called_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_irc_s_own_kernels_are_called_as_they_are(spy: Spy) -> None:
     graph = parse_graph("graph(%x : Float(3)):\n  %y : Float(3) = onnx::Exp(%x)\n  return (%y)")
-    made: list[Any] = []
-    plain = kernels.bind
-    monkeypatch.setattr(kernels, "bind", lambda node: made.append(plain(node)) or made[-1])
+    made = spy(kernels, "bind").results
     assert [bind(node) for node in graph.nodes] == made
     assert len(made) == 1
 
