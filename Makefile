@@ -9,7 +9,7 @@ JOBS   ?= 2
 # Tests run in JOBS processes, so each keeps to one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help demo test test-all test-slow test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs format clean
+.PHONY: help demo test test-all test-slow test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs dist format clean
 .NOTPARALLEL:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make sweep   each operator of PyTorch N times against it, on arguments that SEED generates from its schema"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make docs    the documentation as a site, in build/site; a broken link is an error"
+	@echo "make dist    wheel and sdist in dist/, each installed into an empty environment and tried there"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make clean   remove .venv, caches and what benchmarks wrote"
 
@@ -90,6 +91,16 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+# The smoke test runs in /, so that it imports what is installed and not the checkout.
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	for made in dist/*.whl dist/*.tar.gz; do \
+	rm -rf build/empty && "$(PYTHON)" -m venv build/empty && \
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check "$$made" && \
+	(cd / && "$(CURDIR)/build/empty/bin/python" "$(CURDIR)/tests/smoke.py") || exit 1; done
+	rm -rf build/empty
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

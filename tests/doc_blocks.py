@@ -182,6 +182,9 @@ class Runner:
         makefile = (ROOT / "Makefile").read_text("utf-8")
         for line in block.text.splitlines():
             command = line.partition("#")[0].split()
+            missing = [word for word in command if word.startswith("tests/") and not (ROOT / word).exists()]
+            if missing:
+                raise Wrong(f"there is no {missing[0]}")
             if command[:1] == ["make"]:
                 targets = [word for word in command[1:] if "=" not in word]
                 missing = [each for each in targets if not re.search(rf"^{each}:", makefile, re.MULTILINE)]

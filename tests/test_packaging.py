@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
+
+import irc
 
 ROOT = Path(__file__).parent.parent
 
@@ -16,6 +19,13 @@ def test_the_source_distribution_has_what_tests_import_and_read() -> None:
     assert {"benchmarks", "docs", "examples", "tests"} <= whole
     assert {"CHANGELOG.md", "Makefile"} <= single
     assert all((ROOT / name).exists() for name in whole | single)
+
+
+def test_the_version_has_a_dated_section_in_the_changelog() -> None:
+    """Above it there may be one for what is not released yet."""
+    sections = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    version, date = next(section for section in sections if section[0] != "Unreleased")
+    assert version == irc.__version__ and date
 
 
 def test_the_licence_is_given_by_its_name() -> None:
