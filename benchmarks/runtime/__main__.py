@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from benchmarks import peers, results
 from benchmarks.results import Row
-from benchmarks.runtime import attention, caches, chain, decoder, kernels, memory, models, native, passes
+from benchmarks.runtime import attention, caches, chain, decoder, kernels, memory, models, native, passes, quantized
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.measure,
@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "models": models.measure,
     "native": native.measure,
     "passes": passes.measure,
+    "quantized": quantized.measure,
 }
 """Name -> what measures it."""
 
