@@ -221,7 +221,7 @@ class NativeLoops(InnerLoops):
         return loop.run(x, out)
 
     def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
-        if x.strides[-1] != x.itemsize:
+        if x.strides[-1] != x.itemsize and x.shape[-1] > 1:
             return False
         kind = "pad", x.dtype, x.shape, x.strides, tuple(added), mode
         loop = self._loops.get(kind)

@@ -21,7 +21,7 @@ from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
-from irc.native.moves import call_for_copy
+from irc.native.moves import MOST_ROWS, call_for_copy
 
 Array = np.ndarray[Any, Any]
 
@@ -117,8 +117,9 @@ def test_padding(case):
     x, added, mode = case
     expected = padded(x, added, mode, 1)
     out = numbers(expected.shape, x.dtype)
-    assert LOOPS.pad(x, added, mode, np.ones(1, x.dtype), out)
-    assert bits_of(out) == bits_of(expected)
+    done = LOOPS.pad(x, added, mode, np.ones(1, x.dtype), out)
+    assert done == (out.size <= MOST_ROWS * out.shape[-1])
+    assert not done or bits_of(out) == bits_of(expected)
 
 
 def test_rows_of_gaps_are_padded_by_numpy():

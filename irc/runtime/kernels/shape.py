@@ -406,7 +406,8 @@ def padded(kept: Array, added: Sequence[tuple[int, int]], mode: str, value: Any 
     filled = mode == "constant"
     constant = np.full(1, value if filled else blank(kept.dtype), kept.dtype)
     out = np.empty(sizes, kept.dtype)
-    if kept.size >= WORTH_COPYING and CURRENT.scope.loops.pad(kept, added, mode, constant, out):
+    least = WORTH_COPYING if filled else 1  # NumPy takes several calls for elements that are copies of others
+    if kept.size >= least and CURRENT.scope.loops.pad(kept, added, mode, constant, out):
         return out
     if filled:
         out[...] = constant
