@@ -327,6 +327,18 @@ def diagrams() -> dict[str, Figure]:
                 "fresh": "else:\nfresh memory, freed after\nthe last use",
             },
         ),
+        "explanation/figures/append.svg": diagram(
+            "How irc::append_ decides",
+            "[cache] -> mark -> room -> place; mark .> copy; room .> copy; copy -> [new]",
+            {
+                "cache": "cache and new rows",
+                "mark": "does the cache end at the\nhigh-water mark of its buffer?",
+                "room": "is there capacity?",
+                "place": "write the rows behind it:\nthe result is a longer view",
+                "copy": "no: copy both",
+                "new": "a buffer for twice the positions,\nif it will be extended again",
+            },
+        ),
         "explanation/figures/native.svg": diagram(
             "How a group becomes machine code",
             "[group] -> emit -> [ir] -> llvm -> [object] -> call; "
