@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 import irc.compiler  # noqa: F401  # registers the passes of other layers
 from irc.ir import Graph, Module, parse_graph, parse_module, structurally_equal
@@ -43,6 +45,20 @@ def assert_becomes(before: str, pipeline: str, after: str, weights: dict[str, An
 def assert_unchanged(text: str, pipeline: str, weights: dict[str, Any] | None = None) -> None:
     """``pipeline`` leaves the graph in ``text`` as it is."""
     assert_becomes(text, pipeline, text, weights)
+
+
+def cases(text: str, *defaults: str) -> list[Any]:
+    """Parameters of a test: what follows each line ``== name | a | b``, without comments, and a, b.
+
+    What such a line leaves out is as in ``defaults``.
+    """
+    found: list[Any] = []
+    for section in re.split(r"^== ", text, flags=re.MULTILINE)[1:]:
+        head, _, body = section.partition("\n")
+        name, *more = head.split(" | ")
+        lines = [line for line in body.strip("\n").split("\n") if not line.startswith("# ")]
+        found.append(pytest.param("\n".join(lines), *more, *defaults[len(more) :], id=name))
+    return found
 
 
 def kinds(graph: Graph) -> list[str]:

@@ -18,7 +18,15 @@ from irc.passes.remove_mutation.views import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses
 from tests.operators import POINTWISE
-from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
+from tests.passes.helpers import (
+    assert_becomes,
+    assert_same_results,
+    assert_unchanged,
+    cases,
+    kinds,
+    run_passes,
+    transform,
+)
 
 X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 
@@ -199,24 +207,112 @@ graph(%x : Float(2, 4), %kept : Float(2, 4)):
 # -- where it is not -----------------------------------------------------------
 
 
-def test_constants_and_inputs_are_not_written():
-    stays("%y : Float(2, 4) = onnx::Relu(%x)\nreturn (%y)", "%x may be an input that the caller keeps")
-    stays(
-        "%w : Float(1) = prim::Constant[value=tensor([1.])]()\n%y : Float(1) = onnx::Relu(%w)\nreturn (%y)",
-        "%w may be a constant",
-    )
+STAYS = """
+== constants and inputs are not written | %x may be an input that the caller keeps
+%y : Float(2, 4) = onnx::Relu(%x)
+return (%y)
 
+== constants and inputs are not written, once more | %w may be a constant
+%w : Float(1) = prim::Constant[value=tensor([1.])]()
+%y : Float(1) = onnx::Relu(%w)
+return (%y)
 
-def test_not_while_another_reader_is_to_come():
-    stays(
-        """
+== while another reader is to come | %a is used later
 %a : Float(2, 4) = onnx::Softmax(%x)
 %y : Float(2, 4) = onnx::Relu(%a)
 %z : Float(2, 4) = onnx::Sub(%a, %y)
 return (%z)
-""",
-        "%a is used later",
-    )
+
+== what the graph returns | %a is used later
+%a : Float(2, 4) = onnx::Softmax(%x)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%a, %y)
+
+== while a view is to be read | %v is used later
+%a : Float(2, 4) = onnx::Softmax(%x)
+%v : Float(4, 2) = onnx::Transpose(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%v, %y)
+
+== while a container holds it | %l is used later
+%n : int = prim::Constant[value=0]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%l : Tensor[] = prim::ListConstruct(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+%z : Tensor = aten::cat(%l, %n)
+return (%y, %z)
+
+== what the caller holds | unknown code may know %a | %x : Float(2, 4), %l : Tensor[]
+%a : Float(2, 4) = onnx::Softmax(%x)
+%m : Tensor[] = aten::append(%l, %a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%y)
+
+== what unknown code may hold | unknown code may know %a
+%a : Float(2, 4) = onnx::Softmax(%x)
+%n : int = my::keep(%a)
+%y : Float(2, 4) = onnx::Relu(%a)
+return (%y)
+
+== in a loop what the next trip reads | %a is used later | %x : Float(2, 4), %n : int
+%t : bool = prim::Constant[value=1]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%l : Float(2, 4) = prim::Loop(%n, %t, %x)
+  block0(%i : int, %p : Float(2, 4)):
+    %y : Float(2, 4) = onnx::Relu(%a)
+    -> (%t, %y)
+return (%l)
+
+== a view of what a loop carries and reads later | %p is used later | %x : Float(2, 4), %n : Long()
+%go : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
+%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%r : Float(2, 4) = onnx::Loop(%n, %go, %a)
+  block0(%i : Long(), %c : Bool(), %p : Float(2, 4)):
+    %v : Float(2, 4) = onnx::Reshape(%p, %to)
+    %y : Float(2, 4) = onnx::Relu(%v)
+    %s : Float(2, 4) = onnx::Sub(%p, %y)
+    -> (%c, %s)
+return (%r)
+
+== what a branch may have given and is read later | %c is used later | %x : Float(2, 4), %q : Bool()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Exp(%x)
+%c : Float(2, 4) = prim::If(%q)
+  block0():
+    -> (%a)
+  block1():
+    -> (%b)
+%y : Float(2, 4) = onnx::Relu(%a)
+%z : Float(2, 4) = onnx::Sub(%c, %y)
+return (%z)
+
+== a view of what was made in place and is read later | %b is used later
+%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::Relu(%a)
+%v : Float(2, 4) = onnx::Reshape(%b, %to)
+%y : Float(2, 4) = onnx::Exp(%v)
+%z : Float(2, 4) = onnx::Sub(%b, %y)
+return (%z)
+
+== a carried value that an earlier one still is | %p is used later | %x : Float(2, 4), %n : int
+# %q of one trip is %p of the next, which is read after %q is made.
+%t : bool = prim::Constant[value=1]()
+%a : Float(2, 4) = onnx::Softmax(%x)
+%b : Float(2, 4) = onnx::LogSoftmax(%x)
+%l : Float(2, 4), %m : Float(2, 4) = prim::Loop(%n, %t, %a, %b)
+  block0(%i : int, %p : Float(2, 4), %q : Float(2, 4)):
+    %y : Float(2, 4) = onnx::Relu(%p)
+    %z : Float(2, 4) = onnx::Sub(%q, %p)
+    -> (%t, %y, %z)
+return (%l, %m)
+"""
+
+
+@pytest.mark.parametrize(("body", "why", "inputs"), cases(STAYS, "", "%x : Float(2, 4)"))
+def test_operators_stay(body, why, inputs):
+    stays(body, why, inputs)
 
 
 def test_the_last_of_two_readers_writes():
@@ -228,63 +324,6 @@ graph(%x : Float(2, 4)):
   return (%b, %c)
 """
     assert kinds(transform(text, "in-place")) == ["Softmax", "Relu", "Neg_"]
-
-
-def test_not_what_the_graph_returns():
-    stays(
-        "%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = onnx::Relu(%a)\nreturn (%a, %y)", "%a is used later"
-    )
-
-
-def test_not_while_a_view_is_to_be_read():
-    stays(
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%v : Float(4, 2) = onnx::Transpose(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%v, %y)
-""",
-        "%v is used later",
-    )
-
-
-def test_not_while_a_container_holds_it():
-    stays(
-        """
-%n : int = prim::Constant[value=0]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%l : Tensor[] = prim::ListConstruct(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-%z : Tensor = aten::cat(%l, %n)
-return (%y, %z)
-""",
-        "%l is used later",
-    )
-
-
-def test_not_what_the_caller_holds():
-    stays(
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%m : Tensor[] = aten::append(%l, %a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%y)
-""",
-        "unknown code may know %a",
-        "%x : Float(2, 4), %l : Tensor[]",
-    )
-
-
-def test_not_what_unknown_code_may_hold():
-    stays(
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%n : int = my::keep(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%y)
-""",
-        "unknown code may know %a",
-    )
 
 
 def test_not_what_an_attribute_of_the_model_holds() -> None:
@@ -372,94 +411,6 @@ def test_not_what_is_less_or_more_than_its_memory(view):
 return (%y)
 """,
         "may be a part of something larger, out of order, or repeat elements",
-    )
-
-
-def test_not_in_a_loop_what_the_next_trip_reads():
-    stays(
-        """
-%t : bool = prim::Constant[value=1]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%l : Float(2, 4) = prim::Loop(%n, %t, %x)
-  block0(%i : int, %p : Float(2, 4)):
-    %y : Float(2, 4) = onnx::Relu(%a)
-    -> (%t, %y)
-return (%l)
-""",
-        "%a is used later",
-        "%x : Float(2, 4), %n : int",
-    )
-
-
-def test_not_a_view_of_what_a_loop_carries_and_reads_later():
-    stays(
-        """
-%go : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%r : Float(2, 4) = onnx::Loop(%n, %go, %a)
-  block0(%i : Long(), %c : Bool(), %p : Float(2, 4)):
-    %v : Float(2, 4) = onnx::Reshape(%p, %to)
-    %y : Float(2, 4) = onnx::Relu(%v)
-    %s : Float(2, 4) = onnx::Sub(%p, %y)
-    -> (%c, %s)
-return (%r)
-""",
-        "%p is used later",
-        "%x : Float(2, 4), %n : Long()",
-    )
-
-
-def test_not_what_a_branch_may_have_given_and_is_read_later():
-    stays(
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%x)
-%c : Float(2, 4) = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)
-%y : Float(2, 4) = onnx::Relu(%a)
-%z : Float(2, 4) = onnx::Sub(%c, %y)
-return (%z)
-""",
-        "%c is used later",
-        "%x : Float(2, 4), %q : Bool()",
-    )
-
-
-def test_not_a_view_of_what_was_made_in_place_and_is_read_later():
-    stays(
-        """
-%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Relu(%a)
-%v : Float(2, 4) = onnx::Reshape(%b, %to)
-%y : Float(2, 4) = onnx::Exp(%v)
-%z : Float(2, 4) = onnx::Sub(%b, %y)
-return (%z)
-""",
-        "%b is used later",
-    )
-
-
-def test_not_a_carried_value_that_an_earlier_one_still_is():
-    """%q of one trip is %p of the next, which is read after %q is made."""
-    stays(
-        """
-%t : bool = prim::Constant[value=1]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::LogSoftmax(%x)
-%l : Float(2, 4), %m : Float(2, 4) = prim::Loop(%n, %t, %a, %b)
-  block0(%i : int, %p : Float(2, 4), %q : Float(2, 4)):
-    %y : Float(2, 4) = onnx::Relu(%p)
-    %z : Float(2, 4) = onnx::Sub(%q, %p)
-    -> (%t, %y, %z)
-return (%l, %m)
-""",
-        "%p is used later",
-        "%x : Float(2, 4), %n : int",
     )
 
 
