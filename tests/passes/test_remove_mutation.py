@@ -421,7 +421,7 @@ return (%c)
     -> (%true, %c)
 return (%r)
 
-== where a loop reads what may be the memory at first | %p, which may share or hold its memory, is used after it is written
+== where a loop reads what at first may be it | %p, which may share or hold its memory, is used after it is written
 %r : Tensor = prim::Loop(%n, %true, %a)
   block0(%i : int, %p : Tensor):
     %w : Tensor = aten::mul_(%a, %two)
