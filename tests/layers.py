@@ -189,11 +189,14 @@ def _names() -> list[str]:
 
 
 def direct_imports() -> list[tuple[str, str, bool]]:
-    """The imports of layers that others do not imply: from, to, and whether for types only."""
-    edges, names = _edges(), _names()
-    graph = networkx.DiGraph([(a, b) for a, b in edges if a != b and a in names and b in names])
+    """The imports of layers that others do not imply, by the page's table: from, to, and whether for types only."""
+    header, *rows = [line for line in drawn().splitlines() if not line.startswith("```")]
+    names = header.split()
+    spans = {name: re.search(rf"\b{name}\b", header).span() for name in names}  # type: ignore[union-attr]
+    signs = {(row.split()[0], name): row[start:end].strip() for row in rows for name, (start, end) in spans.items()}
+    graph = networkx.DiGraph([edge for edge, sign in signs.items() if sign])
     direct = sorted(networkx.transitive_reduction(graph).edges, key=lambda edge: [names.index(name) for name in edge])
-    return [(a, b, edges[a, b]) for a, b in direct]
+    return [(a, b, signs[a, b] == "t") for a, b in direct]
 
 
 def picture() -> str:
