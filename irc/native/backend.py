@@ -125,11 +125,11 @@ class Native(Backend):
             return kernel
         if node.kind in ASKING:
             asking = with_loops(kernel)
-            if node.kind != "onnx::Conv":
+            if node.kind not in ("onnx::Conv", "onnx::MatMul", "onnx::Gemm"):
                 return asking
-            from irc.native.inline_cache import convolving
+            from irc.native.inline_cache import convolving, multiplying
 
-            return convolving(node, asking)
+            return (convolving if node.kind == "onnx::Conv" else multiplying)(node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

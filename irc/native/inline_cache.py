@@ -1,7 +1,7 @@
-"""An inline cache of Conv: how the latest input was convolved, which one like it is without being looked at.
+"""Inline caches of Conv, MatMul and Gemm: what computed the latest input computes one like it without being looked at.
 
-Most of what a small convolution takes is to find out what its operands are. Each Conv of a model mostly meets inputs of
-one shape, and the same weights.
+Most of what small ones take is to find out what their operands are. Each of a model mostly meets inputs of one shape,
+and the same weights.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.inner_loops import LOOPS, Convolve
+from irc.native.inner_loops import LOOPS, Compute
 from irc.ops.algebra import SINGLE
-from irc.runtime.bounds import CURRENT
+from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
-from irc.runtime.kernels.support import is_constant
+from irc.runtime.kernels.numerics import FEW_ROWS
+from irc.runtime.kernels.support import check_size, is_constant
 from irc.runtime.kernels.windows import resolver
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Latest(NamedTuple):
-    """Operands, and what convolves others like them.
+    """Operands, and what computes others like them.
 
     Attributes:
         shape: of the input.
@@ -32,7 +33,7 @@ class _Latest(NamedTuple):
         w: the weights.
         b: the bias, or None.
         result: the shape of the result.
-        convolve: of an input and an array for the result, whether it made that; None if there is no code.
+        compute: of an input and an array for the result, whether it made that; None if there is no code.
     """
 
     shape: tuple[int, ...]
@@ -40,7 +41,11 @@ class _Latest(NamedTuple):
     w: Array
     b: Array | None
     result: tuple[int, ...]
-    convolve: Convolve | None
+    compute: Compute | None
+
+    def suits(self, x: Array, w: Array, b: Array | None) -> bool:
+        """Whether operands are like these."""
+        return self.w is w and self.b is b and self.shape == x.shape and self.strides == x.strides and x.dtype == SINGLE
 
 
 def convolving(node: Node, kernel: Kernel) -> Kernel:
@@ -51,26 +56,61 @@ def convolving(node: Node, kernel: Kernel) -> Kernel:
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if (
-            known is None
-            or known.w is not w
-            or known.b is not b
-            or known.shape != x.shape
-            or known.strides != x.strides
-            or x.dtype != SINGLE
-        ):
+        if known is None or not known.suits(x, w, b):
             made: Array = kernel(x, w, b, out=out)
             if x.dtype == SINGLE and x.flags.c_contiguous and made.size and _are_constant(w, b):
                 convolve = LOOPS.convolver(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), made)
                 latest = _Latest(x.shape, x.strides, w, b, made.shape, convolve)
             return made
-        if known.convolve is not None and CURRENT.scope.guard is None:
+        if known.compute is not None and CURRENT.scope.guard is None:
             result = np.empty(known.result, SINGLE) if out is None else out
-            if known.convolve(x, result):
+            if known.compute(x, result):
                 return result
         return kernel(x, w, b, out=out)
 
     return run
+
+
+def multiplying(node: Node, kernel: Kernel) -> Kernel:
+    """``kernel``, of the MatMul or Gemm ``node``, with an inline cache for products of several rows with constants.
+
+    Whether the first operand has been met before decides about no bit of the result.
+    """
+    given = node.attributes
+    if given.get("alpha", 1) != 1 or given.get("beta", 1) != 1 or given.get("transA") or given.get("broadcast", 1) != 1:
+        return kernel
+    is_gemm, is_turned = node.kind == "onnx::Gemm", bool(given.get("transB"))
+    latest: _Latest | None = None
+
+    def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
+        nonlocal latest
+        known = latest
+        if known is None or not known.suits(x, w, b):
+            known = latest = _product(x, w, b, is_turned, is_gemm)
+        if known is not None and known.compute is not None:
+            if CURRENT.scope.guard is not None:
+                check_work(x.size * known.result[-1])
+            result = np.empty(check_size(known.result, SINGLE), SINGLE) if out is None else out
+            if known.compute(x, result):
+                return result if b is None else np.add(result, b, out=result)
+        return kernel(x, w, out=out) if b is None else kernel(x, w, b, out=out)
+
+    return run
+
+
+def _product(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: bool) -> _Latest | None:
+    """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
+    if not is_constant(w) or not (b is None or is_constant(b)):
+        return None
+    nothing = _Latest(x.shape, x.strides, w, b, (), None)
+    if x.dtype != SINGLE or x.ndim < 2 or w.ndim != 2 or not x.flags.c_contiguous or (is_gemm and x.ndim > 2):
+        return nothing
+    depth, columns = w.shape[::-1] if is_turned else w.shape
+    if x.shape[-1] != depth or x.size <= FEW_ROWS * depth:
+        return nothing
+    if b is not None and (b.dtype != SINGLE or b.shape not in ((columns,), (1, columns))):
+        return nothing
+    return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
 
 
 def _are_constant(w: Array, b: Array | None) -> bool:

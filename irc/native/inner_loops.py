@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Convolve = Callable[[Array, Array], bool]
-"""Whether the second array is made, the convolution of the first one."""
+Compute = Callable[[Array, Array], bool]
+"""Whether the second array is made of the first one."""
 
 _MOST_CALLS = 512
 """That are kept."""
@@ -87,7 +87,7 @@ class NativeLoops(InnerLoops):
         convolve = self._depthwise(x, w, b, axes, out)
         return convolve is not None and convolve(x, out)
 
-    def _depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> Convolve | None:
+    def _depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> Compute | None:
         others = [np.ascontiguousarray(a) for a in (w, b) if a is not None]
         arrays = x, *others, out
         kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), x.strides, axes
@@ -104,7 +104,7 @@ class NativeLoops(InnerLoops):
         convolve = self._convolution(x, w, b, group, axes, out, exact)
         return convolve is not None and convolve(x, out)
 
-    def convolver(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> Convolve | None:
+    def convolver(self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> Compute | None:
         """What convolves inputs that lie in C order like ``x``, of float32, with these constants."""
         if unusable():
             return None
@@ -113,7 +113,7 @@ class NativeLoops(InnerLoops):
 
     def _convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
-    ) -> Convolve | None:
+    ) -> Compute | None:
         from irc.native.convolution_calls import convolution_of
 
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
@@ -127,20 +127,30 @@ class NativeLoops(InnerLoops):
         return None if weights is None else lambda x, out: how.run(x, weights, out)
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
-        if a.dtype != SINGLE or a.strides[-1] != a.itemsize:
+        if a.dtype != SINGLE or not out.flags.c_contiguous:
             return False
-        if b.shape[1] < LEAST_COLUMNS or a.size * b.shape[1] < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
-            return False
+        a = _dense_rows(a)
+        multiply = self.multiplier(a, b)
+        return multiply is not None and multiply(a, out)
+
+    def multiplier(self, a: Array, b: Array, is_turned: bool = False) -> Compute | None:
+        """What multiplies arrays that lie like ``a``, of float32, with the constant ``b``, maybe ``is_turned``."""
+        columns = b.shape[0 if is_turned else 1]
+        if columns < LEAST_COLUMNS or a.size * columns < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
+            return None
         from irc.native.panels import FLOAT
         from irc.native.products import is_blas_behind, packed_bytes, packed_floats
 
-        if not is_blas_behind() or not out.flags.c_contiguous:
-            return False
-        packed = PACKED.of((b,), "product", lambda: packed_bytes(*b.shape), lambda: packed_floats(b))
+        if not is_blas_behind():
+            return None
+        size = a.shape[-1], columns
+        purpose = "product", is_turned
+        packed = PACKED.of((b,), purpose, lambda: packed_bytes(*size), lambda: packed_floats(b.T if is_turned else b))
         if packed is None:
-            return False
+            return None
         panels, begun = packed
-        return self._multiply(a.reshape(-1, a.shape[-1]), panels, begun, FLOAT, out)
+        loop = self._product(a.reshape(-1, size[0]), columns, FLOAT)
+        return lambda a, out: loop.run(a.reshape(-1, size[0]), panels, begun, out)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
@@ -153,13 +163,12 @@ class NativeLoops(InnerLoops):
         panels, sums = packed
         numbers = panels.shape[-1]
         rows, zero = rows_of_numbers(a, zero, numbers)
-        return self._multiply(rows, panels, sums * np.int32(zero), numbers, out)
+        return self._product(rows, out.shape[-1], numbers).run(rows, panels, sums * np.int32(zero), out)
 
-    def _multiply(self, a: Array, panels: Array, begun: Array, numbers: int, out: Array) -> bool:
-        """The product of rows of ``a`` with packed panels: see `irc.native.products`."""
-        kind = "product", a.shape, a.strides, out.shape[-1], numbers
-        make = "products", "call_for_product", a, out.shape[-1], numbers
-        return (self._loops.get(kind) or self._keep(kind, *make)).run(a, panels, begun, out)
+    def _product(self, a: Array, columns: int, numbers: int) -> _Loop:
+        """The product of rows like those of ``a`` with packed panels: see `irc.native.products`."""
+        kind = "product", a.shape, a.strides, columns, numbers
+        return self._loops.get(kind) or self._keep(kind, "products", "call_for_product", a, columns, numbers)
 
     def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
         integers = out if x.dtype == SINGLE else x

@@ -1,4 +1,4 @@
-"""Convolutions of one model, whose inputs change from run to run."""
+"""Convolutions and products of one model, whose inputs change from run to run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from tests.effort import examples
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.native import products
+from irc.native.panels import MOST_FEATURES
+from irc.native.target import current
 from irc.runtime.limits import Limits
 
 Array = np.ndarray[Any, Any]
@@ -98,3 +101,65 @@ def test_equal_filters_make_equal_results():
     for _ in range(3):
         made = compiled.run({"x": random(1, 4, 7, 7)})["y"]
         assert (made == made[:, :1]).all()
+
+
+def product(kind: str, weights: dict[str, Array], version: int = 17, **attributes: Any) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x", *weights], ["y"], **attributes)],
+        "multiplying",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=4)
+
+
+@pytest.fixture
+def native_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if NumPy's BLAS were slow."""
+    monkeypatch.setattr(products, "is_blas_behind", lambda: current().vector_bytes in MOST_FEATURES)
+
+
+@pytest.mark.usefixtures("native_products")
+@pytest.mark.parametrize("shape", [None, (140,), (1, 140), (1,), (8, 140)])
+@pytest.mark.parametrize("attributes", [{}, {"transB": 1}, {"alpha": 0.5}, {"transA": 1}, {"beta": 0.0}])
+def test_gemm(attributes, shape):
+    w = random(200, 140)
+    weights = {"w": w.T.copy() if attributes.get("transB") else w} | ({} if shape is None else {"b": random(*shape)})
+    made = product("Gemm", weights, **attributes)
+    inputs = [random(rows, 200) for rows in (8, 8, 40, 3)][: 2 if shape == (8, 140) else 4]
+    runs: list[dict[str, Array]] = [{"x": x.T if attributes.get("transA") else x} for x in inputs]
+    check(made, [*runs, *runs, {"x": np.asfortranarray(runs[0]["x"])}])
+
+
+@pytest.mark.usefixtures("native_products")
+def test_matmul():
+    made = product("MatMul", {"w": random(200, 140)})
+    check(made, [{"x": random(*shape, 200)} for shape in ((8,), (8,), (2, 8), (2, 8), (1, 1), (3,), ())])
+
+
+@pytest.mark.usefixtures("native_products")
+@pytest.mark.parametrize(("kind", "attributes"), [("MatMul", {}), ("Gemm", {}), ("Gemm", {"transB": 1})])
+def test_every_run_makes_the_same_bits(kind, attributes):
+    weights = {"w": random(200, 200)} | ({"b": random(200)} if kind == "Gemm" else {})
+    model, x = irc.compile(product(kind, weights, **attributes), backend="native"), random(8, 200)
+    first, *others = (model.run({"x": x}, limits=limits)["y"] for limits in (None, None, Limits(bytes=1 << 24), None))
+    assert all(first.tobytes() == other.tobytes() for other in others)
+
+
+@pytest.mark.usefixtures("native_products")
+def test_products_of_limited_runs_look_at_the_limits():
+    model, x = irc.compile(product("Gemm", {"w": random(200, 200)}), backend="native"), random(8, 200)
+    for _ in range(2):
+        model.run({"x": x})
+        with pytest.raises(irc.Error, match="IRC442"):
+            model.run({"x": x}, limits=Limits(bytes=1000))
+
+
+@pytest.mark.usefixtures("native_products")
+def test_old_versions_of_gemm_broadcast_if_told():
+    weights = {"w": random(200, 140), "b": random(140)}
+    check(product("Gemm", weights, 6, broadcast=1), [{"x": random(8, 200)}] * 2)
+    model = irc.compile(product("Gemm", weights, 6), backend="native")
+    with pytest.raises(irc.Error, match="IRC421"):
+        model.run({"x": random(8, 200)})
