@@ -327,6 +327,20 @@ def diagrams() -> dict[str, Figure]:
                 "fresh": "else:\nfresh memory, freed after\nthe last use",
             },
         ),
+        "explanation/figures/updates.svg": diagram(
+            "What an update costs",
+            "[change] -> update; update -> grow; update -> drop; update -> part; part -> whole; grow -> [exact]; "
+            "drop -> exact; whole -> exact",
+            {
+                "change": "a pass changes the graph\nthrough the Rewriter",
+                "update": "update of the AliasDb",
+                "grow": "new constraints:\nmemos above grow",
+                "drop": "a value replaced or erased:\nmemos above are dropped",
+                "part": "conclusions taken back:\na part is recorded again",
+                "whole": "if anything of it has escaped:\nthe whole graph",
+                "exact": "every query answers\nas after a rebuild",
+            },
+        ),
         "explanation/figures/append.svg": diagram(
             "How irc::append_ decides",
             "[cache] -> mark -> room -> place; mark .> copy; room .> copy; copy -> [new]",
