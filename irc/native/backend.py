@@ -58,6 +58,14 @@ ASKING = frozenset(
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
 
+REPEATED = {
+    "onnx::Conv": "convolving",
+    "onnx::MatMul": "multiplying",
+    "onnx::Gemm": "multiplying",
+    "onnx::MatMulInteger": "multiplying_integers",
+}
+"""Kinds among these with an inline cache (`irc.native.inline_cache`), and the function that adds it."""
+
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
 
@@ -125,11 +133,11 @@ class Native(Backend):
             return kernel
         if node.kind in ASKING:
             asking = with_loops(kernel)
-            if node.kind not in ("onnx::Conv", "onnx::MatMul", "onnx::Gemm"):
+            if node.kind not in REPEATED:
                 return asking
-            from irc.native.inline_cache import convolving, multiplying
+            from irc.native import inline_cache
 
-            return (convolving if node.kind == "onnx::Conv" else multiplying)(node, asking)
+            return getattr(inline_cache, REPEATED[node.kind])(node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

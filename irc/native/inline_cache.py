@@ -1,4 +1,4 @@
-"""Inline caches of Conv, MatMul and Gemm: what computed the latest input computes one like it without being looked at.
+"""Inline caches of convolutions and products: what computed the latest input computes one like it, not looked at again.
 
 Most of what small ones take is to find out what their operands are. Each of a model mostly meets inputs of one shape,
 and the same weights.
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.inner_loops import LOOPS, Compute
-from irc.ops.algebra import SINGLE
+from irc.native.inner_loops import LOOPS, Compute, ComputeIntegers
+from irc.ops.algebra import SINGLE, AnyDType
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
 from irc.runtime.kernels.numerics import FEW_ROWS
@@ -44,8 +44,8 @@ class _Latest(NamedTuple):
     compute: Compute | None
 
     def suits(self, x: Array, w: Array, b: Array | None) -> bool:
-        """Whether operands are like these."""
-        return self.w is w and self.b is b and self.shape == x.shape and self.strides == x.strides and x.dtype == SINGLE
+        """Whether operands, of the same type, are like these."""
+        return self.w is w and self.b is b and self.shape == x.shape and self.strides == x.strides
 
 
 def convolving(node: Node, kernel: Kernel) -> Kernel:
@@ -56,7 +56,7 @@ def convolving(node: Node, kernel: Kernel) -> Kernel:
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or not known.suits(x, w, b):
+        if known is None or x.dtype != SINGLE or not known.suits(x, w, b):
             made: Array = kernel(x, w, b, out=out)
             if x.dtype == SINGLE and x.flags.c_contiguous and made.size and _are_constant(w, b):
                 convolve = LOOPS.convolver(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), made)
@@ -85,7 +85,7 @@ def multiplying(node: Node, kernel: Kernel) -> Kernel:
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or not known.suits(x, w, b):
+        if known is None or x.dtype != SINGLE or not known.suits(x, w, b):
             known = latest = _product(x, w, b, is_turned, is_gemm)
         if known is not None and known.compute is not None:
             if CURRENT.scope.guard is not None:
@@ -111,6 +111,42 @@ def _product(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: bool
     if b is not None and (b.dtype != SINGLE or b.shape not in ((columns,), (1, columns))):
         return nothing
     return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
+
+
+class _LatestIntegers(NamedTuple):
+    """As `_Latest`, of small integers, with zero points of the second operand in place of a bias."""
+
+    dtype: AnyDType
+    like: _Latest
+    compute: ComputeIntegers | None
+
+
+def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:
+    """``kernel``, of a MatMulInteger, with an inline cache for products with constants."""
+    latest: _LatestIntegers | None = None
+
+    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+        nonlocal latest
+        known = latest
+        if known is None or known.dtype != a.dtype or not known.like.suits(a, b, b_zero):
+            known = latest = _product_of_integers(a, b, b_zero)
+        is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
+        if known is not None and known.compute is not None and is_one and CURRENT.scope.guard is None:
+            out = np.empty(known.like.result, np.int32)
+            if known.compute(a, 0 if a_zero is None else int(a_zero.item()), out):
+                return out
+        return kernel(a, b, a_zero, b_zero)
+
+    return run
+
+
+def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestIntegers | None:
+    """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
+    if not is_constant(b) or not (zero is None or is_constant(zero)):
+        return None
+    is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
+    compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
+    return _LatestIntegers(a.dtype, _Latest(a.shape, a.strides, b, zero, (*a.shape[:-1], b.shape[-1]), None), compute)
 
 
 def _are_constant(w: Array, b: Array | None) -> bool:

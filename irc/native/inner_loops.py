@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ComputeIntegers = Callable[[Array, int, Array], bool]
+"""Likewise, given the zero point of the first one."""
+
 Compute = Callable[[Array, Array], bool]
 """Whether the second array is made of the first one."""
 
@@ -155,15 +158,34 @@ class NativeLoops(InnerLoops):
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return False
+        multiply = self._integers(a, b, None, lambda: b)
+        return multiply is not None and multiply(a, zero, out)
+
+    def integer_multiplier(self, a: Array, b: Array, zero: Array | None) -> ComputeIntegers | None:
+        """What multiplies arrays like ``a`` with the constant integers ``b`` less their ``zero`` points, of 8 bits."""
+        if a.dtype not in _BYTES or b.dtype not in _BYTES or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
+            return None
+        from irc.runtime.kernels.quantized import columns
+
+        return self._integers(a, b, zero, lambda: columns(b, zero).values)
+
+    def _integers(self, a: Array, b: Array, zero: Array | None, make: Callable[[], Array]) -> ComputeIntegers | None:
+        """What multiplies arrays like ``a`` with floats that are integers, which are made of constants."""
         from irc.native.products import packed_bytes, packed_integers, rows_of_numbers
 
-        packed = PACKED.of((b,), "integers", lambda: packed_bytes(*b.shape), lambda: packed_integers(b))
+        depth, columns = b.shape
+        packed = PACKED.of((b, zero), "integers", lambda: packed_bytes(depth, columns), lambda: packed_integers(make()))
         if packed is None:
-            return False
+            return None
         panels, sums = packed
         numbers = panels.shape[-1]
-        rows, zero = rows_of_numbers(a, zero, numbers)
-        return self._product(rows, out.shape[-1], numbers).run(rows, panels, sums * np.int32(zero), out)
+        loop = self._product(rows_of_numbers(a, 0, numbers)[0], columns, numbers)
+
+        def multiply(a: Array, zero: int, out: Array) -> bool:
+            rows, zero = rows_of_numbers(a, zero, numbers)
+            return loop.run(rows, panels, sums * np.int32(zero), out)
+
+        return multiply
 
     def _product(self, a: Array, columns: int, numbers: int) -> _Loop:
         """The product of rows like those of ``a`` with packed panels: see `irc.native.products`."""

@@ -163,3 +163,35 @@ def test_old_versions_of_gemm_broadcast_if_told():
     model = irc.compile(product("Gemm", weights, 6), backend="native")
     with pytest.raises(irc.Error, match="IRC421"):
         model.run({"x": random(8, 200)})
+
+
+@examples(25)
+@given(
+    st.sampled_from(["u1", "i1"]),
+    st.sampled_from(["u1", "i1"]),
+    st.sampled_from([None, 0, 3, "columns"]),
+    st.lists(st.sampled_from([(8,), (1,), (2, 8), (40,)]), min_size=1, max_size=4),
+)
+def test_products_of_integers(first, second, zero, shapes):
+    rng = np.random.default_rng(1)
+    limits = np.iinfo(second)
+    b = rng.integers(limits.min, limits.max, (130, 140), second, endpoint=True)
+    zeros = None if zero is None else rng.integers(0, 9, 140, second) if zero == "columns" else np.array(zero, second)
+    weights = {"b": b} | ({} if zeros is None else {"bz": zeros})
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(first))
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["a", "b", "az", *(["bz"] if zeros is not None else [])], ["y"])],
+        "multiplying",
+        [helper.make_tensor_value_info(name, kind, None) for name in ("a", "az")],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    limits = np.iinfo(first)
+    for shape in shapes:
+        for _ in range(2):
+            a = rng.integers(limits.min, limits.max, (*shape, 130), first, endpoint=True)
+            feeds = {"a": a, "az": rng.integers(limits.min, limits.max, (), first, endpoint=True)}
+            found, expected = native.run(feeds)["y"], plain.run(feeds)["y"]
+            np.testing.assert_array_equal(found, expected, strict=True)
