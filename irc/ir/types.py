@@ -433,7 +433,7 @@ def tensor_fault(type: TensorType) -> str | None:
     return None
 
 
-def without_names(type: TensorType) -> TensorType:
+def without_names(type: Type) -> Type:
     """``type`` without named sizes: a name belongs to one value or graph and may mean another size elsewhere."""
     if type.shape is None or all(d is None or isinstance(d, int) for d in type.shape):
         return type
@@ -443,6 +443,11 @@ def without_names(type: TensorType) -> TensorType:
 def without_shapes(type: Type) -> Type:
     """``type`` with no shapes, at any depth: what stays true of values whose shapes may change."""
     return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
+
+
+def without_facts(type: Type) -> Type:
+    """``type`` with nothing said of tensors, at any depth: what always stays true."""
+    return rebuilt(type, lambda part: TENSOR if isinstance(part, TensorType) else part)
 
 
 def with_plain_sizes(type: Type) -> Type:

@@ -9,6 +9,7 @@ from irc.ops.algebra import (
     SINGLE,
     Expression,
     at_least,
+    at_most,
     copysign,
     exp,
     log1p,
@@ -113,3 +114,9 @@ def softplus(x: Expression) -> Expression:
 def mish(x: Expression) -> Expression:
     """X tanh(softplus(x))."""
     return x * tanh(softplus(x))
+
+
+def clip(x: Expression, low: Expression | float | None = None, high: Expression | float | None = None) -> Expression:
+    """Between bounds, of which the upper one wins."""
+    found = x if low is None else at_least(x, low)
+    return found if high is None else at_most(found, high)

@@ -29,7 +29,7 @@ from irc.ir.types import (
     Shape,
     TensorType,
     Type,
-    rebuilt,
+    without_facts,
     without_names,
 )
 
@@ -84,7 +84,7 @@ class Known:
 
     def plain_type(self, value: Value) -> Type:
         """The type of ``value``, as far as it holds whenever that is used."""
-        return rebuilt(value.type, _without_facts) if self.changes(value) else value.type
+        return without_facts(value.type) if self.changes(value) else value.type
 
     def tell(self, value: Value, type: Type) -> None:
         """Record that ``value``, whose own type stays, is of ``type``, which has polynomials as sizes."""
@@ -97,10 +97,6 @@ class Known:
         sizes = tuple([unknown_size(value, i) if d is None else d for i, d in enumerate(shape)])
         type = self.symbolic[value] = TensorType(value.type.dtype, sizes)
         return type
-
-
-def _without_facts(part: Type) -> Type:
-    return TENSOR if isinstance(part, TensorType) else part
 
 
 class Slices(NamedTuple):
@@ -177,7 +173,7 @@ class NodeTypes:
         """Element type of a sequence input, without named sizes: a name may differ between elements."""
         found = self.type(index)
         elem = found.elem if isinstance(found, ListType) else TENSOR
-        return without_names(elem) if isinstance(elem, TensorType) else elem
+        return without_names(elem)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
         """The contents of input ``index`` if it is a constant tensor, not absent, nor a splat of very many elements."""

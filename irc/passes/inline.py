@@ -16,7 +16,7 @@ from irc.ir.declarations import change_declared_type
 from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
 from irc.ir.region_flow import callee, function_name, graphs_of, with_subgraphs
-from irc.ir.types import TensorType, Type, rebuilt, without_names
+from irc.ir.types import rebuilt, without_names
 from irc.passes.base import PassContext
 from irc.passes.registry import check_not_negative, register
 from irc.passes.rewriter import Rewriter
@@ -211,12 +211,8 @@ def _forget_named_sizes(copies: list[Node]) -> None:
     values = [value for node in nodes for value in node.outputs]
     values += [param for node in nodes for block in node.blocks for param in block.params]
     for value in (*values, *(inner for graph in held for inner in graph.values())):
-        value.type = rebuilt(value.type, _without_names)
-        change_declared_type(value, partial(rebuilt, change=_without_names))
-
-
-def _without_names(type: Type) -> Type:
-    return without_names(type) if isinstance(type, TensorType) else type
+        value.type = rebuilt(value.type, without_names)
+        change_declared_type(value, partial(rebuilt, change=without_names))
 
 
 def _drop_unused(graph: Graph, module: Module, ctx: PassContext, changed: bool) -> bool:

@@ -317,7 +317,8 @@ def _tensor(sources: Iterable[Declared]) -> TensorType:
 
 
 def _plain(type: Type) -> TensorType:
-    return without_names(type) if isinstance(type, TensorType) else TensorType()
+    found = without_names(type)
+    return found if isinstance(found, TensorType) else TensorType()
 
 
 def _keep(node: Node, key: str, types: Sequence[TensorType]) -> None:

@@ -23,7 +23,7 @@ from irc.ir.objects import with_members
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array, Tensor
 from irc.ir.text.parser import parse_module
-from irc.ir.types import TENSOR, DType, FutureType, TensorType, Type, rebuilt
+from irc.ir.types import DType, FutureType, TensorType, Type, rebuilt, without_facts
 
 # Numbers that traces hold as tensors without dimensions.
 #
@@ -222,7 +222,7 @@ def module_of(graph: Any, filename: str, *, of_example: bool) -> Module:
         inputs = {value: rebuilt(value.type, _without_sizes) for value in module.main.inputs}
         for value in module.main.values():
             if value.made_by(CONSTANT) is None:
-                value.type = inputs.get(value) or rebuilt(value.type, _without_shape)
+                value.type = inputs.get(value) or without_facts(value.type)
     return module
 
 
@@ -230,10 +230,6 @@ def _without_sizes(type: Type) -> Type:
     if type.shape is None:
         return type
     return TensorType(type.dtype, (None,) * len(type.shape))
-
-
-def _without_shape(type: Type) -> Type:
-    return TENSOR if isinstance(type, TensorType) else type
 
 
 def _forget_futures(graph: Graph) -> None:

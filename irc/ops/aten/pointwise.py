@@ -216,7 +216,7 @@ FAMILY.primitives(
     "exp exp2 expm1 i0 lgamma log log10 log1p log2 neg=negative reciprocal sin sinh special_i0e=i0e special_i1=i1 "
     "special_i1e=i1e sqrt tan tanh"
 )
-FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0))
+FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0), ScalarSemantics("aten::clamp", functions.clip))
 
 
 FAMILY.unary("rsqrt", lambda x: algebra.reciprocal(algebra.sqrt(x)), ulp=2.0)
@@ -294,13 +294,6 @@ def nan_to_num(
     high, low = (float(limits.max) if posinf is None else posinf), (float(limits.min) if neginf is None else neginf)
     number = select(is_nan(x), nan or 0.0, x)
     return select(equal(x, math.inf), high, select(equal(x, -math.inf), low, number))
-
-
-@FAMILY.semantics("aten::clamp")
-def clamp(x: Expression, low: Expression | None = None, high: Expression | None = None) -> Expression:
-    """Between bounds, of which the upper one wins."""
-    found = x if low is None else at_least(x, low)
-    return found if high is None else at_most(found, high)
 
 
 # -- shapes -------------------------------------------------------------------

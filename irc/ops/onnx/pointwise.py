@@ -40,15 +40,9 @@ def mean(*operands: Expression) -> Expression:
     return total / len(operands)
 
 
-@FAMILY.semantics("onnx::Clip", since=11)
-def clip(x: Expression, low: Expression | float | None = None, high: Expression | float | None = None) -> Expression:
-    """Between bounds, of which the upper one wins."""
-    found = x if low is None else at_least(x, low)
-    return found if high is None else at_most(found, high)
-
-
-FAMILY.unary("Clip", lambda x, *, min=-_LARGEST, max=_LARGEST: clip(x, min, max), since=6)
-FAMILY.unary("Clip", lambda x, *, min=None, max=None: clip(x, min, max), since=1)
+FAMILY.add(ScalarSemantics("onnx::Clip", functions.clip, since=11))
+FAMILY.unary("Clip", lambda x, *, min=-_LARGEST, max=_LARGEST: functions.clip(x, min, max), since=6)
+FAMILY.unary("Clip", lambda x, *, min=None, max=None: functions.clip(x, min, max), since=1)
 
 
 # -- contents --------------------------------------------------------------------

@@ -20,17 +20,17 @@ from irc.ir.types import (
     INT,
     NONE,
     STR,
-    TENSOR,
     Dim,
     DType,
     ListType,
     TensorType,
     Type,
     join,
-    rebuilt,
     refined,
     with_plain_sizes,
+    without_facts,
     without_names,
+    without_shapes,
 )
 from irc.ir.verify.type_relation import accepts
 from irc.ops import record, resolve, schemas
@@ -356,8 +356,7 @@ where each of many values hands on the one before, every round widens one more o
 
 def _forget(type: Type, rounds: int) -> Type:
     """What is kept of ``type`` after ``rounds`` rounds: element types at first, then not even these."""
-    few = rounds < _MAX_ROUNDS + _PATIENCE
-    return rebuilt(type, lambda part: TensorType(part.dtype if few else None) if isinstance(part, TensorType) else part)
+    return (without_shapes if rounds < _MAX_ROUNDS + _PATIENCE else without_facts)(type)
 
 
 def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
@@ -366,7 +365,7 @@ def stacked(type: Type, length: Dim, axis: int = 0, *, surely: bool) -> Type:
     If there may be none (``surely`` is False), named sizes are dropped: without a tensor they are unknown, and may be
     0.
     """
-    row = without_names(type) if isinstance(type, TensorType) and not surely else type
+    row = type if surely else without_names(type)
     if row.shape is None:
         return TensorType(row.dtype)
     at = axis + len(row.shape) + 1 if axis < 0 else axis
@@ -395,7 +394,7 @@ class DeclaredTypes:
         if changes is None:
             return
         for value in graph.values():
-            holding = always_holding(value.type)
+            holding = without_facts(value.type)
             if holding is not value.type and changes(value):
                 self._types.setdefault(value, value.type)
                 value.type = holding
@@ -410,11 +409,6 @@ class DeclaredTypes:
             if value.graph.has_value(value.name) and value.graph.value(value.name) is value:
                 value.type = refined(value.type, type)
         self._types.clear()
-
-
-def always_holding(type: Type) -> Type:
-    """``type`` without what it says of tensors."""
-    return rebuilt(type, lambda part: TENSOR if isinstance(part, TensorType) else part)
 
 
 def changed_in_place(graph: Graph, alias_db: Callable[[], AliasDb], memory: Memory) -> Callable[[Value], bool] | None:
