@@ -90,10 +90,7 @@ class Block(HasMetadata):
 
     def add_param(self, type: Type, name: str = "") -> Value:
         """Append a parameter; ``name`` is made unique, "" gives a number."""
-        value = Value(self.graph, type, None, self, len(self.params))
-        self.params += (value,)
-        self.graph.name_value(value, name)
-        return value
+        return self.add_params((type,), (name,))[0]
 
     def add_params(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several parameters at once and return them."""

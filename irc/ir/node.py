@@ -86,10 +86,7 @@ class Node(HasMetadata):
 
     def add_output(self, type: Type, name: str = "") -> Value:
         """Append an output; ``name`` is made unique, "" gives a number."""
-        value = Value(self.graph, type, self, None, len(self.outputs))
-        self.outputs += (value,)
-        self.graph.name_value(value, name)
-        return value
+        return self.add_outputs((type,), (name,))[0]
 
     def add_outputs(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several outputs at once and return them."""

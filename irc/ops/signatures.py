@@ -6,6 +6,7 @@ Which overload that is, the types of its arguments tell.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from irc.ir import types
 from irc.ir.kinds import CONSTANT
@@ -17,20 +18,16 @@ from irc.ops.opaque import is_opaque
 from irc.ops.record import Effects
 from irc.ops.registry import functional_by_default, is_own, on_change, record, records
 
-_PARSED: dict[str, tuple[Schema, ...]] = {}
 
-
+@cache
 def schemas(kind: str) -> tuple[Schema, ...]:
     """All overloads of ``kind``; empty if irc has no row for it.
 
     An ONNX operator with a trailing underscore is the in-place variant of the one without: it writes its result into
     its first input.
     """
-    found = _PARSED.get(kind)
-    if found is None:
-        rows = tuple(map(parse_schema, record(kind).rows))
-        found = _PARSED[kind] = rows if is_own(kind) else tuple(map(_with_defaults, rows))
-    return found
+    rows = tuple(map(parse_schema, record(kind).rows))
+    return rows if is_own(kind) else tuple(map(_with_defaults, rows))
 
 
 def _with_defaults(schema: Schema) -> Schema:
@@ -52,11 +49,7 @@ def effects(kind: str) -> Effects:
     return Effects.SIDE_EFFECT if is_opaque(kind) else record(kind).effects
 
 
-def _forget(kind: str) -> None:
-    _PARSED.pop(kind, None)
-
-
-on_change.append(_forget)
+on_change.append(lambda kind: schemas.cache_clear())
 
 
 # -- overloads -----------------------------------------------------------------

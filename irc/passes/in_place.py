@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import ClassVar
 
@@ -293,7 +294,7 @@ class StorageOwners:
     def __init__(self, db: AliasDb) -> None:
         self._db = db
         self._known: dict[Value, bool] = {}
-        self._slots: dict[Node, dict[Value, Slot]] = {}
+        self._slots = cache(_returned)
         """Node with blocks -> of each parameter and result that blocks return, its slot."""
 
     def add(self, value: Value) -> None:
@@ -347,10 +348,7 @@ class StorageOwners:
 
     def _carried(self, node: Node, value: Value) -> list[Value]:
         """What a parameter or a result of a branch or loop may be: the initial value, and what the blocks return."""
-        known = self._slots.get(node)
-        if known is None:
-            known = self._slots[node] = _returned(node)
-        slot = known.get(value)
+        slot = self._slots(node).get(value)
         if slot is None or slot.returned is None:
             return []
         given = [] if slot.input is None else [node.inputs[slot.input]]

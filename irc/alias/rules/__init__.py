@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from irc import ops
@@ -26,7 +26,7 @@ from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.node import Node
 from irc.ir.region_flow import callee, function_name, inner_graph, with_subgraphs
 from irc.ir.tensor import Tensor
-from irc.ir.types import Type
+from irc.ir.types import REMEMBERED, Type
 from irc.ir.value import Value
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
@@ -61,9 +61,6 @@ class _Traits(NamedTuple):
     keeps: bool
     switches: frozenset[int]
 
-
-_TRAITS: dict[str, _Traits] = {}
-"""Kind -> its traits, found when first needed."""
 
 # -- registering ---------------------------------------------------------
 
@@ -112,8 +109,8 @@ def _blocks(kind: str, rule: Rule, steps: object) -> Steps:
 
 def _forget(kind: str) -> None:
     RULES.pop(kind, None)
-    _TRAITS.pop(kind, None)
-    schemas.forget(kind)
+    _traits.cache_clear()
+    schemas.forget()
 
 
 on_change.append(_forget)
@@ -198,17 +195,15 @@ def is_functional(node: Node) -> bool:
 # -- what is known of kinds besides ----------------------------------------
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _traits(kind: str) -> _Traits:
-    found = _TRAITS.get(kind)
-    if found is None:
-        own, rows = own_rule(kind), ops.schemas(kind)
-        keeps = any(p.stores or p.escapes for p in map(compile_schema, rows))
-        name = record(kind).random_switch
-        switches = {i for row in rows for i, a in enumerate(row.arguments) if a.name == name}
-        if own is not None:
-            switches.update(i for i in (own.switch, own.choice) if i is not None)
-        found = _TRAITS[kind] = _Traits(keeps if rows else not ops.functional_by_default(kind), frozenset(switches))
-    return found
+    own, rows = own_rule(kind), ops.schemas(kind)
+    keeps = any(p.stores or p.escapes for p in map(compile_schema, rows))
+    name = record(kind).random_switch
+    switches = {i for row in rows for i, a in enumerate(row.arguments) if a.name == name}
+    if own is not None:
+        switches.update(i for i in (own.switch, own.choice) if i is not None)
+    return _Traits(keeps if rows else not ops.functional_by_default(kind), frozenset(switches))
 
 
 def leaves_traces(node: Node) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.facts import NOTHING, Element, Field
-from irc.alias.memory_types import has_memory
+from irc.alias.memory_types import REMEMBERED, has_memory
 from irc.alias.rules.by_kind import opaque
 from irc.alias.rules.entry import Functional, OfKind, Rule, Steps
 from irc.ir import types
@@ -270,16 +270,8 @@ def _by_overload(rows: Sequence[Schema]) -> Rule:
     Mostly the sorts of the arguments (tensor, list, number...) tell them
     apart; only where they do not, the overload is looked for by types.
     """
-    by_sort: dict[_Sorts, Rule] = {}
-
-    def rule(rec: Recorder, node: Node) -> Steps | None:
-        sorts = _sorts(node)
-        found = by_sort.get(sorts)
-        if found is None:
-            found = by_sort[sorts] = _rule_for(rows, sorts)
-        return found(rec, node)
-
-    return rule
+    rule_of = cache(partial(_rule_for, rows))
+    return lambda rec, node: rule_of(_sorts(node))(rec, node)
 
 
 def _sorts(node: Node) -> _Sorts:
@@ -293,35 +285,34 @@ def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     return (_rule_of_program(fitting, programs.pop()) or _fresh) if len(programs) == 1 else _by_types
 
 
-_OPEN: dict[str, tuple[Functional | None, dict[_Sorts, bool]]] = {}
-"""Kind -> its rule, if that tells; else sorts of the arguments -> whether they leave open which row is meant."""
-
-
-def forget(kind: str) -> None:
-    """The rows of ``kind`` have changed."""
-    _OPEN.pop(kind, None)
-
-
 def is_unsettled(node: Node) -> bool:
     """Whether the arguments of ``node`` fit no row, or several rows that say different things.
 
     Such a node is opaque.
     """
-    found = _OPEN.get(node.kind)
-    if found is None:
-        rule = rule_of_schemas(schemas(node.kind))
-        found = _OPEN[node.kind] = rule if isinstance(rule, Functional) else None, {}
-    functional, known = found
-    if functional is not None:
-        return not functional.fits(node)
-    sorts = _sorts(node)
-    is_open = known.get(sorts)
-    if is_open is None:
-        rows = schemas(node.kind)
-        several = len(set(map(compile_schema, rows))) > 1
-        is_open = len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
-        known[sorts] = is_open
-    return is_open and resolve(node) is None
+    rule = _rule_of(node.kind)
+    if isinstance(rule, Functional):
+        return not rule.fits(node)
+    return _is_open(node.kind, _sorts(node)) and resolve(node) is None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _rule_of(kind: str) -> OfKind:
+    return rule_of_schemas(schemas(kind))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _is_open(kind: str, sorts: _Sorts) -> bool:
+    """Whether arguments of these sorts leave open which row is meant."""
+    rows = schemas(kind)
+    several = len(set(map(compile_schema, rows))) > 1
+    return len(sorts) > _most(rows) or (several and _rule_for(rows, sorts) is _by_types)
+
+
+def forget() -> None:
+    """Rows have changed."""
+    _rule_of.cache_clear()
+    _is_open.cache_clear()
 
 
 def _by_types(rec: Recorder, node: Node) -> Steps | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,14 +310,11 @@ def of_expression(semantics: Semantics, arity: int, floats: bool = False, result
         floats: as in `irc.ops.Operator`.
         result: likewise.
     """
-    known: dict[Any, _Compute] = {}
+    find = cache(partial(_computing, semantics, floats, result))
     if arity == 1:
 
         def of_one(x: Array, out: Array | None = None) -> Array:
-            compute = known.get(x.dtype)
-            if compute is None:
-                compute = known[x.dtype] = _computing(semantics, floats, result, (x.dtype,))
-            return compute(x, out)
+            return find((x.dtype,))(x, out)
 
         setattr(of_one, SEMANTICS, semantics)
         return of_one
@@ -326,17 +323,10 @@ def of_expression(semantics: Semantics, arity: int, floats: bool = False, result
         key: _Key = ()
         for x in operands:
             key += (None if x is None else x.dtype if x.ndim or not key else (x.dtype,),)
-        compute = known.get(key)
-        if compute is None:
-            compute = known[key] = _computing(semantics, floats, result, key)
-        return compute(*operands, out)
+        return find(key)(*operands, out)
 
     def of_two(x: Array, y: Array, out: Array | None = None) -> Array:
-        key = (x.dtype, y.dtype) if y.ndim else (x.dtype, (y.dtype,))
-        compute = known.get(key)
-        if compute is None:
-            compute = known[key] = _computing(semantics, floats, result, key)
-        return compute(x, y, out)
+        return find((x.dtype, y.dtype if y.ndim else (y.dtype,)))(x, y, out)
 
     found = of_two if arity == 2 else of_many
     setattr(found, SEMANTICS, semantics)
