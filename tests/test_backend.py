@@ -29,16 +29,14 @@ def test_other_devices_are_refused(device: Any) -> None:
         '<ir_version: 8, opset_import: ["": 13]> g (float[1] x) => (float[1] y) {y = Neg(x)}'
     )
     assert not irc.backend.is_compatible(model, device)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC326: "):
         irc.backend.prepare(model, device)
-    assert caught.value.code == "IRC326"
 
 
 @pytest.mark.parametrize("version", ["13", 13.0, True, 0, -1, 1 << 70])
 def test_versions_that_are_none_are_refused(version: Any) -> None:
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC326: "):
         irc.backend.run_node(make_node("Neg", ["x"], ["y"]), [np.float32([1])], opset_version=version)
-    assert caught.value.code == "IRC326"
 
 
 def test_more_values_than_inputs() -> None:

@@ -75,17 +75,15 @@ def test_types_that_are_not_known() -> None:
     """A node without graphs waits for its types until it runs; graphs must be in a body."""
     unknown = model(element=TensorProto.UNDEFINED)
     assert [n.kind for n in import_model(unknown).main.nodes] == ["ai.onnx.preview::FlexAttention"]
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC131: "):
         import_model(model(modifier(helper.make_node("Tanh", ["s"], ["t"])), TensorProto.UNDEFINED))
-    assert caught.value.code == "IRC131"
 
 
 def test_graphs_that_no_body_is_made_for() -> None:
     bad = model(modifier(helper.make_node("Tanh", ["s"], ["t"])))
     bad.graph.node[0].attribute.append(helper.make_attribute("softmax_precision", 7))
-    with pytest.raises(irc.Error, match="no function body") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC134: .*no function body"):
         import_model(bad)
-    assert caught.value.code == "IRC134"
 
 
 def test_what_has_no_kernel_but_a_body_is_expanded() -> None:

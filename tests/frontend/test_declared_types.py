@@ -156,9 +156,8 @@ def test_scan_outputs_of_sizes_that_no_tensor_has():
         y = Loop (m, t) <body = b (int64 i, bool c) => (bool d, {row}) {{ {body} }}>
     }}
     """)
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC422: "):
         irc.compile(model).run({"m": np.array(0), "t": np.array(True), "x": np.ones((2, 3), np.float32)})
-    assert caught.value.code == "IRC422"
 
 
 def declared(type: str, body: str = "y = Neg (x)") -> onnx.ModelProto:
@@ -182,9 +181,8 @@ def declared(type: str, body: str = "y = Neg (x)") -> onnx.ModelProto:
     ],
 )
 def test_another_element_type_of_an_output_is_refused(passes, type, body):
-    with pytest.raises(irc.Error, match="output 'y': the model declares it as") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC135: .*output 'y': the model declares it as"):
         irc.compile(declared(type, body), passes)
-    assert caught.value.code == "IRC135"
 
 
 def test_element_types_that_only_inference_finds():
@@ -195,9 +193,8 @@ def test_element_types_that_only_inference_finds():
     <opset_import: ["" : 17], domain: "local">
     F (a) => (b) { b = Neg (a) }
     """)
-    with pytest.raises(irc.Error, match="declares it as Long") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC135: .*declares it as Long"):
         irc.compile(model)
-    assert caught.value.code == "IRC135"
 
 
 @pytest.mark.parametrize("type", ["float[2, 4]", "float[2, 3, 1]", "float[N]"])

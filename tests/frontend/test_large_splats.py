@@ -27,15 +27,13 @@ def test_weights_that_no_disk_holds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [ADDED, RETURNED])
 def test_weights_that_no_message_holds(text: str) -> None:
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC352: "):
         export_model(parse_module(text))
-    assert caught.value.code == "IRC352"
 
 
 def test_a_returned_constant_that_no_message_holds(tmp_path: Path) -> None:
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC352: "):
         save_model(parse_module(RETURNED), tmp_path / "m.onnx")
-    assert caught.value.code == "IRC352"
     assert list(tmp_path.iterdir()) == []
 
 

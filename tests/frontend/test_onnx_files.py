@@ -153,9 +153,8 @@ def test_data_that_the_model_is_read_from_is_not_replaced(tmp_path: Path, link: 
         (tmp_path / "linked.onnx.data").symlink_to(data)
     names = sorted(os.listdir(tmp_path))
     for source in (import_model(given), import_model(onnx.load(given, load_external_data=False), tmp_path)):
-        with pytest.raises(irc.Error, match=r"onnx\.data: the model is read from this file") as caught:
+        with pytest.raises(irc.Error, match=r"^IRC503: .*onnx\.data: the model is read from this file"):
             save_model(source, out, 4)
-        assert caught.value.code == "IRC503"
         with pytest.raises(irc.Error, match="IRC503"):  # as the model, not beside it
             save_model(source.copy(), data)
     assert sorted(os.listdir(tmp_path)) == names

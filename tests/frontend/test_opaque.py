@@ -197,9 +197,8 @@ def test_names_and_versions(op_type: str, domain: str, version: int, tmp_path: P
 
 def test_what_is_an_error_all_the_same() -> None:
     nowhere = helper.make_node("Op", ["x"], ["y"], domain="com.example")
-    with pytest.raises(irc.Error, match=r"imports no operator set of domain 'com\.example'") as caught:
+    with pytest.raises(irc.Error, match=r"(?s)^IRC123: .*imports no operator set of domain 'com\.example'"):
         import_model(from_nodes([nowhere]))
-    assert caught.value.code == "IRC123"
     twice = acme("Op", "x", "y")
     twice.attribute.extend([helper.make_attribute("a", 1), helper.make_attribute("a", 2)])
     refused("IRC127", model([twice]), "'a' is given twice")
@@ -306,9 +305,8 @@ def test_inside_of_control_flow_and_functions(op_type: str, tmp_path: Path) -> N
         assert b"Op" in found.SerializeToString()
     compiled = irc.compile(proto)
     assert list(opaque_operators(*compiled.module.graphs.values())) == ["Op (domain acme, opset 3)"]
-    with pytest.raises(irc.Error, match="Op: domain acme") as caught:
+    with pytest.raises(irc.Error, match=r"(?s)^IRC323: .*Op: domain acme"):
         compiled.run({"x": X})
-    assert caught.value.code == "IRC323"
 
 
 def test_a_branch_that_is_not_taken_needs_no_kernel() -> None:
@@ -332,9 +330,8 @@ def test_versions_of_one_domain_that_cannot_be_together() -> None:
     imports = [helper.make_opsetid("acme", 2)]
     proto = model([helper.make_node("F", ["x"], ["a"], domain="local"), acme("Op", "a", "y")], local=1)
     proto.functions.append(helper.make_function("local", "F", ["a"], ["b"], inner, imports))
-    with pytest.raises(irc.Error, match="no operator set of acme has both") as caught:
+    with pytest.raises(irc.Error, match=r"(?s)^IRC351: .*no operator set of acme has both"):
         export_model(irc.compile(proto).module)
-    assert caught.value.code == "IRC351"
 
 
 # -- passes and memory -------------------------------------------------------------
@@ -486,6 +483,5 @@ def test_refusing_them() -> None:
 )
 def test_texts_that_are_inconsistent(change: str) -> None:
     graph = parse_graph(f"graph(%x : Float(2)):\n  %y : Float(2) = opaque.acme::Op[{change}](%x)\n  return (%y)\n")
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC350: "):
         export_model(irc.compile(graph).module)
-    assert caught.value.code == "IRC350"

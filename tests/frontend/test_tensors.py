@@ -139,9 +139,8 @@ def test_a_message_that_changed_before_its_weight_was_used(at: int) -> None:
     raw = proto.raw_data
     proto.raw_data = array.tobytes()
     for use in (tensor.numpy, tensor.peek, tensor.numpy):
-        with pytest.raises(Error, match="message was changed") as caught:
+        with pytest.raises(Error, match=r"^IRC130: .*message was changed"):
             use()
-        assert caught.value.code == "IRC130"
     proto.raw_data = raw[:-4]
     with pytest.raises(Error, match="message was changed"):
         tensor.numpy()

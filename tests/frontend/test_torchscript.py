@@ -104,18 +104,16 @@ def test_an_absent_optional_is_none_and_training_is_as_told() -> None:
 
 
 def test_missing_attributes_are_listed() -> None:
-    with pytest.raises(Error, match=r"2 attributes that the graph reads: lin\.weight, scale; add them") as caught:
+    with pytest.raises(Error, match=r"^IRC141: .*2 attributes that the graph reads: lin\.weight, scale; add them"):
         import_torchscript(LINEAR, {})
-    assert caught.value.code == "IRC141"
 
 
 def test_without_weights_the_graph_is_for_analysis() -> None:
     module = import_torchscript(LINEAR)
     assert not module.objects
     assert len(analyze(module.main).locations(module.main.value("weight"))) >= 1
-    with pytest.raises(Error, match="attributes are not known") as caught:
+    with pytest.raises(Error, match=r"^IRC141: .*attributes are not known"):
         irc.compile(module)
-    assert caught.value.code == "IRC141"
 
 
 @pytest.mark.parametrize(
@@ -129,9 +127,8 @@ def test_values_that_cannot_be_attributes(value: Any, code: str) -> None:
 
 @pytest.mark.parametrize("source", [3, None, b"graph():", ["graph"]])
 def test_what_is_no_torchscript_is_refused(source: Any) -> None:
-    with pytest.raises(Error, match="expected IR text") as caught:
+    with pytest.raises(Error, match=r"^IRC140: .*expected IR text"):
         import_torchscript(source)
-    assert caught.value.code == "IRC140"
 
 
 def test_errors_in_text_say_where() -> None:
@@ -274,9 +271,8 @@ def test_views_that_nothing_writes_become_views_of_one_constant() -> None:
 
 def test_storage_of_two_element_types_is_refused() -> None:
     base = np.zeros(8, np.float32)
-    with pytest.raises(Error, match="another type") as caught:
+    with pytest.raises(Error, match=r"^IRC143: .*another type"):
         import_torchscript(READ, {"a": base, "b": base.view(np.int32)})
-    assert caught.value.code == "IRC143"
 
 
 def test_arrays_given_are_copied() -> None:
@@ -502,9 +498,8 @@ def test_a_file_whose_views_reach_beyond_their_storage_is_refused(tmp_path: Path
     assert Unpacker(table).unpack(packed).attributes["b"] == module.objects["self"].attributes["b"]
     for key, value in (("offset", 5), ("offset", -1), ("strides", [9, 1]), ("shape", [2]), ("strides", [1.0, 1])):
         damaged = {**packed["attributes"]["b"], key: value}
-        with pytest.raises(Error, match="does not fit") as caught:
+        with pytest.raises(Error, match=r"^IRC513: .*does not fit"):
             Unpacker(table).unpack(damaged)
-        assert caught.value.code == "IRC513"
 
 
 BATCH_NORM = """

@@ -196,9 +196,8 @@ SIZES = [-1, 1.5, 2**63, 10**5000, True, np.int64(3), 1e300]
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: type(size).__name__)
 def test_sizes_are_such_as_text_can_say(size: Any) -> None:
     for shape in ((size,), (2, "n", None, size)):
-        with pytest.raises(Error, match="a size is ") as caught:
+        with pytest.raises(Error, match=r"^IRC214: .*a size is "):
             types.tensor(DType.FLOAT, shape)
-        assert caught.value.code == "IRC214"
         wrong = types.TensorType(DType.FLOAT, shape)
         for type in (wrong, types.ListType(wrong), types.DictType(types.STR, types.TupleType((types.INT, wrong)))):
             graph = Graph()

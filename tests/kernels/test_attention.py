@@ -287,9 +287,8 @@ def test_a_sink_takes_its_share_of_the_weights(shared, dtype):
 
 @pytest.mark.parametrize(("shape", "sink"), [((5, 8), (1,)), ((3, 5, 8), (2,)), ((3, 5, 8), (3, 1)), ((3, 5, 8), ())])
 def test_sinks_that_do_not_fit(shape, sink):
-    with pytest.raises(Error, match="one number a head") as caught:
+    with pytest.raises(Error, match=r"^IRC421: .*one number a head"):
         attend(*numbers(shape, shape, shape), sink=np.zeros(sink, np.float32))
-    assert caught.value.code == "IRC421"
 
 
 @pytest.mark.parametrize("other", ["query", "value", "mask", "integers"])
@@ -300,9 +299,8 @@ def test_element_types_that_are_refused(other):
     v = v.astype(np.float16) if other == "value" else v
     if other == "integers":
         q, k, v = (x.astype(np.int32) for x in (q, k, v))
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC423: "):
         attend(q, k, v, None, mask)
-    assert caught.value.code == "IRC423"
 
 
 def test_a_bias_of_another_type_of_floats():

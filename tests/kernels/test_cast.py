@@ -109,9 +109,8 @@ def test_strings_to_numbers():
 @pytest.mark.parametrize("text", ["Hello World!", "", "0x10"])
 @pytest.mark.parametrize("to", [DType.FLOAT, DType.INT64])
 def test_strings_that_are_no_numbers(text, to):
-    with pytest.raises(Error, match="cannot be cast") as error:
+    with pytest.raises(Error, match=r"^IRC424: .*cannot be cast"):
         cast(np.array([text], object), to)
-    assert error.value.code == "IRC424"
 
 
 # -- small floats ---------------------------------------------------------------

@@ -147,15 +147,13 @@ def test_functions_that_depend_on_types():
 
 
 def test_bad_values():
-    with pytest.raises(Error, match="Det") as error:
+    with pytest.raises(Error, match=r"^IRC404: .*Det"):
         fallback.bind(node("onnx::Det", 1))(ramp(2, 3))
-    assert error.value.code == "IRC404"
 
 
 def test_where_the_reference_does_not_say_why_the_statement_does():
-    with pytest.raises(Error, match=r"cannot compute Attention: AssertionError: assert len\(Q.shape\)") as error:
+    with pytest.raises(Error, match=r"^IRC404: .*cannot compute Attention: AssertionError: assert len\(Q.shape\)"):
         fallback.bind(node("onnx::Attention", 3))(ramp(2), ramp(1, 2), ramp(2))
-    assert error.value.code == "IRC404"
 
 
 def test_what_interrupts_it_says_nothing_of_the_operator():

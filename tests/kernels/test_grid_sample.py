@@ -111,9 +111,8 @@ def test_affine_grid(batch, sizes, corners):
 
 def test_bad_affine_grids():
     for theta, size in (((2, 2, 3), (1, 1, 4, 4)), ((1, 2, 3), (1, 1, 4, 4, 4)), ((1, 1, 2), (1, 1, 4))):
-        with pytest.raises(Error) as caught:
+        with pytest.raises(Error, match=r"^IRC421: "):
             run_kernel("AffineGrid", [values(*theta), np.array(size)], {}, 20)
-        assert caught.value.code == "IRC421"
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])

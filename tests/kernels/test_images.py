@@ -69,9 +69,8 @@ def test_images_that_are_cut_off(kind: str) -> None:
 def test_images_larger_than_a_run_may_use_are_not_decoded() -> None:
     data = encoded(Image.new("L", (4000, 4000)))
     assert data.size < 40_000
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC442: "):
         in_own_scope(LimitGuard(Limits(bytes=1 << 20)), in_turn, decode, data)
-    assert caught.value.code == "IRC442"
 
 
 def test_images_of_absurd_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +79,8 @@ def test_images_of_absurd_size(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         assert decode(encoded(Image.fromarray(GRAY))).shape == (4, 6, 3)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
-    with pytest.raises(Error, match="pixels") as caught:
+    with pytest.raises(Error, match=r"^IRC422: .*pixels"):
         decode(encoded(Image.fromarray(GRAY)))
-    assert caught.value.code == "IRC422"
 
 
 def test_bad_operands() -> None:
@@ -95,6 +93,5 @@ def test_bad_operands() -> None:
 
 def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(Error, match=r"pip install 'irc\[images\]'") as caught:
+    with pytest.raises(Error, match=r"^IRC321: .*pip install 'irc\[images\]'"):
         decode(np.zeros(3, np.uint8))
-    assert caught.value.code == "IRC321"

@@ -44,9 +44,8 @@ def test_gather_of_other_types():
 @pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND"])
 @pytest.mark.parametrize("wrong", [3, -4])
 def test_gather_out_of_range(op, wrong):
-    with pytest.raises(Error, match="out of range") as error:
+    with pytest.raises(Error, match=r"^IRC423: .*out of range"):
         run_kernel(op, [np.zeros(3), np.array([wrong])], {}, 13)
-    assert error.value.code == "IRC423"
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])

@@ -76,6 +76,5 @@ def test_bind():
     node: Any = NodeStandIn("onnx::Relu", 14, {}, [None], [None])
     np.testing.assert_array_equal(kernels.bind(node)(np.array([-1.0, 2.0])), [0, 2])
     node = NodeStandIn("acme::Relu", 3, {}, [None], [None])
-    with pytest.raises(Error, match=r"cannot compute acme::Relu, version 3") as error:
+    with pytest.raises(Error, match=r"^IRC321: .*cannot compute acme::Relu, version 3"):
         kernels.bind(node)
-    assert error.value.code == "IRC321"

@@ -86,9 +86,8 @@ def test_what_shape_is_meant_is_found_when_operand_or_target_change(spy):
 
 @pytest.mark.parametrize("target", [(5,), (-1, -1), (7, -1), (2, 3, 4, 0)])
 def test_reshape_that_does_not_fit(target):
-    with pytest.raises(Error, match=r"\[2, 3, 4\]") as error:
+    with pytest.raises(Error, match=r"^IRC421: .*\[2, 3, 4\]"):
         run_kernel("Reshape", [ramp(2, 3, 4), ints(*target)], {}, 14)
-    assert error.value.code == "IRC421"
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -3, None])

@@ -58,9 +58,8 @@ def test_patterns_that_take_other_engines_exponential_time(pattern: str) -> None
 
 @pytest.mark.parametrize("pattern", ["(a", "(a)\\1", "(?=a)a", "a{1000}{1000}", "["])
 def test_patterns_that_are_none(pattern: str) -> None:
-    with pytest.raises(Error, match="not one of RE2's") as caught:
+    with pytest.raises(Error, match=r"^IRC320: .*not one of RE2's"):
         run_kernel("RegexFullMatch", [texts("a")], {"pattern": pattern}, 20)
-    assert caught.value.code == "IRC320"
 
 
 def test_matching_what_is_no_text() -> None:
@@ -70,9 +69,8 @@ def test_matching_what_is_no_text() -> None:
 
 def test_matching_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
-    with pytest.raises(Error, match=r"pip install 'irc\[regex\]'") as caught:
+    with pytest.raises(Error, match=r"^IRC321: .*pip install 'irc\[regex\]'"):
         run_kernel("RegexFullMatch", [texts("a")], {"pattern": "a"}, 20)
-    assert caught.value.code == "IRC321"
 
 
 def test_split_of_nothing() -> None:

@@ -186,9 +186,8 @@ def test_what_may_not_be_written_is_not() -> None:
         np.broadcast_to(np.ones(1, np.float32), 4),
         np.lib.stride_tricks.as_strided(np.ones(1), (4,), (0,)),
     ):
-        with pytest.raises(irc.Error) as caught:
+        with pytest.raises(irc.Error, match=r"^IRC431: "):
             kernel(given)
-        assert caught.value.code == "IRC431"
     own = np.ones(4, np.float32)
     assert kernel(own) is own
     np.testing.assert_allclose(own, 1 / (1 + np.exp(-1)), rtol=1e-6)

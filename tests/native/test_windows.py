@@ -319,7 +319,6 @@ def test_limits_are_heeded():
     graph = helper.make_graph([node], "windows", info[:1], info[1:])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     model = irc.compile(proto, backend=Native())
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC442: "):
         model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))
-    assert caught.value.code == "IRC442"
     np.testing.assert_array_equal(model.run({"x": x}, limits=irc.Limits(bytes=1 << 30))["y"], maxima(x, axes))

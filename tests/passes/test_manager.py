@@ -362,9 +362,8 @@ def test_instruments_may_be_given_by_name(capsys) -> None:
 
 @pytest.mark.parametrize("answer", [None, 1, "yes"])
 def test_a_pass_that_does_not_say_whether_it_changed_anything_is_refused(answer) -> None:
-    with pytest.raises(Error, match="run must return whether it changed the graph") as caught:
+    with pytest.raises(Error, match=r"^IRC305: .*run must return whether it changed the graph"):
         PassManager([custom(lambda graph, ctx: answer)]).run(graph())
-    assert caught.value.code == "IRC305"
 
 
 def renames_the_output(graph: Graph) -> None:

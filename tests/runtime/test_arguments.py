@@ -295,9 +295,8 @@ def test_numbers_beyond_types_without_infinities_do_not_fit(dtype: DType) -> Non
     rounded = accept([-largest, (largest + follows) / 2 - 1e-9], argument, {})
     assert rounded.dtype == dtype.numpy and rounded.tolist() == [-largest, largest]
     for number in ((largest + follows) / 2, -follows, 1e9, float("inf"), float("nan")):
-        with pytest.raises(Error) as caught:
+        with pytest.raises(Error, match=r"^IRC415: "):
             accept([1.0, number], argument, {})
-        assert caught.value.code == "IRC415"
 
 
 FIRST_RUN = """

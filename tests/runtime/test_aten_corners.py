@@ -717,9 +717,8 @@ def test_factors_of_lists_are_refused(call: str) -> None:
   %y : int[] = aten::{call}
   return (%y)
 """
-    with pytest.raises(Error, match="does not take arguments of the types") as caught:
+    with pytest.raises(Error, match=r"^IRC423: .*does not take arguments of the types"):
         run(text, 3, [3])
-    assert caught.value.code == "IRC423"
 
 
 @pytest.mark.parametrize(("kind", "arguments", "message"), REFUSALS)

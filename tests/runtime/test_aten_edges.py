@@ -214,9 +214,8 @@ def test_strides(kind: str, arguments: tuple[Any, ...], expected: tuple[int, ...
 
 
 def test_what_is_circular_is_not_made_of_nothing() -> None:
-    with pytest.raises(Error, match="leaves nothing of") as caught:
+    with pytest.raises(Error, match=r"^IRC424: .*leaves nothing of"):
         op("pad", np.ones((2, 3), np.float32), [2, -3], "circular", None)
-    assert caught.value.code == "IRC424"
 
 
 def test_maxima_of_bags_are_the_first_numbers() -> None:

@@ -118,9 +118,8 @@ def test_heads_that_cannot_be_shared_are_refused():
     for value in model.graph.input:
         for size in value.type.tensor_type.shape.dim:
             size.Clear()
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC421: "):
         irc.compile(model).run(feeds)
-    assert caught.value.code == "IRC421"
 
 
 @pytest.mark.parametrize("order", ["scale, transpose", "transpose, scale"])

@@ -196,9 +196,8 @@ def test_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
     own = find_backend("auto")
     assert (own is None) == (find_spec("llvmlite") is None)
     assert own is None or own.name == "native"
-    with pytest.raises(irc.Error, match=r"no backend is called 'member'; did you mean 'members'\?") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC327: .*no backend is called 'member'; did you mean 'members'\?"):
         irc.compile(parse_graph(GROUPED), backend="member")
-    assert caught.value.code == "IRC327"
     model = irc.compile(parse_graph(GROUPED), backend="members")
     path = tmp_path / "m.irc"
     model.save(path)

@@ -81,9 +81,8 @@ def test_control_flow_ends_units():
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, 10_000_000])
 def test_options_are_checked(value):
-    with pytest.raises(Error, match="threads must be a positive integer") as caught:
+    with pytest.raises(Error, match=r"^IRC419: .*threads must be a positive integer"):
         Options(threads=value)
-    assert caught.value.code == "IRC419"
     model, feeds = CompiledModel(chain(3)), {"x": f32(1, 2, 3, 4)}
     for run in (model.run, model.profile, irc.Session(model, {"x": model.outputs[0].name}).run):
         with pytest.raises(Error, match="IRC419"):

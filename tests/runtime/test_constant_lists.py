@@ -40,9 +40,8 @@ graph(%n : int):
 """
     model = irc.compile(irc.ir.parse_module(text), pipeline)
     for _ in range(2):
-        with pytest.raises(Error, match="would change a list that is a constant") as caught:
+        with pytest.raises(Error, match=r"^IRC431: .*would change a list that is a constant"):
             model.run({"n": 5})
-        assert caught.value.code == "IRC431"
 
 
 def test_constant_lists_and_tuples_are_told_apart():

@@ -91,9 +91,8 @@ def test_a_decoder_may_begin_with_a_dummy_for_a_cache(passes, dummy):
 @pytest.mark.parametrize("shape", [(1, 2, 1, 4), (0, 2, 1, 4), (2, 2, 3, 0)])
 def test_a_cache_that_does_not_fit_is_refused_as_an_operand_of_concat(passes, shape):
     compiled = irc.compile(dummy_started(), passes)
-    with pytest.raises(irc.Error, match="Concat") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC421: .*Concat"):
         compiled.run({"past": np.empty(shape, np.float32), "k": np.ones((2, 2, 1, 4), np.float32)})
-    assert caught.value.code == "IRC421"
 
 
 def test_strings_too_may_begin_with_a_dummy():

@@ -79,9 +79,8 @@ graph():
   %v : int = prim::EnumValue(%c)
   return (%v)
 """
-    with pytest.raises(irc.Error, match=r"does not tell what __torch__.Color.RED stands for") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC424: .*does not tell what __torch__.Color.RED stands for"):
         irc.compile(parse_module(text)).run({})
-    assert caught.value.code == "IRC424"
     assert irc.compile(parse_module(text.replace("RED]", "RED(7)]"))).run({}) == {"v": 7}
 
 
@@ -101,9 +100,8 @@ graph():
 @pytest.mark.parametrize("given", ["RED", 7, None, EnumMember.at("__torch__.Other.RED", 7)])
 def test_what_is_no_member_is_refused(given: object) -> None:
     model = irc.compile(import_torchscript(TEXT, WEIGHTS))
-    with pytest.raises(irc.Error, match=r"input 'given': expected a member of Enum<__torch__.Color>") as caught:
+    with pytest.raises(irc.Error, match=r"^IRC412: .*input 'given': expected a member of Enum<__torch__.Color>"):
         model.run({"x": X, "given": given})
-    assert caught.value.code == "IRC412"
 
 
 def test_members_are_written_by_their_names(tmp_path: Path) -> None:

@@ -184,9 +184,8 @@ def test_what_has_the_shape_but_not_the_order_is_not_extended():
 def test_rows_of_another_element_type_are_refused_after_others_of_their_shape():
     cache = GrowableArray(np.zeros((2, 3), np.float32), 0, capacity=8)
     assert cache.append(np.ones((1, 3), np.float32))
-    with pytest.raises(Error, match="the element types differ") as caught:
+    with pytest.raises(Error, match=r"^IRC421: .*the element types differ"):
         cache.append(np.ones((1, 3), np.float64))
-    assert caught.value.code == "IRC421"
     np.testing.assert_array_equal(cache, [[0, 0, 0], [0, 0, 0], [1, 1, 1]])
 
 
@@ -288,9 +287,8 @@ def test_of_what_a_run_may_not_write_to_only_the_result_takes_memory():
     model = CompiledModel(graph_of(APPEND))
     feeds = {"past": np.ones((1000, 2), np.float32), "x": f32([2, 2])}
     assert model.run(feeds, limits=Limits(bytes=8 * 1001 + 8 * 1001))["present"].shape == (1001, 2)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC442: "):
         model.run(feeds, limits=Limits(bytes=8 * 1000))
-    assert caught.value.code == "IRC442"
 
 
 @pytest.mark.parametrize("prompt", [3, 7, 100])
@@ -333,9 +331,8 @@ def test_memory_is_freed_without_the_collector():
     ],
 )
 def test_what_does_not_fit_is_refused(new, axis):
-    with pytest.raises(Error, match="cannot be appended") as caught:
+    with pytest.raises(Error, match=r"^IRC421: .*cannot be appended"):
         append(np.ones((2, 3), np.float32), new, axis)
-    assert caught.value.code == "IRC421"
     grown = GrowableArray(np.ones((2, 3), np.float32), axis, capacity=9)
     with pytest.raises(Error, match="cannot be appended"):
         grown.append(new)
@@ -352,9 +349,8 @@ class Refusing:
 @pytest.mark.parametrize("rows", [3, [[3]], [3.5], [[3], [4, 5]], None, np.array([3], ">i8")])
 def test_rows_that_do_not_fit_are_refused(rows):
     grown = GrowableArray([1, 2], 0, 8)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC421: "):
         grown.append(rows)
-    assert caught.value.code == "IRC421"
     np.testing.assert_array_equal(grown, [1, 2])
 
 
@@ -409,9 +405,8 @@ def test_numbers_of_python_are_converted(dtype):
 
 
 def test_byte_orders_that_differ_are_told_apart():
-    with pytest.raises(Error, match=">f4") as caught:
+    with pytest.raises(Error, match=r"^IRC421: .*>f4"):
         GrowableArray(np.ones(2, ">f4"), 0, 8).append(f32(1))
-    assert caught.value.code == "IRC421"
 
 
 @pytest.mark.parametrize(
@@ -450,9 +445,8 @@ def test_whoever_is_given_its_contents_may_set_their_shape(give):
 def test_masked_arrays_are_refused():
     masked = np.ma.masked_array([1, 2], [0, 1])
     for action in (lambda: GrowableArray(masked, 0), lambda: GrowableArray([1, 2], 0).append(masked)):
-        with pytest.raises(Error, match="masked") as caught:
+        with pytest.raises(Error, match=r"^IRC412: .*masked"):
             action()
-        assert caught.value.code == "IRC412"
 
 
 def test_nobody_waits_for_an_append_that_is_going_on():
@@ -473,9 +467,8 @@ def test_an_axis_out_of_range_is_refused():
 
 @pytest.mark.parametrize("capacity", [1 << 40, 1 << 62, 1 << 80])
 def test_a_capacity_that_overflows_is_refused_before_anything_is_allocated(capacity):
-    with pytest.raises(Error, match="GiB") as caught:
+    with pytest.raises(Error, match=r"^IRC422: .*GiB"):
         GrowableArray(np.ones((2, 3), np.float32), 1, capacity)
-    assert caught.value.code == "IRC422"
 
 
 def test_a_result_beyond_the_limit_is_refused_although_each_part_is_small():
@@ -488,9 +481,8 @@ def test_strings_are_joined_but_never_in_place():
     both, in_place = append(np.array(["a"], object), np.array(["b"], object), 0)
     assert (both.tolist(), in_place) == (["a", "b"], False)
     for strings in (np.array(["a"], object), ["a"], [b"a"]):
-        with pytest.raises(Error, match="strings") as caught:
+        with pytest.raises(Error, match=r"^IRC421: .*strings"):
             GrowableArray(strings, 0)
-        assert caught.value.code == "IRC421"
 
 
 def test_an_append_that_is_interrupted_leaves_what_was_there():
@@ -599,9 +591,8 @@ def test_what_was_done_to_a_result_is_not_overlooked():
     past, x = GrowableArray(np.zeros((3, 4), np.float32), 0, capacity=9), np.ones((1, 4), np.float32)
     out = model.run({"past": past, "x": x}, donate=["past"])["present"]
     out.shape = (8, 2)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC421: "):
         model.run({"past": out, "x": x}, donate=["past"])
-    assert caught.value.code == "IRC421"
     found = model.run({"past": out, "x": x[:, :2]}, donate=["past"])["present"]
     np.testing.assert_array_equal(found, np.concatenate([out, x[:, :2]]))
 
@@ -689,9 +680,8 @@ def test_a_loop_copies_no_captured_bytes_and_few_carried_ones(trips):
 
 
 def test_a_node_that_is_not_well_formed_is_refused():
-    with pytest.raises(Error, match="attribute") as caught:
+    with pytest.raises(Error, match=r"^IRC215: .*attribute"):
         CompiledModel(graph_of("graph(%a : Tensor, %b : Tensor):\n  %c = irc::append_(%a, %b)\n  return (%c)"))
-    assert caught.value.code == "IRC215"
 
 
 def test_arrays_donated_run_after_run_are_copied_twice_their_length_at_most():

@@ -109,9 +109,8 @@ def test_a_list_that_is_declared_as_of_another_type_ends_the_run(type: str) -> N
       return (%k)
     """
     for pipeline in ("none", "default"):
-        with pytest.raises(Error, match=r"of type Tensor\[\] is declared as") as caught:
+        with pytest.raises(Error, match=r"^IRC424: .*of type Tensor\[\] is declared as"):
             irc.compile(parse_module(text), pipeline).run({"x": X})
-        assert caught.value.code == "IRC424"
 
 
 @pytest.mark.parametrize("given", [[], [X]], ids=["empty", "tensors"])
@@ -133,9 +132,8 @@ def test_a_list_that_is_given_as_any_is_of_the_first_type_that_is_declared_for_i
     feeds = {"x": X, "u": given}
     assert [[*found.values()] for found in results(text(first), feeds)] == [[len(given) + 1, False]] * 2
     for pipeline in ("none", "default"):
-        with pytest.raises(Error, match="is declared as") as caught:
+        with pytest.raises(Error, match=r"^IRC424: .*is declared as"):
             irc.compile(parse_module(text(second)), pipeline).run(feeds)
-        assert caught.value.code == "IRC424"
 
 
 def test_a_constant_list_in_an_attribute_stays_one_list() -> None:
@@ -172,9 +170,8 @@ REFUSED = [
 def test_the_verifier_refuses_to_hand_a_list_on_as_one_of_another_type(line: str) -> None:
     head = f"graph(%x : Tensor, %l : Tensor[], %m : Tensor?[], %c : bool):{CONSTANTS}  "
     graph = parse_graph(f"{head}{line}\n  return (%r)\n")
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC214: "):
         graph.verify()
-    assert caught.value.code == "IRC214"
 
 
 def test_operators_read_lists_of_tensors_where_they_take_optional_ones() -> None:

@@ -209,9 +209,8 @@ def test_a_bad_attribute_names_the_node():
       %y : Long(2) = onnx::BitShift[direction="UP"](%x, %x) # shifter
       return (%y)
     """
-    with pytest.raises(Error, match="shifter") as caught:
+    with pytest.raises(Error, match=r"^IRC320: .*shifter"):
         lower(graph_of(text))
-    assert caught.value.code == "IRC320"
 
 
 def test_an_attribute_of_a_wrong_type_is_an_error_of_the_model():

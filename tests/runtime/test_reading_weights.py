@@ -108,9 +108,8 @@ def test_external_data_changed_before_the_first_run_is_an_error(tmp_path: Path) 
     data = tmp_path / "w.bin"
     data.write_bytes(bytes(data.stat().st_size))
     os.utime(data, ns=(1, 1))  # some file systems' clocks are coarse
-    with pytest.raises(Error, match="changed") as caught:
+    with pytest.raises(Error, match=r"^IRC130: .*changed"):
         model.run({"x": X})
-    assert caught.value.code == "IRC130"
 
 
 def test_external_data_deleted_before_the_first_run(tmp_path: Path) -> None:

@@ -458,11 +458,8 @@ def test_pairs_by_convention_that_cannot_be_handed_on_are_left_to_the_caller():
 
 def test_pairs_by_convention_none_of_which_can_be_handed_on():
     text = NUMBERED.replace("(%present_0, %present_n)", "(%present_n, %x)")
-    with pytest.raises(
-        Error, match=r"called like an input.*give pairs.*'present_n', Float\(\), can never be"
-    ) as caught:
+    with pytest.raises(Error, match=r"^IRC417: .*like an input.*give pairs.*'present_n', Float\(\), can never be"):
         irc.Session(compiled(text))
-    assert caught.value.code == "IRC417"
 
 
 def test_other_element_types():
@@ -475,11 +472,8 @@ def test_other_element_types():
 def test_an_output_that_is_not_what_the_model_states():
     text = STATE.replace("%y : Float(2)", "%y : Float(*)").replace("%x : Float(2)", "%x : Float(*, *)")
     session = irc.Session(compiled(text.replace("%y : Float(*)", "%y : Tensor"), "none"), {"h": "y"})
-    with pytest.raises(
-        Error, match=r"the output for it is float32\[1, 2\], which is not the type of the input"
-    ) as caught:
+    with pytest.raises(Error, match=r"^IRC417: .*output for it is float32\[1, 2\], which is not the type of the input"):
         session.run({"x": np.ones((1, 2), np.float32)})
-    assert caught.value.code == "IRC417"
 
 
 def test_a_step_in_the_middle_of_a_step_is_an_error():
@@ -497,9 +491,8 @@ def test_a_step_in_the_middle_of_a_step_is_an_error():
             return np.ones(2, np.float32)
 
     for action in (lambda: session.run({"x": np.ones(2, np.float32)}), session.reset):
-        with pytest.raises(Error) as caught:
+        with pytest.raises(Error, match=r"^IRC436: "):
             session.run({"x": Lazy(action)})
-        assert caught.value.code == "IRC436"
     assert session.caches == {}
     forked = []
     session.run({"x": Lazy(lambda: forked.append(session.fork().run({"x": np.ones(2, np.float32)})["y"]))})
@@ -541,9 +534,8 @@ def test_no_tensor():
 def test_a_first_cache_of_no_known_shape():
     text = STATE.replace("Float(2)", "Float(*, *)")
     session = irc.Session(compiled(text), {"h": "y"})
-    with pytest.raises(Error, match="more than one of its sizes is open") as caught:
+    with pytest.raises(Error, match=r"^IRC418: .*more than one of its sizes is open"):
         session.run({"x": np.ones((2, 2), np.float32)})
-    assert caught.value.code == "IRC418"
     assert session.run({"x": np.ones((2, 2), np.float32), "h": np.ones((2, 2), np.float32)})["y"][0, 0] == 2
 
 

@@ -222,9 +222,8 @@ def test_another_output_is_what_it_was():
 
 def failing(session: irc.Session, model: irc.CompiledModel) -> None:
     """A step that fails after it has begun: there is no such place."""
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC423: "):
         session.run(feeds(model, SIZE, 1, 9.0), outputs=[])
-    assert caught.value.code == "IRC423"
 
 
 @pytest.mark.parametrize(
@@ -241,9 +240,8 @@ def test_a_step_that_fails_leaves_no_caches_that_it_may_have_written_to(use):
     session = irc.Session(model)
     session.run(feeds(model, 0, 2, 1.0), outputs=[])
     failing(session, model)
-    with pytest.raises(Error, match="failed while it wrote to 'past_0'") as caught:
+    with pytest.raises(Error, match=r"^IRC437: .*failed while it wrote to 'past_0'"):
         use(session, model)
-    assert caught.value.code == "IRC437"
 
 
 def test_after_a_failure_sessions_are_reset_or_given_caches_or_go_on_from_a_fork():

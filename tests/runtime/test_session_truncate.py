@@ -173,9 +173,8 @@ def test_elements_that_the_array_interface_does_not_know():
 @pytest.mark.parametrize("length", [6, -6, 1.5, "2", None, True])
 def test_wrong_lengths(length):
     session = stepped(session_of(), 1, 2, 3, 4, 5)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(Error, match=r"^IRC419: "):
         session.truncate(length)
-    assert caught.value.code == "IRC419"
     assert positions(session) == [[1, 2, 3, 4, 5]] * 2
 
 

@@ -328,9 +328,8 @@ def test_scales_of_sizes_beyond_what_floats_hold() -> None:
     ]
     info = [helper.make_tensor_value_info("x", FLOAT, [1, 1]), onnx.ValueInfoProto(name="y")]
     model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], weights), ir_version=9)
-    with pytest.raises(irc.Error) as caught:
+    with pytest.raises(irc.Error, match=r"^IRC422: "):
         irc.compile(model).run({"x": large})
-    assert caught.value.code == "IRC422"
 
 
 def test_long_chains_of_concats_compile_in_linear_time() -> None:
