@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,9 +20,10 @@ def examples(count: int, *suppressed: HealthCheck) -> settings:
     return settings(max_examples=max(1, round(count * EXAMPLES)), deadline=None, suppress_health_check=slow)
 
 
-def slow_if(cases: Iterable[Any], slow: Collection[Any]) -> list[Any]:
+def slow_if(cases: Collection[Any], slow: Collection[Any]) -> list[Any]:
     """The cases of a parameter, of which those in ``slow`` are left to `make test-all`."""
-    return [pytest.param(case, marks=pytest.mark.slow) if case in slow else case for case in cases]
+    parameters = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*p, marks=pytest.mark.slow if case in slow else ()) for p, case in zip(parameters, cases)]
 
 
 Spy = Callable[[Any, str], Mock]

@@ -40,7 +40,7 @@ class Optimised(irc.backend.IrcBackend):
 
 
 class Unoptimised(Optimised):
-    """No passes at all."""
+    """No passes at all. Left to ``make test-all``."""
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> irc.backend.IrcBackendRep:
@@ -75,7 +75,10 @@ def _cases(backend: type[Optimised]) -> dict[str, Any]:
 
 with np.errstate(all="ignore"):  # the suite divides by zero to see what that gives
     globals().update(_cases(Optimised))
-    globals().update(_cases(Unoptimised))
+    _unoptimised = _cases(Unoptimised)
+    for _case in _unoptimised.values():
+        _case.pytestmark = pytest.mark.slow
+    globals().update(_unoptimised)
 
 
 @pytest.fixture(autouse=True)

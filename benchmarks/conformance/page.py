@@ -27,7 +27,7 @@ Each contender runs in processes of its own: a case that ends its process, or ta
 
 {versions}.
 
-`make conformance` runs them all again and writes this page. `make test` has all of irc's part
+`make conformance` runs them all again and writes this page. `make test-all` has all of irc's part
 (`tests/test_onnx_backend.py`), and checks that this page says what it shows.
 """
 

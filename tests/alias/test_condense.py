@@ -15,6 +15,7 @@ from irc.alias.facts import Element, Facts
 from irc.alias.memory_types import has_memory
 from irc.alias.summaries import Condensed
 from irc.ir import parse_module
+from tests.effort import slow_if
 
 KINDS = ("relu", "t", "relu_", "append", "load", "list", "join", "join", "call", "call")
 
@@ -137,7 +138,7 @@ def answers(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("made", [module, linked])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_if(range(4), range(1, 4)))
 def test_condensed_summaries_say_what_whole_ones_do(seed: int, made: Callable[[Random], str]) -> None:
     random = Random(seed)
     for _ in range(100):

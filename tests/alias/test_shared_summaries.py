@@ -71,7 +71,7 @@ class Change:
         return True
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("longest", [summaries._LONGEST_CYCLE, 1])

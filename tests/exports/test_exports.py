@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 import irc
+from tests.effort import slow_if
 from tests.exports.choose import NOT_COMPUTED, runtimes_for, short
 from tests.exports.examine import NOT_RIGHT, NOT_RUN, RANDOM, SAME, examine, operators
 from tests.exports.suite import KINDS, Case, cases
@@ -23,7 +24,12 @@ def _chosen(kind: str) -> list[Case]:
     return list(short(cases(kind)))
 
 
-@pytest.mark.parametrize(("kind", "shard"), [(kind, n) for kind in KINDS for n in range(SHARDS[kind])])
+PARTS = [(kind, n) for kind in KINDS for n in range(SHARDS[kind])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shard"), slow_if(PARTS, [part for part in PARTS if part[0] == "node" and part[1] > 1])
+)
 def test_exported_models_are_the_same(kind: str, shard: int) -> None:
     counts: Counter[str] = Counter()
     troubles: list[str] = []

@@ -575,8 +575,8 @@ def yolov3_weights() -> dict[str, Any]:
     [
         "none",
         "default",
-        "(freeze,constant-fold)*4,remove-mutation,dce",
-        "(freeze,constant-fold)*4,in-place,dce",
+        pytest.param("(freeze,constant-fold)*4,remove-mutation,dce", marks=pytest.mark.slow),
+        pytest.param("(freeze,constant-fold)*4,in-place,dce", marks=pytest.mark.slow),
         "default,remove-mutation,cse,dce,in-place",
     ],
 )
