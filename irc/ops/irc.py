@@ -46,7 +46,8 @@ FAMILY.each("append_", shape=concat, value_operands=(), attributes={"axis": "int
 FAMILY.each("slice_scatter slice_scatter_", shape=same_as_first, attributes=_BOX, kernel="index")
 FAMILY.each("overwrite overwrite_", shape=same_as_first, kernel="aten")
 FAMILY.each("overwrite slice_scatter", shaped_like_first=True, keeps_type="buifc", value_operands=())
-FAMILY.each("slice_scatter", scatters=True)
+FAMILY.each("slice_scatter", scatters=True, layout=frozenset({"contiguous"}))
+FAMILY.each("overwrite", layout=frozenset({"like-first"}))
 FAMILY.each("rotate_half", shape=same_as_first, value_operands=(), kernel="attention")
 FAMILY.each("masked_softmax", shape=along_axis, reduces=last_axis, value_operands=(), kernel="softmax")
 FAMILY.each(

@@ -13,6 +13,7 @@ from irc.ir.constants import constant_value, is_none
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL
 from irc.ir.node import Node
+from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType
 from irc.ir.value import Value
 from irc.ops.pointwise import is_elementwise, is_torch_pointwise
@@ -35,13 +36,25 @@ def sees_layouts(graph: Graph) -> bool:
 
     It takes a look at each node; `irc.passes.layouts` tells of which tensors.
     """
-    return graph.is_function or any(node.kind == CALL or sees_layout(node.kind) for node in graph.walk())
+    return graph.is_function or any(node.kind == CALL or sees_layout(node.kind) for node in with_subgraphs(graph))
+
+
+def sees_storage(graph: Graph) -> bool:
+    """Whether something in ``graph``, or around it if it is a function, may see where the memory of a tensor begins.
+
+    A view with the strides of a new tensor is not like a new one there: it may begin in the middle.
+    """
+    nodes = with_subgraphs(graph)
+    return graph.is_function or any(node.kind == CALL or "storage" in record(node.kind).layout for node in nodes)
 
 
 def keeps_layout(node: Node) -> bool:
     """Whether the result of ``node`` lies as the first operand if that has no gaps: no other tensor has a say."""
-    if any(isinstance(v.type, TensorType) for v in node.inputs[1:]):
-        return False
+    return lies_as_first(node) and not any(isinstance(v.type, TensorType) for v in node.inputs[1:])
+
+
+def lies_as_first(node: Node) -> bool:
+    """Whether the result of ``node`` lies as the first operand does if that has no gaps, and the result's shape."""
     layout = record(node.kind).layout
     return "varies" not in layout if _is_pointwise(node) else "like-first" in layout and _format(node) is None
 

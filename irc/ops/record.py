@@ -25,6 +25,7 @@ Schema rows are text, an overload a line, with *tags* after a bar for what else 
                       its own: it needs no row
 ``layout=WORDS``      how it treats memory layouts; several words are separated by ``+``:
                       ``seen``, it gives something else, or fails, if an operand lies otherwise;
+                      ``storage``, likewise if the memory of an operand begins elsewhere: a view may show a part of it;
                       ``view-or-copy``, its result shares memory with the first operand or not, as its layout has it;
                       ``anew``, its result lies in one way, however its operands do;
                       ``contiguous``, its result is contiguous, unless it is given a memory format;

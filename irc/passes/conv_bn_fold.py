@@ -13,6 +13,7 @@ from irc.ir.constants import constant_tensor, is_none
 from irc.ir.tensor import Array
 from irc.ops.pointwise import is_pointwise
 from irc.passes.base import PassContext, Refused
+from irc.passes.layouts import Layouts
 from irc.passes.quantised import is_dequantised
 from irc.passes.registry import register
 from irc.passes.rewriter import Rewriter
@@ -38,12 +39,16 @@ class ConvBnFold:
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Fold every affine operator that can be."""
         rewriter = ctx.rewriter(graph)
+        layouts: Layouts | None = None
         changed = False
         for node in graph.walk():
             if node.kind not in _AFFINE or not (linear := _linear_before(node)):
                 continue
             try:
                 fold = _Fold(linear, node, rewriter.db)
+                layouts = layouts or Layouts(graph, rewriter.db, ctx.memory)
+                if layouts.is_seen(node.outputs):
+                    raise Refused("something looks at how its result lies in memory")
             except Refused as refusal:
                 if any(constant_tensor(value) is not None for value in node.inputs):
                     ctx.note(node, f"not folded into {linear.kind}: {refusal}")

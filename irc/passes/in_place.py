@@ -16,9 +16,11 @@ from irc.ir.clone import counterpart
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP, IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.region_flow import Slot, bodies, slots
 from irc.ops import record, schemas
+from irc.ops.layouts import lies_as_first
 from irc.ops.pointwise import may_take, reads_first, twin_of
 from irc.ops.record import Movement
 from irc.passes.base import PassContext
+from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.registry import register
 
 _WHOSE = {
@@ -39,7 +41,8 @@ class InPlace:
     type and shape; the operator reads it at the same places only, through no
     other operand, unless it is added to itself or the like; and no value that
     may be, or hold, that memory is used later, on any path. If the operator
-    commutes, the first operand that is free is taken.
+    commutes, the first operand that is free is taken. Where something may see how the result lies in memory, it must
+    surely lie as the operand does.
     """
 
     name: ClassVar[str] = "in-place"
@@ -74,6 +77,8 @@ class _Overwriter:
         self._holders = ReverseAlias(self._db, graph.inputs)  # of values in sight: those before the node in question
         self._whole = StorageOwners(self._db)
         self._uses = LastUses()
+        self._layouts = Layouts(graph, self._db, ctx.memory)
+        self._contiguity = Contiguity(self._db.has_metadata_writers)
 
     def walk(self) -> bool:
         """Look at every node once; whether any was replaced."""
@@ -131,7 +136,18 @@ class _Overwriter:
             return f"unknown code may know %{value.name}"
         if changes_metadata:
             return "the graph changes shapes or element types of tensors in place"
+        if not self._lies_as_operand(node, index):
+            return f"something looks at how its result lies in memory, which may be otherwise than %{value.name}"
         return self._later_use(node, value)
+
+    def _lies_as_operand(self, node: Node, index: int) -> bool:
+        """Whether the result of ``node`` lies in memory as operand ``index`` does, which has no gaps, or none can tell.
+
+        `Layouts` stays right of results that are not replaced yet: those that are get the memory of the operand.
+        """
+        if (index == 0 and lies_as_first(node)) or not self._layouts.is_seen(node.outputs):
+            return True
+        return all(map(self._contiguity.is_certain, (node.output, node.inputs[index])))
 
     def _foreign(self, memory: LocationSet) -> Kind | None:
         """The kind of some location in ``memory`` that the graph may not write to; None if there is none."""

@@ -42,11 +42,22 @@ class Layouts:
         self._graph = graph
         self._db = db
         self._memory = memory
+        self._generation: tuple[int, int] | None = None
+        self._values: set[Value] = set()
+        self._places: LocationSet = EMPTY
 
     def is_seen(self, values: Iterable[Value]) -> bool:
-        """Whether something may see how one of ``values`` is laid out."""
-        seen, places = self._seen
-        return any(v in seen for v in values) or intersects(self._db.location_set(tuple(values)), places)
+        """Whether something may see how one of ``values`` is laid out.
+
+        It stays right for values that there were before while a pass changes the graph, as long as it adds nothing
+        that sees layouts, and puts others only in place of values that are not seen, or that are the same tensors.
+        """
+        if self._generation != self._db.generation:  # analysing again gives locations other numbers
+            self._generation = self._db.generation
+            self._values, self._places = self._find()
+        if not self._values:
+            return False
+        return any(v in self._values for v in values) or intersects(self._db.location_set(tuple(values)), self._places)
 
     def has_gaps(self, value: Value) -> bool:
         """Whether there may be gaps between the elements of the memory of ``value``, which this graph allocates."""
@@ -54,8 +65,7 @@ class Layouts:
         makers = (site.definer for site in sites if isinstance(site, Value))
         return any(maker is not None and "gaps" in record(maker.kind).layout for maker in makers)
 
-    @cached_property
-    def _seen(self) -> tuple[set[Value], LocationSet]:
+    def _find(self) -> tuple[set[Value], LocationSet]:
         """The values that are seen, or that decide how others are laid out which are; and the memory that these are."""
         db = self._db
         seen: set[Value] = set()

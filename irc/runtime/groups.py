@@ -97,12 +97,12 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
     return step
 
 
-def _place_over(results: list[Any], operands: Sequence[Any], pairs: Pairs, arena: Any) -> int:
+def _place_over(results: list[Any], operands: Sequence[Any], pairs: Pairs, arena: Any, whole: bool) -> int:
     """Put operands that may be written over where results have no place yet; how many."""
     count = 0
     for result, i in pairs:
         x = operands[i]
-        if results[result] is None and is_array(x) and x.flags.carray and (x.base is None or is_apart(x.base, arena)):
+        if results[result] is None and is_array(x) and x.flags.carray and is_apart(x, arena, whole):
             for y in results:  # a loop: small groups take no longer than the search for a place does
                 if x is y:
                     break  # it is the place of another result, or was donated as one
@@ -121,6 +121,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
         lowering.may_be_placed(value, slot)
     out = outs[0] if len(outs) == 1 else None
     free = frozenset([i for i in lowering.free(ins, len(ins)) if ins[i] in dead])
+    whole = lowering.whole
 
     latest: tuple[Kernel, Pairs] = suits_nothing, ()
 
@@ -129,7 +130,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
         run: Run = frame[0]
         operands, given = [frame[s] for s in ins], [frame[s] for s in outs]
         kernel, pairs = latest
-        placed = _place_over(given, operands, pairs, run.arena) if pairs else 0
+        placed = _place_over(given, operands, pairs, run.arena, whole) if pairs else 0
         try:
             made = kernel(*operands, out=given if out is None else given[0])
             if made is NotImplemented and (found := compiled.kernel(operands)) is not None:
@@ -137,7 +138,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
                 if compiled.checks:
                     latest = kernel, pairs
                 given = [frame[s] for s in outs]
-                placed = _place_over(given, operands, pairs, run.arena)
+                placed = _place_over(given, operands, pairs, run.arena, whole)
                 made = kernel(*operands, out=given if out is None else given[0])
         except Unsupported as error:
             compiled.decline(str(error))

@@ -22,7 +22,7 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
-from irc.ops.layouts import sees_layouts
+from irc.ops.layouts import sees_layouts, sees_storage
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
@@ -157,6 +157,8 @@ class Lowering:
         self.bound = plan.bound
         self._in_order = False
         """Whether something may look at how results lie in memory."""
+        self.whole = False
+        """Whether something may look at where the memory of results begins."""
         self._bulk = bulk
         self._specials = specials
         self._function = function
@@ -176,7 +178,7 @@ class Lowering:
     def region(self, block: Block) -> Code:
         """Lower a block as a region of its own."""
         if self._region == _NOWHERE:
-            self._in_order = sees_layouts(block.graph)
+            self._in_order, self.whole = sees_layouts(block.graph), sees_storage(block.graph)
         outer = self._region
         self._regions_made += 1
         self._region = self._regions_made
@@ -318,7 +320,7 @@ class Lowering:
         if len(outs) == 1 and takes_out(kernel):
             self.may_be_placed(node.output, outs[0])
         may_repeat = reads_first(node.kind)
-        step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat))
+        step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.whole)
         return step or kernel_step(kernel, ins, outs, dead)
 
     def emptied(self, ins: Slots) -> Slots:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
+    Free = Callable[[int], Collection[int]]
+
 
 def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``.
@@ -138,7 +140,7 @@ MIN_ELEMENTS = 1 << 12
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Callable[[int], Collection[int]]
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Free, whole: bool
 ) -> Step | None:
     """A step that writes the result of ``node`` into a dead input where that fits, and then empties ``dead``.
 
@@ -146,6 +148,7 @@ def reusing_step(
 
     Args:
         free: given a number, which of so many first inputs hold memory that nothing needs once the node has run.
+        whole: whether only arrays that are all of their memory may be written over, as with `is_apart`.
     """
     if len(outs) != 1 or not takes_out(kernel):
         return None
@@ -168,7 +171,7 @@ def reusing_step(
         inputs = [frame[s] for s in ins]
         for s in given:
             x = frame[s]
-            if may_be_result(x, inputs) and is_apart(x.base, frame[0].arena):
+            if may_be_result(x, inputs) and is_apart(x, frame[0].arena, whole):
                 frame[out] = kernel(*inputs, out=x)
                 frame[0].in_place += 1
                 for s in dead:
@@ -179,21 +182,26 @@ def reusing_step(
     is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
     if of_torch or like != 0 or candidates[0] != 0 or len(ins) > 2 or not is_given:
         return step
-    return _unary_over(kernel, ins[0], out, dead) if len(ins) == 1 else _binary_over(kernel, ins, out, dead, step)
+    if len(ins) == 1:
+        return _unary_over(kernel, ins[0], out, dead, whole)
+    return _binary_over(kernel, ins, out, dead, step, whole)
 
 
-def is_apart(base: Any, arena: Any) -> bool:
-    """Whether an array whose ``base`` this is lies outside of ``arena``.
+def is_apart(x: Array, arena: Any, whole: bool) -> bool:
+    """Whether ``x`` lies outside of ``arena``, and, where something sees it, shows the ``whole`` of its memory.
 
     If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
     """
-    return base is None or (isinstance(base, np.ndarray) and base is not arena)
+    base: Any = x.base
+    if base is None:
+        return True
+    return isinstance(base, np.ndarray) and base is not arena and (not whole or base.nbytes == x.nbytes)
 
 
-def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
+def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots, whole: bool) -> Step:
     def step(frame: Frame) -> None:
         x = frame[a]
-        if x.flags.carray and is_apart(x.base, frame[0].arena):
+        if x.flags.carray and is_apart(x, frame[0].arena, whole):
             frame[out] = kernel(x, out=x)
             frame[0].in_place += 1
         else:
@@ -204,13 +212,13 @@ def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots) -> Step:
     return step
 
 
-def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step) -> Step:
+def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step, whole: bool) -> Step:
     """A step that writes over the first operand, if the second has the same shape or no axes."""
     a, b = ins
 
     def step(frame: Frame) -> None:
         x, y = frame[a], frame[b]
-        if x.flags.carray and (x.shape == y.shape or not y.shape) and is_apart(x.base, frame[0].arena):
+        if x.flags.carray and (x.shape == y.shape or not y.shape) and is_apart(x, frame[0].arena, whole):
             frame[out] = kernel(x, y, out=x)
             frame[0].in_place += 1
             for s in dead:

@@ -32,6 +32,10 @@ def is_contiguous(m: Maker) -> None:
     _show(m, m.emit("aten::Int", [found], Num(0, 1)))
 
 
+def storage_offset(m: Maker) -> None:
+    _show(m, m.emit("aten::storage_offset", [_whole(m)], Num(0, _FAR)))
+
+
 def _show(m: Maker, number) -> None:
     """Let a tensor depend on ``number``: programs return tensors."""
     y = m.numeric()
@@ -45,7 +49,8 @@ def as_strided(m: Maker) -> None:
     for n in k.shape:
         count *= n
     size, step = (count, 1) if m.flip() else (1 + (count - 1) // 2, 2)
-    arguments = [m.ints([size]), m.ints([step]), m.number(None)]
+    offset = 0 if m.below(3) == 2 else None  # from the beginning of the memory, wherever ``x`` begins
+    arguments = [m.ints([size]), m.ints([step]), m.number(offset)]
     m.emit("aten::as_strided", [x, *arguments], Tens(k.dtype, (size,)))
 
 
@@ -104,6 +109,6 @@ def scatter_(m: Maker) -> None:
 
 
 STEPS: dict[str, tuple[Step, ...]] = {
-    "layouts": (stride, is_contiguous, as_strided, flatten, contiguous, clone_in_order, split),
+    "layouts": (stride, is_contiguous, storage_offset, as_strided, flatten, contiguous, clone_in_order, split),
     "layout writes": (masked_fill_, triangle_, scatter_),
 }

@@ -59,6 +59,15 @@ def test_what_sees_memory_layouts_sees_the_same(program: Program, pipeline: str)
     check(program, pipeline)
 
 
+@examples(50)
+@given(
+    programs(("torch", "torch views", "layouts", "layouts", "onnx", "onnx views", "constants", "products"), size=24),
+    st.sampled_from(["canonicalize", "in-place", "conv-bn-fold", "cse,fuse", "default"]),
+)
+def test_what_sees_memory_layouts_sees_the_same_of_onnx_operators(program: Program, pipeline: str) -> None:
+    check(program, pipeline)
+
+
 @examples(80)
 @given(dense, pipelines)
 def test_pipelines_change_no_result_whichever_way_branches_go(program: Program, pipeline: str) -> None:

@@ -68,7 +68,7 @@ def copied_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
             if name in record.copied:
                 yield Operator(kind, f"{name.removeprefix(record.kind)}({_ANNOTATION.sub('', rest)}")
         if record.copied and rule is not None:
-            seen = record.layout & {"seen"}  # as the view fails, so does its copy
+            seen = record.layout & {"seen", "storage"}  # as the view fails, so does its copy
             yield Operator(kind, layout=seen, shape=_shape_of_view(record.kind, rule))
 
 

@@ -46,7 +46,7 @@ ROWS = """
     aten::is_contiguous(Tensor self) -> bool | layout=seen
     aten::{is_grad_enabled is_autocast_enabled}() -> bool
     aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool
-    aten::storage_offset(Tensor self) -> int | layout=seen
+    aten::storage_offset(Tensor self) -> int | layout=seen+storage
     aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType
     aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
     aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType

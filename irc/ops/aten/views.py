@@ -47,8 +47,8 @@ ROWS = """
     aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a<)
     aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a<) | out=none copied
     aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a<) | out=none copied
-    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none layout=seen copied
-    aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!) | layout=seen
+    aten::as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a) | out=none layout=seen+storage copied
+    aten::as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!) | layout=seen+storage
     aten::{chunk unsafe_chunk}(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]
     aten::split(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]
     aten::split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[] | copied

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from irc.ir import Graph, Node, Value
 from irc.passes.base import PassContext, Worklist
 from irc.passes.canonicalize import attention, composites, identities, products, scatter, shapes
-from irc.passes.canonicalize.match import Match, rules_of
+from irc.passes.canonicalize.match import SAME_TENSOR, Match, rules_of
+from irc.passes.layouts import Layouts
 from irc.passes.registry import check_not_negative, register
 from irc.passes.shapes import Inference
 
@@ -37,6 +38,7 @@ class Canonicalize:
         """Apply the rules; types are inferred first, because most rules ask for shapes."""
         inference = Inference.in_pass(graph, ctx).run()
         rewriter = ctx.rewriter(graph)
+        layouts: Layouts | None = None
         counted: dict[Any, Value] = {}
         changed = False
         work = Worklist(graph.walk())
@@ -55,8 +57,11 @@ class Canonicalize:
                 value = rule(match)
                 if value is None:
                     continue
-                affected, type = node.outputs[0].users, value.type
-                if not rewriter.replace(node.outputs[0], value, keep_name=value.node in match.created):
+                layouts = layouts or Layouts(graph, rewriter.db, ctx.memory)
+                old, affected, type = node.outputs[0], node.outputs[0].users, value.type
+                # What is equal may lie otherwise in memory: a Cast to the same type makes an array without gaps.
+                is_same = rule in SAME_TENSOR or not layouts.is_seen([old]) or rewriter.are_alike(old, value)
+                if not is_same or not rewriter.replace(old, value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
                     continue

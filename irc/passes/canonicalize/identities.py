@@ -9,7 +9,7 @@ from irc.ir.constants import constant_value
 from irc.passes.canonicalize.match import Match, rewrite
 
 
-@rewrite("Identity")
+@rewrite("Identity", same_tensor=True)
 def identity(m: Match) -> Value | None:
     """Its result is its input, by definition."""
     return m.input()
@@ -30,7 +30,9 @@ def dropout_at_inference(m: Match) -> Value | None:
     return m.input() if inference and m.can_share(m.input()) else None
 
 
-@rewrite("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
+@rewrite(
+    "aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", same_tensor=True
+)
 def torch_dropout_at_inference(m: Match) -> Value | None:
     """Without training, it gives its input itself; the probability is checked all the same."""
     x, probability, train = m.node.inputs

@@ -25,15 +25,24 @@ RULES: list[tuple[frozenset[str], Callable[[Operator], bool] | None, RewriteRule
 """Rules in the order in which they are tried, each with the kinds, or the records of operators, that it is for."""
 
 
-def rewrite(*names: str, where: Callable[[Operator], bool] | None = None) -> Callable[[RewriteRule], RewriteRule]:
+SAME_TENSOR: set[RewriteRule] = set()
+"""Rules whose value is the very tensor that the output is: others may lie in memory in another way than that."""
+
+
+def rewrite(
+    *names: str, where: Callable[[Operator], bool] | None = None, same_tensor: bool = False
+) -> Callable[[RewriteRule], RewriteRule]:
     """Register a rule for ONNX operators (names without ``onnx::``), for fully qualified kinds, or ``where`` it says.
 
-    ``where`` is only asked for kinds of nodes that there are, so that no records are read before.
+    ``where`` is only asked for kinds of nodes that there are, so that no records are read before. A rule that is not of
+    the ``same_tensor`` is not applied where something may see how the output lies in memory.
     """
     kinds = frozenset(name if "::" in name else f"onnx::{name}" for name in names)
 
     def register(rule: RewriteRule) -> RewriteRule:
         RULES.append((kinds, where, rule))
+        if same_tensor:
+            SAME_TENSOR.add(rule)
         return rule
 
     return register
