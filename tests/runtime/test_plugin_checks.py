@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -158,9 +159,9 @@ def test_a_kernel_of_others_for_an_operator_of_irc_s_may_run_in_place() -> None:
     graph = parse_graph(
         "graph(%x : Float(3)):\n  %a : Float(3) = onnx::Neg(%x)\n  %y : Float(3) = onnx::Exp_(%a)\n  return (%y)"
     )
-    assert registry.find_binder("onnx::Exp", None) is not None  # loaded: it would come first
-    registry._BINDERS["onnx::Exp"] = ([1], [double])
-    assert lower(graph).run([X])[0].tolist() == [-2, -4, -6]
+    assert registry.find_binder("onnx::Exp", None) is not None  # loaded, so that it is there again afterwards
+    with patch.dict(registry._BINDERS, {"onnx::Exp": ([1], [double])}):
+        assert lower(graph).run([X])[0].tolist() == [-2, -4, -6]
 
 
 def wide(node: Any) -> Callable[..., Any]:
