@@ -33,7 +33,14 @@ def is_contiguous(m: Maker) -> None:
 
 
 def storage_offset(m: Maker) -> None:
-    _show(m, m.emit("aten::storage_offset", [_whole(m)], Num(0, _FAR)))
+    """Of a result of a part of a larger tensor: of what a program is given, it depends on the caller."""
+    x = m.tensor(lambda k: k.dtype is FLOAT and k.rank > 0 and all(k.shape) and k.shape[0] > 1)
+    k = m.kind(x)
+    part = Tens(k.dtype, (k.shape[0] - 1, *k.shape[1:]))
+    whole = m.emit("aten::neg", [x], Tens(k.dtype, k.shape))
+    y = m.emit("aten::slice", [whole, m.number(0), m.number(1), m.number(None), m.number(1)], part)
+    made = m.emit(m.pick(["aten::relu", "onnx::Relu"]), [y], part)
+    _show(m, m.emit("aten::storage_offset", [made], Num(0, _FAR)))
 
 
 def _show(m: Maker, number) -> None:
@@ -49,8 +56,7 @@ def as_strided(m: Maker) -> None:
     for n in k.shape:
         count *= n
     size, step = (count, 1) if m.flip() else (1 + (count - 1) // 2, 2)
-    offset = 0 if m.below(3) == 2 else None  # from the beginning of the memory, wherever ``x`` begins
-    arguments = [m.ints([size]), m.ints([step]), m.number(offset)]
+    arguments = [m.ints([size]), m.ints([step]), m.number(None)]
     m.emit("aten::as_strided", [x, *arguments], Tens(k.dtype, (size,)))
 
 
