@@ -23,7 +23,17 @@ from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.axes import reduces
 from irc.ops.pointwise import result_like
 from irc.ops.scalar import trace
-from irc.runtime.backends import ArrayType, Backend, Declined, KernelsByType, Kind, Unsupported, suits_nothing
+from irc.runtime.backends import (
+    ArrayType,
+    Backend,
+    CompiledSteps,
+    Declined,
+    KernelsByType,
+    Kind,
+    PlannedStep,
+    Unsupported,
+    suits_nothing,
+)
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import takes_out
@@ -65,6 +75,17 @@ REPEATED = {
     "onnx::MatMulInteger": "multiplying_integers",
 }
 """Kinds among these with an inline cache (`irc.native.inline_cache`), and the function that adds it."""
+
+IN_TABLES = {
+    "onnx::Conv": "convolution",
+    "onnx::MatMul": "product",
+    "onnx::Gemm": "product",
+    "onnx::MaxPool": "maxima",
+    "onnx::AveragePool": "means",
+    "onnx::Concat": "concat",
+}
+"""Kinds that may be in tables, besides those that are pointwise or reduce rows; which method reads them
+(`irc.native.step_calls.StepReader`)."""
 
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
@@ -119,6 +140,14 @@ class Native(Backend):
 
     def overwrites(self, group: Graph, operands: tuple[ArrayType, ...]) -> Sequence[tuple[int, int]]:
         return self._groups[group].overwrites(operands)
+
+    def compile_steps(self, steps: Sequence[PlannedStep]) -> Sequence[CompiledSteps]:
+        if unusable():
+            return ()
+        from irc.native.tables import tables_of
+
+        with gc_paused():
+            return tables_of(steps, self._groups)
 
     def _of_group(self, group: Graph) -> Group | Anchored:
         from irc.native.groups import Anchored, Group
@@ -227,6 +256,11 @@ def _is_slow_on_numpy(node: Node) -> bool:
     return _takes_several_ufuncs(trace(semantics, [SINGLE] * len(node.inputs)))
 
 
+def is_bound_to_code(node: Node) -> bool:
+    """Whether `Native.bind` has code for ``node``, which is of ONNX and not in place."""
+    return reduces(node) or (not any(map(is_none, node.inputs)) and _is_slow_on_numpy(node))
+
+
 def _takes_several_ufuncs(expression: Expression) -> bool:
     """Whether NumPy computes ``expression`` by more than one cheap ufunc."""
     applied = [x for x in walk(expression) if isinstance(x, Apply)]
@@ -260,6 +294,15 @@ def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
     return write
 
 
+def group_of(node: Node, places: Sequence[int]) -> Group:
+    """A group of ``node`` alone, whose operands are those at ``places``, and others constants or absent."""
+    from irc.native.groups import Group
+
+    others = [value.node for i, value in enumerate(node.inputs) if i not in places]
+    constants = [each for each in others if each is not None and each.kind == CONSTANT]
+    return Group([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
+
+
 class _Operator(KernelsByType["Kernel"]):
     """The native kernels of one operator, of those operands that are at ``places``."""
 
@@ -275,12 +318,7 @@ class _Operator(KernelsByType["Kernel"]):
         if len(types) < len(kind) or unusable():
             return None
         if self._group is None:
-            from irc.native.groups import Group
-
-            node, places = self._node, self._places
-            others = [value.node for i, value in enumerate(node.inputs) if i not in places]
-            constants = [each for each in others if each is not None and each.kind == CONSTANT]
-            self._group = Group([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
+            self._group = group_of(self._node, self._places)
         try:
             return self._group.kernel(types)
         except Unsupported:

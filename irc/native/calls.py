@@ -22,13 +22,15 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.native.jit import process_jit
+from irc.ir.tensor import Array
+from irc.native.jit import Make, process_jit
 from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
 from irc.native.target import ir
 from irc.ops.algebra import AnyDType
@@ -107,7 +109,12 @@ def call_of(
     """
     expected = [n for each in arrays for n in (_ANY if each is None else each.record)]
     record = np.array([address, len(arrays), 0, end, releases, scratch, *expected, *layout], np.int64)
-    return _new(ctypes.addressof(_definition()), record, None)
+    return builtin_of("irc.call", _emit, _METH_FASTCALL, record)
+
+
+def builtin_of(name: str, emit: Make, flags: int, record: Array) -> Callable[..., bool]:
+    """A builtin function whose ``self`` is ``record``, by the function of the library that ``emit`` emits."""
+    return _new(ctypes.addressof(_definition(name, emit, flags)), record, None)
 
 
 _new: Any = ctypes.pythonapi.PyCFunction_NewEx
@@ -116,87 +123,152 @@ _new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
 
 
 @cache
-def _definition() -> _Definition:
-    return _Definition(b"call", process_jit().library("irc.call", _emit), _METH_FASTCALL, None)
+def _definition(name: str, emit: Make, flags: int) -> _Definition:
+    return _Definition(b"call", process_jit().library(name, emit), flags, None)
+
+
+class Builtin:
+    """Emits a builtin function of Python: what it reads of objects, what it calls, and when it refuses.
+
+    Args:
+        name: of the function.
+        operands: how it is called (of the METH_ flags, the types of what comes after ``self``).
+
+    Attributes:
+        builder: where the function is emitted.
+        own: ``self``.
+        record: the numbers of the array that ``self`` is.
+        given: the other operands.
+    """
+
+    def __init__(self, name: str, operands: Sequence[Any]) -> None:
+        made, self.builder = function(name, [POINTER, *operands], POINTER)
+        self._module = made.module
+        self.own, *self.given = made.args
+        self.record = self.read(self.own, _DATA, POINTER)
+        self._array_type = self.read(self.own, _CLASS, POINTER)
+
+    def read(self, pointer: Any, place: Any, kind: Any = INT) -> Any:
+        """What lies so many bytes behind a pointer."""
+        place = number(place) if isinstance(place, int) else place
+        return self.builder.load(offset(self.builder, pointer, place), typ=kind)
+
+    def call(self, name: str, result: Any, *operands: Any) -> Any:
+        """Call a function of Python or C."""
+        kind = ir.FunctionType(result, [x.type for x in operands])
+        return self.builder.call(self._module.globals.get(name) or ir.Function(self._module, kind, name), operands)
+
+    def is_set(self, x: Any) -> Any:
+        return self.builder.icmp_unsigned("!=", x, ir.Constant(x.type, None))
+
+    def refuse_unless(self, condition: Any) -> None:
+        """Return False, unless a condition holds."""
+        with self.builder.if_then(self.builder.not_(condition), likely=False):
+            self.builder.ret(self.call("PyBool_FromLong", POINTER, number(0)))
+
+    def finish(self) -> tuple[str, Mapping[str, Any]]:
+        """Return True; the module's text."""
+        self.builder.ret(self.call("PyBool_FromLong", POINTER, number(1)))
+        return str(self._module), {}
+
+    def check(self, array: Any, at: Any) -> Any:
+        """Refuse ``array`` unless it is as the numbers say to which ``at`` points; where its elements begin.
+
+        ``at`` then points behind these numbers.
+        """
+        builder, narrow = self.builder, ir.IntType(32)
+        expected = builder.load(at)
+        self.refuse_unless(builder.icmp_unsigned("==", self.read(array, _CLASS, POINTER), self._array_type))
+        rank, is_strided = self.read(expected, 8), self.is_set(self.read(expected, 16))
+        wanted = offset(builder, expected, number(24))
+        builder.store(wanted, at)
+        with builder.if_then(builder.icmp_signed(">=", rank, number(0))):
+            word = self.read(self.read(array, _DTYPE, POINTER), _TYPE)
+            word = builder.and_(word, number(ctypes.c_int64(_TYPE_MASK).value))
+            is_of_type = builder.icmp_unsigned("==", word, self.read(expected, 0))
+            own_rank = builder.zext(self.read(array, _RANK, narrow), INT)
+            self.refuse_unless(builder.and_(is_of_type, builder.icmp_unsigned("==", own_rank, rank)))
+            length = builder.shl(rank, number(3))
+            flags = builder.and_(self.read(array, _FLAGS, narrow), ir.Constant(narrow, _C_CONTIGUOUS))
+            self.refuse_unless(builder.or_(self.is_set(flags), is_strided))
+            self.refuse_unless(self._are_equal(self.read(array, _SIZES, POINTER), wanted, length))
+            wanted = offset(builder, wanted, length)
+            builder.store(wanted, at)
+            with builder.if_then(is_strided):
+                self.refuse_unless(self._are_equal(self.read(array, _STRIDES, POINTER), wanted, length))
+                builder.store(offset(builder, wanted, length), at)
+        return self.elements(array)
+
+    def elements(self, array: Any) -> Any:
+        """Where the elements of an array begin."""
+        return self.read(array, _DATA, POINTER)
+
+    def _are_equal(self, numbers: Any, wanted: Any, length: Any) -> Any:
+        return self.builder.not_(self.is_set(self.call("memcmp", ir.IntType(32), numbers, wanted, length)))
+
+    @contextmanager
+    def scratch(self, size: Any) -> Generator[Any]:
+        """What follows has ``size`` bytes of memory of its own, or, for 0, none."""
+        builder = self.builder
+        at = builder.alloca(POINTER)
+        builder.store(ir.Constant(POINTER, None), at)
+        with builder.if_then(self.is_set(size)):
+            memory = self.call("PyMem_RawMalloc", POINTER, size)
+            with builder.if_then(builder.not_(self.is_set(memory)), likely=False):
+                builder.ret(self.call("PyErr_NoMemory", POINTER))
+            builder.store(memory, at)
+        yield builder.load(at)
+        self.call("PyMem_RawFree", VOID, builder.load(at))
+
+    @contextmanager
+    def released(self, releases: Any) -> Generator[None]:
+        """Other threads of Python may run during what follows, if ``releases`` is set; return if that has raised."""
+        builder = self.builder
+        thread = builder.alloca(POINTER)
+        with builder.if_then(self.is_set(releases)):
+            builder.store(self.call("PyEval_SaveThread", POINTER), thread)
+        yield
+        with builder.if_then(self.is_set(releases)):
+            self.call("PyEval_RestoreThread", VOID, builder.load(thread))
+
+    def raise_if_any(self) -> None:
+        """Return what tells Python of an exception, if there is one."""
+        with self.builder.if_then(self.is_set(self.call("PyErr_Occurred", POINTER)), likely=False):
+            self.builder.ret(ir.Constant(POINTER, None))
+
+
+def loop_function_at(builder: Any, address: Any) -> Any:
+    """The loop function at an address."""
+    return builder.inttoptr(address, ir.FunctionType(VOID, [POINTER, POINTER, INT, INT]).as_pointer())
 
 
 def _emit() -> tuple[str, Mapping[str, Any]]:
     """The builtin: ``PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)``."""
-    made, builder = function("irc.call", [POINTER, POINTER, INT], POINTER)
-    own, arguments, given = made.args
-    zero, none, narrow = number(0), ir.Constant(POINTER, None), ir.IntType(32)
-    code_type = ir.FunctionType(VOID, [POINTER, POINTER, INT, INT])
-
-    def read(pointer: Any, place: Any, kind: Any = INT) -> Any:
-        return builder.load(offset(builder, pointer, number(place) if isinstance(place, int) else place), typ=kind)
-
-    def call(name: str, result: Any, *operands: Any) -> Any:
-        kind = ir.FunctionType(result, [x.type for x in operands])
-        return builder.call(made.module.globals.get(name) or ir.Function(made.module, kind, name), operands)
-
-    def is_same(x: Any, y: Any) -> Any:
-        return builder.icmp_unsigned("==", x, y)
-
-    def is_set(x: Any) -> Any:
-        return builder.icmp_unsigned("!=", x, ir.Constant(x.type, None))
-
-    def refuse_unless(condition: Any) -> None:
-        with builder.if_then(builder.not_(condition), likely=False):
-            builder.ret(call("PyBool_FromLong", POINTER, zero))
-
-    def equal_numbers(array: Any, place: int, wanted: Any, length: Any) -> Any:
-        return builder.not_(is_set(call("memcmp", narrow, read(array, place, POINTER), wanted, length)))
-
-    record, array_type = read(own, _DATA, POINTER), read(own, _CLASS, POINTER)
-    address, count, first, last, releases, scratch = (read(record, 8 * i) for i in range(FIELDS))
-    is_whole = is_same(given, count)
-    refuse_unless(builder.or_(is_whole, is_same(given, builder.add(count, number(2)))))
+    builtin = Builtin("irc.call", [POINTER, INT])
+    builder, (arguments, given) = builtin.builder, builtin.given
+    address, count, first, last, releases, scratch = (builtin.read(builtin.record, 8 * i) for i in range(FIELDS))
+    is_whole = builder.icmp_unsigned("==", given, count)
+    has_range = builder.icmp_unsigned("==", given, builder.add(count, number(2)))
+    builtin.refuse_unless(builder.or_(is_whole, has_range))
     pointers = builder.alloca(POINTER, builder.add(count, number(1)))
-    at, begin, end, thread = (builder.alloca(kind) for kind in (POINTER, INT, INT, POINTER))
-    builder.store(offset(builder, record, number(8 * FIELDS)), at)  # what is expected of the next array
-    with loop(builder, zero, count) as i:
+    at, begin, end = (builder.alloca(kind) for kind in (POINTER, INT, INT))
+    builder.store(offset(builder, builtin.record, number(8 * FIELDS)), at)  # what is expected of the next array
+    with loop(builder, number(0), count) as i:
         place = builder.mul(i, number(8))
-        array, expected = read(arguments, place, POINTER), builder.load(at)
-        refuse_unless(is_same(read(array, _CLASS, POINTER), array_type))
-        rank, is_strided, wanted = read(expected, 8), is_set(read(expected, 16)), offset(builder, expected, number(24))
-        builder.store(wanted, at)
-        with builder.if_then(builder.icmp_signed(">=", rank, zero)):
-            word = builder.and_(read(read(array, _DTYPE, POINTER), _TYPE), number(ctypes.c_int64(_TYPE_MASK).value))
-            is_of_rank = is_same(builder.zext(read(array, _RANK, narrow), INT), rank)
-            refuse_unless(builder.and_(is_same(word, read(expected, 0)), is_of_rank))
-            length = builder.shl(rank, number(3))
-            is_ordered = is_set(builder.and_(read(array, _FLAGS, narrow), ir.Constant(narrow, _C_CONTIGUOUS)))
-            refuse_unless(builder.or_(is_ordered, is_strided))
-            refuse_unless(equal_numbers(array, _SIZES, wanted, length))
-            wanted = offset(builder, wanted, length)
-            builder.store(wanted, at)
-            with builder.if_then(is_strided):
-                refuse_unless(equal_numbers(array, _STRIDES, wanted, length))
-                builder.store(offset(builder, wanted, length), at)
-        builder.store(read(array, _DATA, POINTER), offset(builder, pointers, place))
-    with builder.if_then(is_set(address)):
+        elements = builtin.check(builtin.read(arguments, place, POINTER), at)
+        builder.store(elements, offset(builder, pointers, place))
+    with builder.if_then(builtin.is_set(address)):
         builder.store(first, begin)
         builder.store(last, end)
         behind = builder.mul(count, number(8))
         with builder.if_then(builder.not_(is_whole)):
             for i, number_at in enumerate((begin, end)):
-                argument = read(offset(builder, arguments, behind), 8 * i, POINTER)
-                builder.store(call("PyLong_AsLongLong", INT, argument), number_at)
-        own_at = offset(builder, pointers, behind)
-        builder.store(none, own_at)
-        with builder.if_then(is_set(scratch)):
-            memory = call("PyMem_RawMalloc", POINTER, scratch)
-            with builder.if_then(builder.not_(is_set(memory)), likely=False):
-                builder.ret(call("PyErr_NoMemory", POINTER))
-            builder.store(memory, own_at)
-        with builder.if_then(is_set(releases)):
-            builder.store(call("PyEval_SaveThread", POINTER), thread)
-        code = builder.inttoptr(address, code_type.as_pointer())
-        builder.call(code, [pointers, builder.load(at), builder.load(begin), builder.load(end)])
-        with builder.if_then(is_set(releases)):
-            call("PyEval_RestoreThread", VOID, builder.load(thread))
-        call("PyMem_RawFree", VOID, builder.load(own_at, typ=POINTER))
-        with builder.if_then(is_set(call("PyErr_Occurred", POINTER)), likely=False):
-            builder.ret(none)
-    builder.ret(call("PyBool_FromLong", POINTER, number(1)))
-    return str(made.module), {}
+                argument = builtin.read(offset(builder, arguments, behind), 8 * i, POINTER)
+                builder.store(builtin.call("PyLong_AsLongLong", INT, argument), number_at)
+        with builtin.scratch(scratch) as memory:
+            builder.store(memory, offset(builder, pointers, behind))
+            with builtin.released(releases):
+                operands = pointers, builder.load(at), builder.load(begin), builder.load(end)
+                builder.call(loop_function_at(builder, address), operands)
+        builtin.raise_if_any()
+    return builtin.finish()

@@ -80,6 +80,10 @@ class Convolution(NamedTuple):
         """The weights and the bias as code reads them: see below."""
         return packed(w, b, self.group, self.form)
 
+    def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
+        """What `call` takes besides the input and the result; None if the largest magnitude is to be looked at."""
+        return None if self.form.kind == TILES else (*weights, np.zeros(1, np.int32))
+
     def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
         """Whether ``out`` is the result: tiles may make of it what is not finite."""
         largest = np.zeros(1, np.int32)

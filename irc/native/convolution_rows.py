@@ -58,6 +58,10 @@ class ConvolutionOfRows(NamedTuple):
         """The weights and the bias as code reads them."""
         return packed_floats(w.reshape(len(w), -1).T, b)
 
+    def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
+        """What `call` takes besides an image and the result; None if images are stored with their padding."""
+        return None if self.stored.shape is not None else (*self.places, *weights)
+
     def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
         """Write the result to ``out``."""
         for image, result in zip(x, out):

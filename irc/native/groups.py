@@ -47,11 +47,13 @@ from irc.native.programs import (
     schedule,
 )
 from irc.native.target import current
+from irc.ops.algebra import Apply
 from irc.runtime.array_memory import c_strides
 from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import fail
 from irc.runtime.kernels.registry import takes_out
+from irc.runtime.kernels.support import WORTH_COPYING
 from irc.runtime.lowering import runtime_constant
 from irc.runtime.values import is_array
 
@@ -82,6 +84,10 @@ class Group:
         nodes: the operators and constants.
         inputs: what they read.
         outputs: what they are to make.
+
+    Attributes:
+        constants: its arrays.
+        text: equal for groups that differ in nothing but arrays of floats; None if there is no short one.
     """
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
@@ -90,9 +96,9 @@ class Group:
             tensor = node.attributes.get("value") if node.kind == CONSTANT and not is_none(node.output) else None
             if isinstance(tensor, Tensor) and np.ndim(tensor.numpy()):
                 arrays[node.output] = np.ascontiguousarray(tensor.numpy())
-        self._constants = list(arrays.values())
+        self.constants = list(arrays.values())
         self._run = nodes, [*inputs, *arrays], outputs
-        text = _text(*self._run)
+        self.text = text = _text(*self._run)
         self._programs = _Programs() if text is None else _PROGRAMS.setdefault(text, _Programs())
         self._latest: tuple[Sequence[ArrayType], list[_Part]] = (), []
 
@@ -100,7 +106,7 @@ class Group:
         """What makes the results for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         known, parts = self._latest
         if known != operands or not parts:
-            types = [*operands, *(ArrayType(x.dtype, x.shape) for x in self._constants)]
+            types = [*operands, *(ArrayType(x.dtype, x.shape) for x in self.constants)]
             parts = [_Part(each, [shape for _, shape in types]) for each in self._programs.read(*self._run, types)]
             self._latest = operands, parts
         return parts
@@ -108,18 +114,31 @@ class Group:
     def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         parts = self._parts(operands)
-        made = kernel_of(operands, self._constants, self.results(operands), [x for x in parts if x.has_elements])
+        made = kernel_of(operands, self.constants, self.results(operands), [x for x in parts if x.has_elements])
         layouts = parts[0].program.layouts if parts else None
         if layouts is None:
             return made
         from irc.native.torch_operators import laid_out
 
-        return laid_out(layouts, self._constants, made)
+        return laid_out(layouts, self.constants, made)
 
     def results(self, operands: Sequence[ArrayType]) -> list[ArrayType]:
         """The types of the results for operands of these types."""
         found = {i: kind for part in self._parts(operands) for i, kind in zip(part.program.makes, part.results)}
         return [found[i] for i in range(len(found))]
+
+    def calls(self, operands: Sequence[Expected], exactly: bool = False) -> list[GroupCall]:
+        """The calls that make all results, in C order, of operands that lie as is said.
+
+        Raises `irc.runtime.backends.Unsupported`, also if they are to be made ``exactly``, and are not.
+        """
+        parts = self._parts([ArrayType(x.dtype, tuple(x.shape)) for x in operands])
+        if any(part.program.layouts is not None for part in parts):
+            raise Unsupported("results lie as operands do")
+        if exactly and not all(part.is_exact for part in parts):
+            raise Unsupported("NumPy rounds otherwise")
+        strides = [*[x.strides for x in operands], *[None for _ in self.constants]]
+        return [GroupCall(part.call(strides), part.takes, part.program.makes) for part in parts if part.has_elements]
 
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
         """See `irc.runtime.backends.Backend.overwrites`. Raises `irc.runtime.backends.Unsupported`."""
@@ -128,6 +147,20 @@ class Group:
             return []
         (part,) = parts
         return [(i, k) for i, k in part.over if k < len(operands) and operands[k] == part.results[i]]
+
+
+class GroupCall(NamedTuple):
+    """A call that makes results of a group.
+
+    Attributes:
+        call: of operands, then results, in C order.
+        operands: positions among the group's operands, and then its constants.
+        results: positions of the group's results.
+    """
+
+    call: Call
+    operands: Sequence[int]
+    results: Sequence[int]
 
 
 class _Compiled(NamedTuple):
@@ -147,6 +180,7 @@ class _Known:
         self.program, self._lock = program, lock
         self.reduces = any(map(is_reduction, ordered(program.roots)))
         self.is_light, self.is_scalar, self.is_plain_sum = is_light(program), is_scalar(program), is_plain_sum(program)
+        self.is_exact = all(x.primitive.ulp <= 0.5 for x in ordered(program.roots) if isinstance(x, Apply))
         self._text = described(program)
         self._codes: dict[Any, _Compiled] = {}
 
@@ -235,14 +269,16 @@ class _Part:
     Attributes:
         program: as given.
         ordered: the call for arrays in C order, if there is anything to be made.
+        takes: the positions of what it takes, among operands and then constants.
         takes_all: whether it takes all of the kernel's operands and constants, in order.
         results: the types of what it makes.
         has_elements: whether there is anything to be made.
         over: pairs (result, operand): see `Group.overwrites`.
+        is_exact: whether NumPy's results have the same bits.
     """
 
     def __init__(self, known: _Known, shapes: Sequence[Sizes]) -> None:
-        self._known, self.program = known, known.program
+        self._known, self.program, self.is_exact = known, known.program, known.is_exact
         program, domain = self.program, self.program.domain
         self._sizes = sizes = program.sizes(shapes)
         self.has_elements = 0 not in sizes
@@ -250,7 +286,7 @@ class _Part:
             raise Unsupported("there is no code for empty rows")
         if domain.groups and sizes[1] % domain.groups:
             raise Unsupported("groups do not divide the channels")
-        self._takes = [leaf.source for leaf in program.leaves]
+        self.takes = [leaf.source for leaf in program.leaves]
         self.results = [
             ArrayType(result.dtype, tuple(sizes[place] if place else 1 for place in result.places))
             for result in program.results
@@ -259,7 +295,7 @@ class _Part:
         self._operands = [Expected(leaf.dtype, shapes[leaf.source]) for leaf in program.leaves]
         self._layouts: dict[Any, Call] = {}
         self.over: list[tuple[int, int]] = []
-        self.takes_all = self._takes == list(range(len(shapes)))
+        self.takes_all = self.takes == list(range(len(shapes)))
         if self.has_elements:
             self.ordered = self._call(self._operands)
 
@@ -324,6 +360,19 @@ class _Part:
         work = elements * rows * cost * _NANOSECONDS
         return Call.of(code, expected, layout, size, work, scratch=kept * row_bytes)
 
+    def call(self, strides: Sequence[Sequence[int] | None]) -> Call:
+        """The call for operands and constants with these strides; None: they lie in C order."""
+        taken = [strides[i] for i in self.takes]
+        if not any(taken):
+            return self.ordered
+        lie_across = [
+            math.prod(x.shape) >= WORTH_COPYING and steps is not None and steps[-1] not in (0, x.dtype.itemsize)
+            for x, steps in zip(self._operands, taken)
+        ]
+        if self._known.reduces or any(lie_across):
+            raise Unsupported("operands are copied first")
+        return self._call([each._replace(strides=steps) for each, steps in zip(self._operands, taken)])
+
     def _is_alone(self, result: int, leaf: Leaf) -> bool:
         """Whether ``leaf`` has the element type of ``result``, and is all that is read of its input."""
         read = [each for each in self.program.leaves if each.source == leaf.source]
@@ -331,7 +380,7 @@ class _Part:
 
     def run(self, arrays: Sequence[Array], results: Sequence[Array], are_suited: Callable[[], bool]) -> bool:
         """Make results of the operands and constants; False if these are not as ``are_suited`` asks."""
-        taken = [arrays[i] for i in self._takes]
+        taken = [arrays[i] for i in self.takes]
         made = [results[i] for i in self.program.makes]
         if self.ordered.run((*taken, *made)):
             return True
@@ -472,6 +521,13 @@ class Anchored:
         outputs: likewise.
         bound: has the interpreter's kernels.
 
+    Attributes:
+        anchor: the convolution or product.
+        inputs: as given.
+        constants: what else the anchor takes.
+        rest: what follows; its last operand is the anchor's result.
+        used: the positions of the inputs that it takes before that.
+
     Raises:
         Unsupported: there are several such operators, their result is used elsewhere, or another node makes what they
             take.
@@ -479,41 +535,41 @@ class Anchored:
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], bound: Bound) -> None:
         anchors = [node for node in nodes if is_anchor(node)]
-        self._anchor = anchors[0]
+        self.anchor = anchors[0]
         if len(anchors) > 1:
             raise Unsupported(f"there are {len(anchors)} products or convolutions in the group")
         makers = {node for node in nodes if node.kind != CONSTANT}
-        if any(value.node in makers for value in self._anchor.inputs):
-            raise Unsupported(f"what {self._anchor.kind} takes is made in the group")
-        self._made = self._anchor.output
+        if any(value.node in makers for value in self.anchor.inputs):
+            raise Unsupported(f"what {self.anchor.kind} takes is made in the group")
+        self._made = self.anchor.output
         if self._made in outputs:
-            raise Unsupported(f"the result of {self._anchor.kind} itself is used elsewhere")
-        self._inputs = inputs
-        used = {value for node in nodes if node is not self._anchor for value in node.inputs}
-        rest = [x for x in nodes if x is not self._anchor and (x.kind != CONSTANT or x.output in used)]
-        self._used = [i for i, value in enumerate(inputs) if value in used]
-        self._rest = Group(rest, [*(inputs[i] for i in self._used), self._made], outputs)
+            raise Unsupported(f"the result of {self.anchor.kind} itself is used elsewhere")
+        self.inputs = inputs
+        used = {value for node in nodes if node is not self.anchor for value in node.inputs}
+        rest = [x for x in nodes if x is not self.anchor and (x.kind != CONSTANT or x.output in used)]
+        self.used = [i for i, value in enumerate(inputs) if value in used]
+        self.rest = Group(rest, [*(inputs[i] for i in self.used), self._made], outputs)
         semantics = [ops.semantics(node.kind, node.version) for node in rest if node.kind != CONSTANT]
         if not all(each is None or each.broadcasts for each in semantics):
             raise Unsupported("attributes align operands with a result whose shape is not known before")
-        self._kernel = bound.kernel(self._anchor)
-        self._constants = {
+        self._kernel = bound.kernel(self.anchor)
+        self.constants = {
             node.output: runtime_constant(node.attributes.get("value"), in_order=False)
             for node in nodes
-            if node.kind == CONSTANT and self._anchor in node.output.iter_users()
+            if node.kind == CONSTANT and self.anchor in node.output.iter_users()
         }
 
     def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
-        places = {value: i for i, value in enumerate((*self._inputs, *self._constants))}
-        first = self._anchor.inputs[0]
-        dtype = self._constants[first].dtype if first in self._constants else operands[places[first]].dtype
-        used, rest = self._used, self._rest
+        places = {value: i for i, value in enumerate((*self.inputs, *self.constants))}
+        first = self.anchor.inputs[0]
+        dtype = self.constants[first].dtype if first in self.constants else operands[places[first]].dtype
+        used, rest = self.used, self.rest
         others = [operands[i] for i in used]
         rest.results([*others, ArrayType(dtype, (1,))])  # or it raises
-        constants = tuple(self._constants.values())
-        taken = itemgetter(*[places[value] for value in self._anchor.inputs])
-        anchor, compute, suits = self._anchor, self._kernel, suiting(operands)
+        constants = tuple(self.constants.values())
+        taken = itemgetter(*[places[value] for value in self.anchor.inputs])
+        anchor, compute, suits = self.anchor, self._kernel, suiting(operands)
         epilogue: tuple[Kernel, ArrayType | None] | None = None
 
         def run(*given: Array, out: Any = None) -> Any:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
 
 
-class _Latest(NamedTuple):
+class Latest(NamedTuple):
     """Operands, and what computes others like them.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Latest(NamedTuple):
 def convolving(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of the Conv ``node``, with an inline cache."""
     group, resolve = node.attributes.get("group", 1), resolver(node)
-    latest: _Latest | None = None
+    latest: Latest | None = None
 
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
@@ -60,7 +60,7 @@ def convolving(node: Node, kernel: Kernel) -> Kernel:
             made: Array = kernel(x, w, b, out=out)
             if x.dtype == SINGLE and x.flags.c_contiguous and made.size and _are_constant(w, b):
                 convolve = LOOPS.convolver(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), made)
-                latest = _Latest(x.shape, x.strides, w, b, made.shape, convolve)
+                latest = Latest(x.shape, x.strides, w, b, made.shape, convolve)
             return made
         if known.compute is not None and CURRENT.scope.guard is None:
             result = np.empty(known.result, SINGLE) if out is None else out
@@ -80,13 +80,13 @@ def multiplying(node: Node, kernel: Kernel) -> Kernel:
     if given.get("alpha", 1) != 1 or given.get("beta", 1) != 1 or given.get("transA") or given.get("broadcast", 1) != 1:
         return kernel
     is_gemm, is_turned = node.kind == "onnx::Gemm", bool(given.get("transB"))
-    latest: _Latest | None = None
+    latest: Latest | None = None
 
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
         if known is None or x.dtype != SINGLE or not known.suits(x, w, b):
-            known = latest = _product(x, w, b, is_turned, is_gemm)
+            known = latest = product_like(x, w, b, is_turned, is_gemm)
         if known is not None and known.compute is not None:
             if CURRENT.scope.guard is not None:
                 check_work(x.size * known.result[-1])
@@ -98,11 +98,11 @@ def multiplying(node: Node, kernel: Kernel) -> Kernel:
     return run
 
 
-def _product(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: bool) -> _Latest | None:
+def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: bool) -> Latest | None:
     """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
     if not is_constant(w) or not (b is None or is_constant(b)):
         return None
-    nothing = _Latest(x.shape, x.strides, w, b, (), None)
+    nothing = Latest(x.shape, x.strides, w, b, (), None)
     if x.dtype != SINGLE or x.ndim < 2 or w.ndim != 2 or not x.flags.c_contiguous or (is_gemm and x.ndim > 2):
         return nothing
     depth, columns = w.shape[::-1] if is_turned else w.shape
@@ -114,10 +114,10 @@ def _product(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: bool
 
 
 class _LatestIntegers(NamedTuple):
-    """As `_Latest`, of small integers, with zero points of the second operand in place of a bias."""
+    """As `Latest`, of small integers, with zero points of the second operand in place of a bias."""
 
     dtype: AnyDType
-    like: _Latest
+    like: Latest
     compute: ComputeIntegers | None
 
 
@@ -146,7 +146,7 @@ def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestInteg
         return None
     is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
     compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
-    return _LatestIntegers(a.dtype, _Latest(a.shape, a.strides, b, zero, (*a.shape[:-1], b.shape[-1]), None), compute)
+    return _LatestIntegers(a.dtype, Latest(a.shape, a.strides, b, zero, (*a.shape[:-1], b.shape[-1]), None), compute)
 
 
 def _are_constant(w: Array, b: Array | None) -> bool:

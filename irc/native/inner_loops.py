@@ -62,6 +62,21 @@ _NANOSECONDS = 0.1
 """For a product of attention, by estimate."""
 
 
+class OneCall(NamedTuple):
+    """A call that makes a result: one way to compute (`Compute`).
+
+    Attributes:
+        call: takes the operand, the constants and the result.
+        constants: arrays that never change.
+    """
+
+    call: Call
+    constants: tuple[Array, ...]
+
+    def __call__(self, x: Array, out: Array) -> bool:
+        return self.call.run((x, *self.constants, out))
+
+
 class _Loop(NamedTuple):
     """What is called for arrays of one kind.
 
@@ -91,12 +106,11 @@ class NativeLoops(InnerLoops):
         return convolve is not None and convolve(x, out)
 
     def _depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> Compute | None:
-        others = [np.ascontiguousarray(a) for a in (w, b) if a is not None]
+        others = tuple([np.ascontiguousarray(a) for a in (w, b) if a is not None])
         arrays = x, *others, out
         kind = "products", tuple([(a.dtype, a.shape) for a in arrays]), x.strides, axes
         loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "products", arrays, axes)
-        call = loop.call
-        return None if call is None else lambda x, out: call.run((x, *others, out))
+        return None if loop.call is None else OneCall(loop.call, others)
 
     def convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
@@ -127,7 +141,10 @@ class NativeLoops(InnerLoops):
         if how is None or not how.call.has_room():
             return None
         weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
-        return None if weights is None else lambda x, out: how.run(x, weights, out)
+        if weights is None:
+            return None
+        constants = how.constants(weights) if len(x) == 1 and x.flags.c_contiguous else None
+        return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or not out.flags.c_contiguous:
@@ -153,7 +170,9 @@ class NativeLoops(InnerLoops):
             return None
         panels, begun = packed
         loop = self._product(a.reshape(-1, size[0]), columns, FLOAT)
-        return lambda a, out: loop.run(a.reshape(-1, size[0]), panels, begun, out)
+        if loop.call is None or not (a.ndim == 2 or a.flags.c_contiguous):
+            return lambda a, out: loop.run(a.reshape(-1, size[0]), panels, begun, out)
+        return OneCall(loop.call, (panels, begun))
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
@@ -212,12 +231,22 @@ class NativeLoops(InnerLoops):
         return loop.run(np.ascontiguousarray(x), out, scale, zero)
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
-        if len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS:
+        if _have_many_taps(axes):
             return self._maxima_by_axes(x, axes, out)
         x = _dense_rows(x)
+        return self._maxima(x, axes, out).run(x, out)
+
+    def _maxima(self, x: Array, axes: Axes, out: Array) -> _Loop:
         kind = "maxima", x.dtype, x.shape, x.strides, axes
-        loop = self._loops.get(kind) or self._keep(kind, "windows", "call_for", "maxima", (x, out), axes)
-        return loop.run(x, out)
+        return self._loops.get(kind) or self._keep(kind, "windows", "call_for", "maxima", (x, out), axes)
+
+    def pooling(self, x: Array, axes: Axes, out: Array, include: bool | None) -> OneCall | None:
+        """What `maxima` calls, or, if padding is said to be included or not, `means`, if that is one call."""
+        if include is not None:
+            loop = self._means(x, axes, include, None, out)
+        else:
+            loop = _Loop(None) if _have_many_taps(axes) else self._maxima(x, axes, out)
+        return None if loop.call is None else OneCall(loop.call, loop.others)
 
     def _maxima_by_axes(self, x: Array, axes: Axes, out: Array) -> bool:
         """Maxima over the windows of columns, then of rows: of large windows that is less work."""
@@ -228,6 +257,9 @@ class NativeLoops(InnerLoops):
 
     def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
         x = _dense_rows(x)
+        return self._means(x, axes, include, divisor, out).run(x, out)
+
+    def _means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> _Loop:
         kind = "means", x.dtype, x.shape, x.strides, axes, include, divisor
         loop = self._loops.get(kind)
         if loop is None:
@@ -237,7 +269,7 @@ class NativeLoops(InnerLoops):
             spare = np.ones(_LANES, widths.dtype)  # for the lanes of a vector that a row has no room for
             others = before[-1] if before else spare, np.concatenate([widths, spare])
             loop = self._keep(kind, "windows", "call_for", "means", (x, *others, out), axes, others=others)
-        return loop.run(x, out)
+        return loop
 
     def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
         kind = "columns", x.itemsize, x.shape, x.strides, axes, start, out.shape
@@ -317,6 +349,11 @@ def _with(kept: dict[Any, T], kind: Any, made: T) -> dict[Any, T]:
 
 
 LOOPS = NativeLoops()
+
+
+def _have_many_taps(axes: Axes) -> bool:
+    """Whether it is less work to look for maxima along one axis and then along the other."""
+    return len(axes) == 2 and min(a.kernel for a in axes) > 1 and axes[0].kernel * axes[1].kernel > _MOST_TAPS
 
 
 def _whole(size: int) -> Axis:

@@ -44,7 +44,9 @@ class Call(NamedTuple):
     Attributes:
         call: of the arrays, and maybe a range (`irc.native.calls`).
         code: is held by this.
+        layout: what the code was made for.
         size: of the range.
+        nanoseconds: of work, by estimate.
         pieces: into which it is cut.
         scratch: bytes that each piece needs for itself.
         work: bytes of work memory that each thread keeps, which the code gets behind the arrays.
@@ -52,7 +54,9 @@ class Call(NamedTuple):
 
     call: Callable[..., bool]
     code: Code
+    layout: Sequence[int]
     size: int
+    nanoseconds: float
     pieces: int
     scratch: int = 0
     work: int = 0
@@ -73,7 +77,7 @@ class Call(NamedTuple):
     ) -> Call:
         """A call of a loop function, over a range of ``size``, which takes ``work`` nanoseconds by estimate."""
         call = call_of(code.address, arrays, layout, size, releases=work > RELEASED, scratch=scratch)
-        return Call(call, code, size, 1, scratch).of_work(work)
+        return Call(call, code, layout, size, work, 1, scratch).of_work(work)
 
     @staticmethod
     def of_loops(
@@ -96,7 +100,7 @@ class Call(NamedTuple):
     def of_work(self, work: float) -> Call:
         """This call in as many pieces as so many nanoseconds are worth."""
         pieces = min(max(1, int(work) // PIECE), self.size)
-        return self if pieces == self.pieces else self._replace(pieces=pieces)
+        return self if pieces == self.pieces else self._replace(pieces=pieces, nanoseconds=work)
 
     def has_room(self) -> bool:
         """Whether the run may take as much work memory: NumPy may need less."""

@@ -8,123 +8,26 @@ any kind, as many as there were runs at the same time; what runs return is never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
 from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from irc.ir import Node, Value
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import GROUP
-from irc.ir.types import DType
+from irc.ir.tensor import Array
 from irc.runtime.array_memory import ArrayType, aligned_bytes
-from irc.runtime.backends import Declined, PlannedStep
-from irc.runtime.execution import NOWHERE, Instruction, Run, execute
+from irc.runtime.execution import NOWHERE, Code, Frame, Run, Step, execute
 from irc.runtime.groups import subgraph_of
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
+from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.plan_cache import PlanCache
-from irc.runtime.steps import drop_step, placed_step
+from irc.runtime.planned_steps import FastSteps, PlannedSteps
 from irc.runtime.values import is_array
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from irc.ir import Node, Value
-    from irc.runtime.backends import Backend
-    from irc.runtime.execution import Code, Frame
-    from irc.runtime.lowering import Bound
-    from irc.runtime.plan import Lowerer, Plan
-
-
-FEWEST = 2
-"""Steps that are worth one call."""
-
-
-def planned_code(plan: Plan, bound: Bound, placed: Collection[Value], compiled: Collection[Node]) -> Code:
-    """The steps of ``plan``, with the members of fusion groups that the backend has declined among them.
-
-    Args:
-        plan: the plan of the graph.
-        bound: has the kernels.
-        placed: the values whose arrays lie in the frame beforehand. Their slots need not be emptied.
-        compiled: the groups that are one kernel.
-    """
-    slots = frozenset(plan.slot_of[value] for value in placed)
-    found: list[Instruction] = []
-    declined: list[Code] = []
-
-    def add(instructions: Iterable[Instruction]) -> None:
-        for each in instructions:
-            _, node, ins, outs, dead = each
-            if node in plan.groups and node not in compiled:
-                declined.append(plan.groups[node].code)
-                add(plan.groups[node].instructions(dead))
-            elif node.kind != GROUP and is_placed(each, placed):
-                dead = tuple([s for s in dead if s not in slots])
-                step = placed_step(bound.kernel(node), ins, outs[0], dead, is_plain(node))
-                found.append(Instruction(step, node, ins, outs, dead))
-            else:
-                found.append(each)
-
-    add(plan.code.instructions)
-    code = plan.code.with_instructions(found)
-    code.kernels += sum([members.kernels for members in declined])
-    code.in_place += sum([members.in_place for members in declined])
-    return code
-
-
-def compiled_code(
-    backend: Backend, plan: Plan, code: Code, forms: Mapping[Value, ArrayType], placed: Collection[Value]
-) -> tuple[Code, int]:
-    """``code`` with consecutive steps compiled, as far as the backend does, and how many compiled steps there are.
-
-    Args:
-        backend: what compiles.
-        plan: the plan of the graph.
-        code: its steps in planned memory.
-        forms: of the values whose shapes are the same in each run of this kind.
-        placed: the values whose arrays lie in the frame beforehand.
-    """
-    types = {s: ArrayType(x.dtype, x.shape) for s, x in enumerate(plan.template) if is_array(x)}
-    made = [pair for each in code.instructions for pair in zip(each.node.outputs, each.outs)]
-    given = zip(plan.graph_inputs, code.params)
-    types.update((slot, f) for v, slot in (*given, *made) if (f := forms.get(v)) is not None)
-
-    def may_be_compiled(each: Instruction) -> bool:
-        return is_placed(each, placed) and types.keys() >= set(each.ins)
-
-    found: list[Instruction] = []
-    count = 0
-    for may_be, run in groupby(code.instructions, may_be_compiled):
-        instructions = list(run)
-        if may_be and len(instructions) >= FEWEST:
-            steps = [
-                PlannedStep(n, tuple([types[s] for s in ins]), ins, outs[0]) for _, n, ins, outs, _ in instructions
-            ]
-            compiled = backend.compile_steps(steps)
-            if not isinstance(compiled, Declined):
-                dead = tuple([s for each in instructions for s in each.dead])
-                ins = tuple({s for step in steps for s in step.ins})
-                one = Instruction(compiled, steps[0].node, ins, tuple([step.out for step in steps]))
-                instructions = [one, Instruction(drop_step(dead), steps[0].node, (), (), dead)] if dead else [one]
-                count += 1
-        found += instructions
-    return code.with_instructions(found), count
-
-
-def is_placed(each: Instruction, placed: Collection[Value]) -> bool:
-    """Whether an instruction makes one result, in an array that lies in the frame beforehand."""
-    return len(each.outs) == 1 and len(each.node.outputs) == 1 and each.node.output in placed
-
-
-def is_plain(node: Node) -> bool:
-    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
-    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
-
 
 KINDS = 8
 """So many kinds of runs are watched when they come for the first time; more, if these do not come again, only when they
@@ -166,15 +69,8 @@ class _Arena:
         """The frame that runs of ``planned`` in this arena start from."""
         found = self._templates.get(planned)
         if found is None:
-            found = planned.plan.template.copy()
-            # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
-            arrays = [
-                np.ndarray(form.shape, form.dtype, self.memory, offset) if source is None else None
-                for form, offset, source in planned.memory.places
-            ]
-            for slot, number in planned.slots:
-                found[slot] = arrays[number]
-            self._templates[planned] = found  # last: whole, or, after an interrupt, not at all
+            found = planned.frame(self.memory, planned.once)
+            self._templates[planned] = found  # when it is whole, not after an interrupt
         return found
 
 
@@ -184,39 +80,59 @@ class _Planned:
     Args:
         memory: the places.
         plan: the plan of the graph.
-        code: its steps, as they run one by one.
-        compiled: its steps, some of which a backend has compiled, and how many compiled steps there are.
+        compiled: the groups that are one kernel.
 
     Attributes:
-        slots: the slots of results, and the places where they are made.
+        memory: as given.
+        fast: its steps, as they run where nothing follows them.
+        once: those that are done once for an arena.
+        count: how many of `fast` a backend has compiled.
     """
 
-    def __init__(self, memory: MemoryPlan, plan: Plan, code: Code, compiled: tuple[Code, int]) -> None:
+    def __init__(self, memory: MemoryPlan, plan: Plan, compiled: Collection[Node]) -> None:
         self.memory = memory
-        self.plan = plan
-        self._code = code
-        self._compiled, self._count = compiled
-        self.slots = [(plan.slot_of[value], number) for value, number in memory.place_of.items()]
-        self._sources = [
-            (s, source) for s, number in self.slots if (source := memory.places[number].source) is not None
-        ]
+        self._plan = plan
+        self._compiled = compiled
+        self.fast = plan.code
+        self.once: Sequence[Step] = ()
+        self.count = 0
+        self._slots = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
+        self._sources = [(s, place.source) for s, place in self._slots if place.source is not None]
+
+    @cached_property
+    def _code(self) -> Code:
+        """Its steps one by one."""
+        return PlannedSteps(self._plan, self.memory, self._compiled).code(self._plan.code)
+
+    def frame(self, memory: Array, once: Iterable[Step] = ()) -> Frame:
+        """What runs start from whose arena is ``memory``, once some steps are done."""
+        frame = self._plan.template.copy()
+        # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
+        arrays = {
+            place: np.ndarray(place.form.shape, place.form.dtype, memory, place.offset)
+            for place in {place for _, place in self._slots if place.source is None}
+        }
+        for slot, place in self._slots:
+            frame[slot] = arrays.get(place)
+        for step in once:
+            step(frame)
+        return frame
 
     def begin(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> tuple[Frame, Code]:
         """What a run in ``arena`` starts from, and its steps."""
-        template = arena.template(self)
+        if run.watch is None:
+            template, code = arena.template(self), self.fast
+            run.compiled += self.count
+        else:  # it is told of each step
+            template, code = self.frame(arena.memory), self._code
+            run.watch.lend(arena.memory, self.memory)
         if self._sources:
             template = template.copy()
             for slot, source in self._sources:
                 template[slot] = inputs[source]
-        code, count = self._compiled, self._count
-        if run.watch is not None:  # it is told of each step
-            run.watch.lend(arena.memory, self.memory)
-            code, count = self._code, 0
         run.arena = arena.memory.base
         run.planned += len(self.memory.place_of)
-        run.in_place += len(self.memory.over)
         run.arena_bytes, run.arena_bound = self.memory.nbytes, self.memory.bound
-        run.compiled += count
         return template, code
 
 
@@ -232,7 +148,7 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self.lowerer = lowerer
-        self._kinds: PlanCache[dict[Value, ArrayType] | _Planned | None] = PlanCache(BUDGET, KINDS)
+        self._kinds: PlanCache[FormRecorder | _Planned | None] = PlanCache(BUDGET, KINDS)
         self._watched = 0  # kinds that have not come again
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
@@ -282,7 +198,7 @@ class PlannedRuns:
             (v, ArrayType(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple)
         )
         run.watch = None
-        self._keep(kind, recorder.forms, len(recorder.forms) * _FORM_BYTES)
+        self._keep(kind, recorder, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
@@ -301,32 +217,31 @@ class PlannedRuns:
                 found = self._kinds.get(kind)
             except KeyError:
                 return None, self._kinds.admits(kind, new=self._watched < KINDS)
-            if isinstance(found, dict):
+            if isinstance(found, FormRecorder):
                 with gc_paused():
                     found = self._plan(kind, found)
             plan = self.lowerer.plan
             self._latest = kind, found, plan.template, plan.code
             return found, False
 
-    def _keep(self, kind: Kind, known: dict[Value, ArrayType] | _Planned | None, nbytes: int) -> None:
+    def _keep(self, kind: Kind, known: FormRecorder | _Planned | None, nbytes: int) -> None:
         with self._lock:
             self._kinds.put(kind, known, _KIND_BYTES + nbytes)
-            self._watched = sum([isinstance(found, dict) for found in self._kinds.made()])
+            self._watched = sum([isinstance(found, FormRecorder) for found in self._kinds.made()])
 
-    def _plan(self, kind: Kind, forms: dict[Value, ArrayType]) -> _Planned | None:
+    def _plan(self, kind: Kind, recorder: FormRecorder) -> _Planned | None:
+        forms = recorder.forms
         donated = kind[len(self.lowerer.graph.inputs) :]
         compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
         planner = self._planner(compiled)
         memory, planned = planner.plan(forms, donated), None
         if memory.place_of:
-            plan, bound = self.lowerer.plan, self.lowerer.bound
-            code = planned_code(plan, bound, memory.place_of, compiled)
-            fast = code, 0
-            if bound.backend is not None:
-                static = {value: form for value, form in forms.items() if value in planner.static}
-                fast = compiled_code(bound.backend, plan, code, static, memory.place_of)
-            planned = _Planned(memory, plan, code, fast)
-        if planned is not None:
+            plan, arena = self.lowerer.plan, self._take(memory.nbytes)
+            planned = _Planned(memory, plan, compiled)
+            frame, owner = planned.frame(arena.memory), arena.memory.base
+            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner)
+            planned.fast, planned.once, planned.count = steps.code(plan.code), steps.once, steps.count
+            self._arenas.append(arena)
             self._kinds.budget = max(self._kinds.budget, memory.nbytes)
         self._keep(kind, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned

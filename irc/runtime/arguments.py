@@ -12,22 +12,18 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.ma import MaskedArray  # not by need: a signal handler that runs models may come while NumPy imports it
 
 from irc.errors import Error
-from irc.ir import types
+from irc.ir import Value, types
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.objects import EnumMember, with_members
 from irc.ir.tensor import python_strings
 from irc.ir.types import DType, Shape, TensorType, TupleType, Type
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-
-if TYPE_CHECKING:
-    from irc.ir import Value
-
 
 Sizes = dict[str, tuple[int, str]]
 """The sizes of named dimensions, and the input that each was first seen in."""

@@ -19,17 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from irc.errors import Error, did_you_mean, nonsense
+from irc.ir import Graph, Node
 from irc.runtime.array_memory import ArrayType
-from irc.runtime.values import is_array
+from irc.runtime.execution import Frame, Slots
+from irc.runtime.kernels.registry import Kernel
+from irc.runtime.values import Array, is_array
 from irc.support.plugins import BACKENDS, entry_points, load
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node
-    from irc.runtime.execution import Frame, Slots
-    from irc.runtime.kernels.registry import Kernel
 
 NUMPY = "numpy"
 """The interpreter alone."""
@@ -51,20 +49,47 @@ class Unsupported(Exception):
     """Why a kernel cannot compute operands of types that it was compiled for: it raises this before it writes."""
 
 
+class PlannedOperand(NamedTuple):
+    """An operand of a planned step.
+
+    Attributes:
+        slot: where in the frame it is.
+        type: its element type and shape.
+        strides: how it lies in memory, as far as is known; None: in C order.
+        constant: the array itself, if it is the same in all runs, and never changes.
+    """
+
+    slot: int
+    type: ArrayType
+    strides: tuple[int, ...] | None = None
+    constant: Array | None = None
+
+
 class PlannedStep(NamedTuple):
     """A step of a run in planned memory that calls one kernel.
 
     Attributes:
-        node: the operator.
-        operands: the types of its operands.
-        ins: where in the frame the operands are.
-        out: where in the frame the array for the result is.
+        node: the operator, or the fusion group.
+        operands: its operands; None for one that is absent.
+        outs: where in the frame the arrays for the results are, in C order.
     """
 
     node: Node
-    operands: tuple[ArrayType, ...]
-    ins: Slots
-    out: int
+    operands: tuple[PlannedOperand | None, ...]
+    outs: Slots
+
+
+class CompiledSteps(NamedTuple):
+    """What a backend makes of consecutive steps.
+
+    Attributes:
+        steps: how many they are.
+        function: does what they do, in a frame, or refuses its arrays, and returns False, before it writes anything.
+            None: they run one by one.
+    """
+
+    steps: int
+    function: Callable[[Frame], bool] | None
 
 
 class Backend:
@@ -116,13 +141,14 @@ class Backend:
         """
         return kernel
 
-    def compile_steps(self, steps: Sequence[PlannedStep]) -> Callable[[Frame], None] | Declined:
-        """A function of the frame that does what consecutive ``steps`` do.
+    def compile_steps(self, steps: Sequence[PlannedStep]) -> Sequence[CompiledSteps]:
+        """What is made of consecutive ``steps``, in order; those that are left over at the end run one by one.
 
-        Called once for each kind of run whose memory is planned. Runs that are followed step by step, or limited, run
-        the steps one by one.
+        Called once for each kind of run whose memory is planned. Operands that no step makes may have other types, and
+        lie otherwise, than is said. Where a function refuses them, and in runs that are followed step by step, or
+        limited, the steps run one by one.
         """
-        return Declined(f"the backend {self.name} compiles no steps")
+        return ()
 
 
 def find_backend(name: str | Backend) -> Backend | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.errors import Error, comes_from_outside
+from irc.ir import Graph, Node, Value
 from irc.ir.kinds import IF
 from irc.ir.region_flow import function_name, inner_graph
 from irc.ir.types import TensorType
@@ -20,9 +21,6 @@ from irc.runtime.kernel_checks import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
 from irc.runtime.values import Array
 from irc.support.formatting import first_of
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
 
 
 @dataclass(frozen=True)

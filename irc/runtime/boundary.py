@@ -20,17 +20,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ops.sizes import object_bytes
-from irc.runtime.arena import kind_of
+from irc.runtime.arena import Kind, PlannedRuns, kind_of
 from irc.runtime.arguments import Argument, Path, Sizes, accept, check_shape, element
 from irc.runtime.array_memory import copy_as_it_lies, overlaps_itself
 from irc.runtime.bounds import CURRENT, check_bytes
-from irc.runtime.execution import Counters
+from irc.runtime.execution import Counters, Run
 from irc.runtime.growable import GrowableBuffer, buffer_of, is_append_only, plain
 from irc.runtime.kernels.support import check_size
 from irc.runtime.values import (
@@ -45,11 +45,6 @@ from irc.runtime.values import (
     rebuild,
     typed,
 )
-
-if TYPE_CHECKING:
-    from irc.runtime.arena import Kind, PlannedRuns
-    from irc.runtime.execution import Run
-
 
 SPARE = 4
 """Results that take, together, less than this part of the memory that they show are copied, so that the rest of that is

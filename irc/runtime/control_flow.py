@@ -18,7 +18,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.region_flow import carried, is_batched, scanned_rows
-from irc.runtime.execution import Frame, Slots, Step, execute, fail, is_located, label, put
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, fail, is_located, label, put
 from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array, read_only
 
@@ -97,15 +97,20 @@ class Stack:
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
     (condition,) = ins
-    then, otherwise = (lowering.block(block) for block in node.blocks)
+    branches = lowering.branches(node)
     dead = lowering.emptied(ins)
 
-    def step(frame: Frame) -> None:
-        code = then if truth(frame[condition]) else otherwise
-        execute(code, frame)
-        put(frame, outs, code.take_returns(frame), dead)
+    def step_of(then: Code, otherwise: Code) -> Step:
+        def step(frame: Frame) -> None:
+            code = then if truth(frame[condition]) else otherwise
+            execute(code, frame)
+            put(frame, outs, code.take_returns(frame), dead)
 
-    return step
+        return step
+
+    if lowering.runs_once:
+        lowering.plan.branches[node] = branches, step_of
+    return step_of(*branches)
 
 
 def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:

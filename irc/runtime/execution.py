@@ -49,7 +49,7 @@ class Counters:
             caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
             writes into an input; and arrays moved to where they can grow (not those joined as by Concat).
         copied_bytes: bytes in those copies.
-        planned: results that were made in memory planned for them.
+        planned: results that have places in memory planned for them, also in branches that were not taken.
         arena_bytes: the size of that memory, the arena.
         arena_bound: how much of it is in use at the most at one time: none for these results, in this order, could be
             smaller.

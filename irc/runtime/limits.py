@@ -17,20 +17,17 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.ops.sizes import result_bytes
-from irc.runtime.execution import Watch, label
+from irc.runtime.execution import Frame, Slots, Watch, label
 from irc.runtime.kernels.support import is_constant
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes
 from irc.runtime.prepack import COMPUTED
 from irc.runtime.values import Array, describe, integer, is_array
 from irc.support.formatting import count
-
-if TYPE_CHECKING:
-    from irc.ir import Node
-    from irc.runtime.execution import Frame, Slots
 
 
 def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:

@@ -169,7 +169,7 @@ class Lowering:
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._regions_made = 0
-        self._groups = 0  # the code of how many groups, one inside of the other, is being lowered
+        self._inside = 0  # of how many groups and branches of Ifs, one inside of the other, code is being lowered
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
         # The blocks being lowered, outermost first.
@@ -192,6 +192,13 @@ class Lowering:
         """Lower a block that runs at most once for each run of the block around it."""
         return self._block(block.nodes, block.returns, self._define(block.params, {}), {}, block.return_node)
 
+    def branches(self, node: Node) -> list[Code]:
+        """Lower the blocks of an If."""
+        self._inside += 1
+        codes = [self.block(block) for block in node.blocks]
+        self._inside -= 1
+        return codes
+
     def members(self, nodes: Reversible[Node], returns: Sequence[Value], given: Mapping[Value, int]) -> Code:
         """Lower members of a fusion group, which run whenever the block around it does, as code of their own.
 
@@ -202,9 +209,9 @@ class Lowering:
                 its own.
         """
         self._slots.update(given)
-        self._groups += 1
+        self._inside += 1
         code = self._block(nodes, returns, (), given)
-        self._groups -= 1
+        self._inside -= 1
         return code
 
     def _block(
@@ -329,9 +336,14 @@ class Lowering:
         return (*live.unused, *self.dead(live.captured.union(ins)))
 
     def may_be_placed(self, value: Value, slot: int) -> None:
-        """Note the ``slot`` of the result of the step being lowered, if that runs exactly once a run."""
-        if len(self._live) <= self._groups + 1:
+        """Note the ``slot`` of the result of the step being lowered, if that runs at most once a run."""
+        if self.runs_once:
             self.plan.slot_of[value] = slot
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether the step being lowered runs at most once a run."""
+        return len(self._live) <= self._inside + 1
 
     def dead(self, slots: Iterable[int]) -> list[int]:
         """Those of ``slots`` that nothing reads after the node being lowered, and which it may empty."""

@@ -1,7 +1,7 @@
 """Where results lie in one piece of memory, the *arena*, for runs whose shapes are known.
 
 A watched run tells the shapes. Results whose shapes are decided by the inputs'
-shapes (`static_shapes`) then get places in an arena before the
+shapes (`static_values`) then get places in an arena before the
 next such run. Two results may share a place if their live ranges do not overlap, and
 an in-place operator uses its operand's place. Live ranges are those of storage
 classes (`irc.runtime.storage`), so a view keeps the memory it shows alive.
@@ -24,9 +24,10 @@ import numpy as np
 from irc.alias.classes import FOREIGN
 from irc.ir.constants import constant_tensor
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT
+from irc.ir.kinds import CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
 from irc.ir.region_flow import inner_graph
+from irc.ir.tensor import Array
 from irc.ir.types import TensorType
 from irc.ops import record
 from irc.ops.pointwise import overwritable
@@ -35,25 +36,35 @@ from irc.runtime.execution import Watch
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Block, Graph, Node, Value
     from irc.runtime.backends import CompiledGroup
     from irc.runtime.execution import Frame, Slots
     from irc.runtime.storage import Storage
 
 
+def nodes_run_once(block: Block) -> Iterator[Node]:
+    """The nodes of ``block`` and of branches in it, in order: a branch, the other one, the If itself."""
+    for node in block.nodes:
+        for branch in node.blocks if node.kind == IF else ():
+            yield from nodes_run_once(branch)
+        yield node
+
+
 def own_groups(graph: Graph) -> dict[Node, Graph]:
-    """The fusion groups in the top block of ``graph`` that share their subgraph with no other node."""
+    """The fusion groups of ``graph`` that run at most once, and share their subgraph with no other node."""
     users = Counter(map(inner_graph, graph.walk()))
-    groups = ((node, inner_graph(node)) for node in graph.block.nodes)
+    groups = ((node, inner_graph(node)) for node in nodes_run_once(graph.block))
     return {node: group for node, group in groups if group is not None and users[group] == 1}
 
 
-def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]) -> set[Value]:
-    """The values of the top block of ``graph`` and of its ``groups`` whose shapes the shapes of its inputs decide.
+def static_values(
+    graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]
+) -> tuple[set[Value], set[Value]]:
+    """The values that run at most once, and what the shapes of the inputs decide of them: shapes; elements, too.
 
     Args:
         graph: the graph.
-        groups: fusion groups of its top block, with their subgraphs.
+        groups: its fusion groups, with their subgraphs.
         written: values whose contents something may change.
     """
     shapes: set[Value] = set(graph.inputs)  # the values of which these are decided
@@ -62,17 +73,23 @@ def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container
     def are_decided(values: Iterable[Value]) -> bool:
         return all(value in contents and value not in written for value in values)
 
-    def follow(inner: Graph) -> None:
-        for node in inner.block.nodes:
+    def follow(block: Block) -> None:
+        for node in block.nodes:
             operator = record(node.kind)
             deciding = operator.value_operands
             if node in groups:
                 group = groups[node]
                 for known in (shapes, contents):
                     known.update(inside for given, inside in zip(node.inputs, group.inputs) if given in known)
-                follow(group)
+                follow(group.block)
                 for known in (shapes, contents):
                     known.update(result for result, inside in zip(node.outputs, group.outputs) if inside in known)
+            elif node.kind == IF:
+                for branch in node.blocks:
+                    follow(branch)
+                for known in (shapes, contents) if are_decided(node.inputs) else ():
+                    returned = zip(node.outputs, *(branch.returns for branch in node.blocks))
+                    known.update(result for result, *inside in returned if known.issuperset(inside))
             elif node.kind == CONSTANT:
                 shapes.update(node.outputs)
                 contents.update(node.outputs)
@@ -85,12 +102,16 @@ def static_shapes(graph: Graph, groups: Mapping[Node, Graph], written: Container
                 ):
                     contents.update(node.outputs)
 
-    follow(graph)
-    return shapes
+    follow(graph.block)
+    return shapes, contents
 
 
 MOST = 1 << 12
 """Places in one plan, the largest; finding them takes a time that grows with the square of their number."""
+
+
+FEW = 16
+"""Elements of an array that is kept with its form: shapes, and what is computed of them."""
 
 
 class FormRecorder(Watch):
@@ -98,16 +119,25 @@ class FormRecorder(Watch):
 
     Attributes:
         forms: by value; for a block that runs several times, those of its last run.
+        strides: of those that do not lie in C order.
+        few: the elements of small arrays of integers, by value.
     """
 
     def __init__(self) -> None:
         self.forms: dict[Value, ArrayType] = {}
+        self.strides: dict[Value, tuple[int, ...]] = {}
+        self.few: dict[Value, Array] = {}
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         for value, slot in zip(node.outputs, outs):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
                 self.forms[value] = ArrayType(array.dtype, array.shape)
+                if not array.flags.c_contiguous:
+                    self.strides[value] = array.strides
+                if array.size <= FEW and array.dtype.kind in "biu":
+                    self.few[value] = array.copy()
+                    self.few[value].flags.writeable = False
 
 
 def stated_forms(graph: Graph) -> dict[Value, ArrayType] | None:
@@ -200,6 +230,8 @@ class Planner:
 
     Attributes:
         static: the values whose shapes the shapes of the inputs decide.
+        inner: those of them that no result of the graph shows.
+        known: those of these whose elements are decided, too, and which nothing writes.
     """
 
     def __init__(
@@ -212,7 +244,7 @@ class Planner:
         self._storage = storage
         self._inputs = graph.inputs
         groups = own_groups(graph)
-        self.static = static_shapes(graph, groups, storage.written)
+        self.static, contents = static_values(graph, groups, storage.written)
         self._compiled = compiled or {}
         self._groups = {node: group for node, group in groups.items() if node not in self._compiled}
         order = list(enumerate(self._in_order(graph), 1))
@@ -227,11 +259,14 @@ class Planner:
         for turn, node in order:
             for value in self._touched(node):
                 self._last.update(dict.fromkeys(storage.shown(value), turn))
+        self.inner = {value for value in self.static if storage.of(value) not in self._kept}
+        changed = set(map(storage.of, storage.written))
+        self.known = {value for value in contents & self.inner if storage.of(value) not in changed}
         self._placeable = [
             (turn, node, value)
             for node, turn in self._turns.items()
             for value in node.outputs
-            if value in self.static and value in placeable and storage.of(value) not in self._kept
+            if value in self.inner and value in placeable
         ]
 
     def plan(self, forms: Mapping[Value, ArrayType], donated: Collection[int] = ()) -> MemoryPlan:
@@ -285,15 +320,18 @@ class Planner:
         return None
 
     def _in_order(self, graph: Graph) -> Iterator[Node]:
-        """The nodes of the top block in the order in which they run; members of a group, then the group."""
-        for node in graph.block.nodes:
+        """The nodes that run at most once, in the order in which they do; members of a group, then the group."""
+        for node in nodes_run_once(graph.block):
             if node in self._groups:
                 yield from (n for n in self._groups[node].block.nodes if n.kind != CONSTANT)
             yield node
 
     def _touched(self, node: Node) -> Iterable[Value]:
         """What ``node`` makes, and what it and its blocks read; of a group only the results, as members have turns."""
-        return node.outputs if node in self._groups else (*node.outputs, *node.inputs, *node.captures())
+        if node in self._groups:
+            return node.outputs
+        returns = [value for block in node.blocks for value in block.returns]
+        return (*node.outputs, *node.inputs, *node.captures(), *returns)
 
     def _resolved(self, value: Value) -> Value:
         """The value that ``value`` stands for across the boundary of a group."""

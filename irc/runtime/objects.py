@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from irc.alias import AliasDb, Analyses
 from irc.errors import Error
+from irc.ir import Graph, Module
 from irc.ir.objects import Object, Strided, named_tensors, storage_of
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Tensor
@@ -28,10 +30,6 @@ from irc.runtime.values import (
     is_tuple,
     rebuild,
 )
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb, Analyses
-    from irc.ir import Graph, Module
 
 
 class State:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irc.alias import Analyses, analyze
 from irc.errors import Error
+from irc.ir import Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node, copy_graph
-from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.types import FUNCTION, NONE
 from irc.ops.opaque import is_opaque
+from irc.runtime.backends import Backend
 from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control_flow import lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
-from irc.runtime.execution import Code, Frame, Instruction, Run, execute
+from irc.runtime.execution import Code, Frame, Instruction, Run, Step, execute
 from irc.runtime.groups import Members
 from irc.runtime.growable import lower_append
 from irc.runtime.kernels import means
@@ -24,11 +25,6 @@ from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
 from irc.runtime.steps import kernel_step
 from irc.runtime.storage import Storage, Writes
 from irc.runtime.values import asks_for_types
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
-    from irc.runtime.backends import Backend
-
 
 SPECIAL: dict[str, Special] = {
     IF: lower_if,
@@ -51,7 +47,8 @@ class Plan:
         code: the steps of the graph's top block.
         graph_inputs: the graph's inputs.
         slot_of: the slots of results of the top block that may be made in arrays that lie there.
-        groups: the members of fusion groups of the top block that a backend may compile.
+        groups: the members of fusion groups that a backend may compile, where steps run at most once.
+        branches: the codes of the blocks of an If there, and what makes its step of them.
         frame: what runs start from, but for weights that are not in memory yet.
         unread: the slots of those, which the first run fills.
         bound: the kernels and constants.
@@ -62,6 +59,7 @@ class Plan:
         self.code = Code()  # until it is lowered: functions may call themselves
         self.graph_inputs = graph_inputs
         self.groups: dict[Node, Members] = {}
+        self.branches: dict[Node, tuple[Sequence[Code], Callable[[Code, Code], Step]]] = {}
         self.slot_of: dict[Value, int] = {}
         self.frame: Frame = [None]
         self.unread: list[tuple[int, Node]] = []

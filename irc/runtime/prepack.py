@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from irc.alias import AliasDb
+from irc.ir import Node, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
@@ -20,14 +22,9 @@ from irc.ops.pointwise import is_pointwise
 from irc.runtime.binding import binder_of_others
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.numerics import narrowed, widened
-from irc.runtime.kernels.registry import PREPARES, takes_out
+from irc.runtime.kernels.registry import PREPARES, Kernel, takes_out
 from irc.runtime.kernels.support import Array, as_constant, is_half
 from irc.runtime.values import is_array, owner
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.ir import Node, Value
-    from irc.runtime.kernels.registry import Kernel
 
 MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""

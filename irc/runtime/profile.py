@@ -18,24 +18,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from irc.ir import Graph, Node
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import TensorType
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
-from irc.runtime.execution import Counters, Watch, label
+from irc.runtime.execution import Counters, Frame, Slots, Watch, label
 from irc.runtime.live_memory import ArrayBytes
+from irc.runtime.memory_plan import MemoryPlan
 from irc.runtime.values import describe, is_array
 from irc.support.files import replacing
 from irc.support.formatting import count, milliseconds
-
-if TYPE_CHECKING:
-    from irc.ir import Graph, Node
-    from irc.runtime.execution import Frame, Slots
-    from irc.runtime.memory_plan import MemoryPlan
-
 
 MOST_EVENTS = 200_000
 """Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
-from irc.alias import Kind
+from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
+from irc.ir import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.objects import tensors_of
@@ -19,13 +21,6 @@ from irc.ir.types import PrimType
 from irc.ir.value import Value
 from irc.support.formatting import count, milliseconds
 from irc.support.remarks import NO_MERGER, PassRun, Refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from irc.alias import AliasDb
-    from irc.ir import Graph
-
 
 MOST_GROUPS = 8
 """How many kinds of fusion groups are listed before the rest is summed up."""

@@ -12,28 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from irc.errors import Error, suggestion
-from irc.ir.types import TensorType, may_be_equal
+from irc.ir import Node, Value
+from irc.ir.types import Dim, Shape, TensorType, may_be_equal
 from irc.ops.axes import APPEND, joined
-from irc.runtime.arguments import accept, results_of, value_at
+from irc.runtime.arguments import Argument, accept, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied
 from irc.runtime.execution import Counters
 from irc.runtime.growable import buffer_of, reserve
 from irc.runtime.kernels.support import check_size
+from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, check_number
-from irc.runtime.values import describe, integer, is_mapping
-
-if TYPE_CHECKING:
-    from irc.ir import Node, Value
-    from irc.ir.types import Dim, Shape
-    from irc.runtime.arguments import Argument
-    from irc.runtime.limits import Limits
-    from irc.runtime.values import Array
+from irc.runtime.values import Array, describe, integer, is_mapping
 
 
 class Session:

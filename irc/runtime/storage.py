@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from irc.alias import Kind, analyze
+from irc.alias import AliasDb, Kind, analyze
 from irc.alias.classes import FOREIGN, MemoryClasses
-from irc.alias.location_sets import EMPTY, BigSet, intersects, members
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.rules import is_functional
+from irc.ir import Block, Node, Value
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
@@ -31,12 +32,6 @@ from irc.ops.axes import APPEND, joined
 from irc.ops.registry import record
 from irc.runtime.arguments import values_at
 from irc.runtime.prepack import lasting_nodes
-
-if TYPE_CHECKING:
-    from irc.alias import AliasDb
-    from irc.alias.location_sets import LocationSet
-    from irc.ir import Block, Node, Value
-
 
 _MOST = 32
 """How many locations a value may show, roughly: those of one loop after the other, each given what one before gave."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count, product
 from pathlib import Path, PurePosixPath
@@ -229,7 +229,7 @@ def one_thread() -> OneThread:
 
 def blas_core() -> str | None:
     """The processor that NumPy's OpenBLAS computes for; None if the BLAS is not known."""
-    found = _of_blas("get_corename")
+    found = functions_of_blas("openblas_get_corename")
     if found is None:
         return None
     (core,) = found
@@ -238,20 +238,20 @@ def blas_core() -> str | None:
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
-    found = _of_blas("get_num_threads", "set_num_threads")
+    found = functions_of_blas("openblas_get_num_threads", "openblas_set_num_threads")
     return None if found is None else (found[0], found[1])
 
 
-def _of_blas(*names: str) -> list[Any] | None:
-    """Functions of the OpenBLAS that NumPy brings; None if there is none."""
+def functions_of_blas(*names: str, suffixes: Sequence[str] = ("64_", "")) -> list[Any] | None:
+    """Functions of the OpenBLAS that NumPy brings; None if there is none. Sizes are of 64 bits with ``64_``."""
     home = Path(np.__file__).parent
     for path in (path for folder in _FOLDERS for path in sorted((home / folder).glob("*openblas*"))):
         try:
             library = ctypes.CDLL(str(path))  # it is loaded already
         except OSError:
             continue
-        for prefix, suffix in product(("scipy_openblas", "openblas"), ("64_", "")):
-            found = [getattr(library, f"{prefix}_{name}{suffix}", None) for name in names]
+        for prefix, suffix in product(("scipy_", ""), suffixes):
+            found = [getattr(library, f"{prefix}{name}{suffix}", None) for name in names]
             if None not in found:
                 return found
     return None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph, parse_module
-from irc.runtime import arena, array_memory
+from irc.runtime import arena, array_memory, planned_steps
 from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
 from irc.runtime.kernels import numerics
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
@@ -35,8 +35,8 @@ def f32(*shape: int) -> Any:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def model_of(text: str) -> CompiledModel:
-    return CompiledModel(parse_graph(text))
+def model_of(text: str, **options: Any) -> CompiledModel:
+    return CompiledModel(parse_graph(text), **options)
 
 
 def poison(model: CompiledModel) -> None:
@@ -48,7 +48,7 @@ def poison(model: CompiledModel) -> None:
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are held to what they promise of ``out``."""
-    real = arena.placed_step
+    real = planned_steps.placed_step
 
     def placed_step(kernel: Any, ins: Any, out: int, dead: Any, directly: bool) -> Any:
         step = real(kernel, ins, out, dead, directly)
@@ -63,21 +63,24 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr(arena, "placed_step", placed_step)
+    monkeypatch.setattr(planned_steps, "placed_step", placed_step)
 
 
 @pytest.mark.usefixtures("checked")
 def test_halves_are_computed_by_kernels(spy: Spy) -> None:
     """Not by NumPy's functions, which take them one by one; results are the same."""
     taken = spy(numerics, "_blocks")
-    model = model_of("""
+    model = model_of(
+        """
     graph(%x : Half(64, 256), %y : Half(64, 256)):
       %a : Half(64, 256) = onnx::Sqrt(%x)
       %b : Half(64, 256) = onnx::Add(%a, %y)
       %c : Half(256, 64) = onnx::Transpose[perm=[1, 0]](%b)
       %d : Half(64, 64) = onnx::MatMul(%b, %c)
       return (%d)
-    """)
+    """,
+        backend="numpy",
+    )
     x, y = np.random.default_rng(0).standard_normal((2, 64, 256)).astype(np.float16)
     b = np.sqrt(x * x) + y
     for _ in range(3):
@@ -331,7 +334,7 @@ def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
         y = np.maximum(-x, 0) if c else np.exp(x) - n * x
         got = model.run({"x": x, "c": np.array(c), "n": np.array(n)})["z"]
         np.testing.assert_allclose(got, y @ x, rtol=1e-3, atol=1e-3)
-    assert model.counters.planned == 2
+    assert model.counters.planned == 3  # a, b and u
 
 
 def test_what_a_loop_returns_besides_keeps_its_place() -> None:

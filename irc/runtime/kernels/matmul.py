@@ -49,7 +49,7 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
         made = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
         return made.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
     if CURRENT.scope.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
-        shape = check_size(_product_shape(a, b), a.dtype)
+        shape = check_size(product_shape(a.shape, b.shape), a.dtype)
         if CURRENT.scope.guard is not None:
             if a.dtype.kind in "iu" and a.dtype == b.dtype and a.ndim > 1 < b.ndim:
                 result = np.empty(shape, a.dtype) if out is None else out
@@ -59,7 +59,7 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
     try:
         return _multiply(a, b, out)
     except ValueError:
-        _product_shape(a, b)  # says what is wrong
+        product_shape(a.shape, b.shape)  # says what is wrong
         raise
 
 
@@ -133,15 +133,15 @@ def _along(axis: int, part: slice) -> tuple[Any, ...]:
     return (..., part, *[slice(None)] * (-1 - axis))
 
 
-def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
-    """The shape of ``a @ b``; Error if the shapes do not fit."""
-    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
+def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The shape of ``a @ b`` for arrays of these shapes; Error if they do not fit."""
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
     try:
-        if a.shape[-1] != (b.shape[-2] if b.ndim > 1 else b.shape[0]):
+        if a[-1] != b[-2:][0]:
             raise ValueError
-        return (*broadcast_shape(a.shape[:-2], b.shape[:-2]), *rows, *columns)
+        return (*broadcast_shape(tuple(a[:-2]), tuple(b[:-2])), *rows, *columns)
     except (ValueError, IndexError):
-        raise Error("IRC421", f"matrices of shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied") from None
+        raise Error("IRC421", f"matrices of shapes {list(a)} and {list(b)} cannot be multiplied") from None
 
 
 @computes("onnx::Gemm", broadcast=lambda node: bool(node.attributes.get("broadcast", 0)))

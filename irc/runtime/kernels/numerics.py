@@ -514,22 +514,16 @@ def _in_parts(a: Array, b: Array, out: Array) -> Array:
 
 
 def _whole(a: Array, b: Array, out: Array | None) -> Array:
-    if not _has_few_rows(a, b):
+    if a.dtype != b.dtype or a.dtype.char not in "fd" or not has_few_rows(a.shape, b.shape):
         return np.matmul(a, b, out=out)
     matrices = b if b.ndim == 2 else b[..., None, :, :]
     rows = np.matmul(a[..., None, :], matrices, out=None if out is None else out[..., None, :])
     return rows[..., 0, :] if out is None else out
 
 
-def _has_few_rows(a: Array, b: Array) -> bool:
-    return (
-        a.ndim > 1 < b.ndim
-        and 1 < a.shape[-2] <= FEW_ROWS
-        and b.shape[-2] >= _DEEP
-        and b.shape[-2] * b.shape[-1] >= _ENOUGH
-        and a.dtype == b.dtype
-        and a.dtype.char in "fd"
-    )
+def has_few_rows(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether a product of arrays of floats of these shapes is made row by row."""
+    return min(len(a), len(b)) > 1 and 1 < a[-2] <= FEW_ROWS and b[-2] >= _DEEP and b[-2] * b[-1] >= _ENOUGH
 
 
 WORTH_NUMBERING = 1 << 11

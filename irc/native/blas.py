@@ -1,0 +1,198 @@
+"""Products of matrices by the BLAS that NumPy brings, called as NumPy calls it.
+
+A table (`irc.native.tables`) calls what `numpy.matmul` would call, with the same arguments, so that a product has the
+same bits in a table and outside of it. What NumPy computes in another way is declined here: other element types,
+matrices whose elements lie neither along rows nor along columns.
+
+Source: NumPy's ``umath/matmul.c.src`` and ``common/cblasfuncs.c``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.native.jit import Make
+from irc.native.kernels import Call
+from irc.native.loops import VOID, Space, finished, loop, loop_function, number, offset, space_of
+from irc.native.target import Target, current, ir
+from irc.ops.algebra import AnyDType
+from irc.runtime.array_memory import c_strides
+from irc.runtime.kernels.numerics import LARGE, has_few_rows
+from irc.runtime.threads import functions_of_blas
+
+_ROWS, _COLUMNS, _AS_IS, _TRANSPOSED = 101, 102, 111, 112
+"""CBLAS's numbers for the order of elements, and for what is done with a matrix."""
+
+_PICOSECONDS, _LEAST = 30.0, 200.0
+"""For a multiplication, by estimate; and nanoseconds for the smallest product."""
+
+_LANES = 4
+
+
+class Matrices(NamedTuple):
+    """An array of matrices, which are its last two axes.
+
+    Attributes:
+        shape: of the array.
+        strides: in elements.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the elements lie in C order."""
+        return _lie_so(self.shape, self.strides)
+
+    def with_shape(self, *shape: int) -> Matrices:
+        """These, which lie in C order, with another shape."""
+        return Matrices(shape, c_strides(shape, 1))
+
+
+class BlasCall(NamedTuple):
+    """A call of the BLAS.
+
+    Attributes:
+        call: of two operands and the result.
+        is_swapped: whether the second operand comes first.
+    """
+
+    call: Call
+    is_swapped: bool
+
+
+def call_for_product(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
+    """What the kernel of MatMul calls for ``a @ b``, the result of which lies in C order; None if it is declined."""
+    ranks = len(a.shape), len(b.shape)
+    if dtype.char not in "fd" or min(ranks) < 2 or 0 in (*a.shape, *b.shape):
+        return None
+    depth, columns = b.shape[-2:]
+    if a.shape[-1] != depth or math.prod(a.shape) * columns >= LARGE:
+        return None
+    if ranks[1] == 2 and math.prod(a.shape) == depth:
+        order = _ROWS if b.is_ordered else _COLUMNS if _lie_so(b.shape[::-1], b.strides[::-1]) else None
+        if order is None or not a.is_ordered or columns == 1:
+            return None
+        space, width = Space((1,), ((0,), (0,), (0,))), columns if order == _ROWS else depth
+        return _gemv(dtype, (order, depth, columns, max(width, 1), 1), space, is_swapped=True)
+    if ranks[0] == ranks[1] > 2 and b.shape[-3] == 1 < a.shape[-3] and a.shape[:-3] == b.shape[:-3] and a.is_ordered:
+        a = a.with_shape(*a.shape[:-3], 1, a.shape[-3] * a.shape[-2], depth)
+    if len(a.shape) > 2 == ranks[1] and a.is_ordered:
+        a = a.with_shape(math.prod(a.shape[:-1]), depth)
+    if has_few_rows(a.shape, b.shape):
+        a = Matrices((*a.shape[:-1], 1, depth), (*a.strides[:-1], 0, a.strides[-1]))
+        if ranks[1] > 2:
+            b = Matrices((*b.shape[:-2], 1, *b.shape[-2:]), (*b.strides[:-2], 0, *b.strides[-2:]))
+    return _matmul(a, b, dtype)
+
+
+def _matmul(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
+    """What `numpy.matmul` calls."""
+    rows, depth, columns = a.shape[-2], *b.shape[-2:]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    steps = c_strides((*batch, rows, columns), dtype.itemsize)[:-2]
+    given = [(x.shape[:-2], [stride * dtype.itemsize for stride in x.strides[:-2]]) for x in (a, b)]
+    space = space_of(batch, [*given, (batch, steps)])
+    (_, a_row, a_column), (_, b_row, b_column) = ((0, *x.strides[-2:]) for x in (a, b))
+    a_as_is, b_as_is = _is_dense(a_row, a_column, depth), _is_dense(b_row, b_column, columns)
+    can_be_a = a_as_is or _is_dense(a_column, a_row, rows)
+    can_be_b = b_as_is or _is_dense(b_column, b_row, depth)
+    if len(space.sizes) > 1 or depth == 1 or rows == columns == 1:
+        return None
+    if rows == 1:
+        if not can_be_b or a_column < 1:
+            return None
+        lies_along_depth = _is_dense(b_column, b_row, depth)
+        how = (_COLUMNS, b_column) if lies_along_depth else (_ROWS, b_row)
+        return _gemv(dtype, (how[0], depth, columns, how[1], a_column), space, is_swapped=True)
+    if columns == 1:
+        if not can_be_a or b_row < 1:
+            return None
+        how = (_COLUMNS, a_row) if a_as_is else (_ROWS, a_column)
+        return _gemv(dtype, (how[0], depth, rows, how[1], b_row), space, is_swapped=False)
+    if not (can_be_a and can_be_b):
+        return None
+    first = (_AS_IS, a_row) if a_as_is else (_TRANSPOSED, a_column)
+    second = (_AS_IS, b_row) if b_as_is else (_TRANSPOSED, b_column)
+    numbers = first[0], second[0], rows, columns, depth, first[1], second[1], columns
+    return _call("gemm", dtype, numbers, space, rows * depth * columns, is_swapped=False)
+
+
+def _is_dense(far: int, near: int, size: int) -> bool:
+    """Whether the BLAS takes a matrix whose rows of ``size`` elements begin ``far`` apart, and elements ``near``."""
+    return near == 1 and size <= far
+
+
+def _lie_so(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie in C order: how far apart the only elements of axes are said to be does not matter."""
+    dense = c_strides(shape, 1)
+    return all(size == 1 or own == wanted for size, own, wanted in zip(shape, strides, dense))
+
+
+def _gemv(dtype: AnyDType, numbers: tuple[int, ...], space: Space, is_swapped: bool) -> BlasCall | None:
+    _, depth, results, _, _ = numbers
+    return _call("gemv", dtype, numbers, space, depth * results, is_swapped)
+
+
+def _call(
+    function: str, dtype: AnyDType, numbers: tuple[int, ...], space: Space, products: int, is_swapped: bool
+) -> BlasCall | None:
+    """A call of a function of the BLAS for each of the matrices along ``space``."""
+    address = _address(f"cblas_{'s' if dtype.itemsize == 4 else 'd'}{function}")
+    if address is None:
+        return None
+    (count,), steps = space.sizes, [strides[0] for strides in space.strides]
+    if is_swapped:
+        steps[0], steps[1] = steps[1], steps[0]
+    name = f"irc.{function}{dtype.itemsize}"
+    make = partial(_emit, name, function, len(numbers), dtype.itemsize, current())
+    nanoseconds = count * (_LEAST + products * _PICOSECONDS / 1000)
+    call = Call.of_loops(name, name, make, 3, [address, *steps, *numbers], count, nanoseconds)
+    return BlasCall(call._replace(pieces=1), is_swapped)
+
+
+@cache
+def _address(name: str) -> int | None:
+    """Where a function of the BLAS is whose sizes are of 64 bits; None if there is none."""
+    found = functions_of_blas(name, suffixes=("64_",))
+    return None if found is None else ctypes.cast(found[0], ctypes.c_void_p).value
+
+
+def _emit(name: str, function: str, count: int, size: int, target: Target) -> tuple[str, Mapping[str, Make]]:
+    """The loop function ``name``; its range is of matrices.
+
+    It takes the first operand, the second and the result. Its layout has the address of the BLAS's function, the bytes
+    from one matrix to the next of each, and that function's ``count`` numbers.
+    """
+    emitter, arrays, numbers, begin, end = loop_function(name, target, _LANES, 3, 4 + count)
+    builder, word, real = emitter.builder, ir.IntType(32), ir.FloatType() if size == 4 else ir.DoubleType()
+    address, *rest = numbers
+    steps, given = rest[:3], rest[3:]
+    one, zero = ir.Constant(real, 1), ir.Constant(real, 0)
+
+    def call(*arguments: Any) -> None:
+        kind = ir.FunctionType(VOID, [x.type for x in arguments])
+        builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
+
+    with loop(builder, begin, end) as i:
+        first, second, result = (offset(builder, x, builder.mul(i, step)) for x, step in zip(arrays, steps))
+        if function == "gemv":
+            order, depth, columns, width, apart = given
+            order = builder.trunc(order, word)
+            sizes = (depth, columns)
+            call(
+                order, ir.Constant(word, _TRANSPOSED), *sizes, one, first, width, second, apart, zero, result, number(1)
+            )
+        else:
+            how, how_second, rows, columns, depth, width, width_second, width_result = given
+            kinds = ir.Constant(word, _ROWS), builder.trunc(how, word), builder.trunc(how_second, word)
+            operands = first, width, second, width_second
+            call(*kinds, rows, columns, depth, one, *operands, zero, result, width_result)
+    return finished(emitter)

@@ -1,0 +1,280 @@
+"""The steps of planned runs as calls of loop functions, which tables list (`irc.native.tables`).
+
+A step is read only if calls do all that it does, with the bits that it has outside of tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irc import ops
+from irc.ir import parse_graph
+from irc.ir.kinds import GROUP
+from irc.ir.tensor import Array
+from irc.native.backend import IN_TABLES, group_of, is_bound_to_code, is_tensor
+from irc.native.blas import Matrices, call_for_product
+from irc.native.calls import Expected
+from irc.native.groups import Anchored, Group, GroupCall
+from irc.native.inline_cache import product_like
+from irc.native.inner_loops import LOOPS, Compute, OneCall
+from irc.native.kernels import Call
+from irc.native.moves import call_for_rows
+from irc.ops.algebra import SINGLE
+from irc.ops.axes import reduces
+from irc.ops.pointwise import overwritable
+from irc.runtime.array_memory import c_strides
+from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
+from irc.runtime.execution import Slots
+from irc.runtime.groups import subgraph_of
+from irc.runtime.kernels.convolution import repeats_one_filter
+from irc.runtime.kernels.matmul import product_shape
+from irc.runtime.kernels.support import axis_in, is_constant
+from irc.runtime.kernels.windows import outputs, resolver
+from irc.runtime.values import is_array
+
+if TYPE_CHECKING:
+    from irc.ir import Graph, Node, Value
+
+
+class TableCall(NamedTuple):
+    """A call in a table.
+
+    Attributes:
+        call: of a loop function, in one piece.
+        arrays: its operands, then its results: slots of the frame, or constants.
+    """
+
+    call: Call
+    arrays: Sequence[int | Array]
+
+
+class StepReader:
+    """Reads steps as calls of loop functions.
+
+    Args:
+        groups: what has been compiled, by the subgraphs of fusion groups.
+    """
+
+    def __init__(self, groups: Mapping[Graph, Group | Anchored]) -> None:
+        self._groups = groups
+        self._known: dict[Any, Sequence[GroupCall] | Unsupported] = {}
+
+    def read(self, step: PlannedStep) -> Sequence[TableCall]:
+        """The calls that do what ``step`` does. Raises `Unsupported` if something else is needed."""
+        node = step.node
+        if node.kind == GROUP:
+            group = self._groups.get(subgraph_of(node))
+            operands = [x for x in step.operands if x is not None]
+            if group is None or len(operands) < len(step.operands):
+                raise Unsupported("the group is not compiled")
+            if isinstance(group, Anchored):
+                return self._anchored(group, operands, step.outs)
+            return self._group(group, operands, step.outs, ())
+        if node.kind in IN_TABLES and len(step.outs) == 1:
+            return self._special(node, step.operands, step.outs[0])[0]
+        has_loop = reduces(node) or ops.semantics(node.kind, node.version) is not None
+        if not node.kind.startswith("onnx::") or node.kind.endswith("_") or not has_loop:
+            raise Unsupported(f"{node.kind} takes more than a loop")
+        places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
+        operands = [x for x in (step.operands[i] for i in places) if x is not None]
+        exactly = not is_bound_to_code(node)  # as it is computed in the first run
+        return self._group(group_of(node, places), operands, step.outs, range(overwritable(node)), exactly)
+
+    def _group(
+        self, group: Group, operands: Sequence[PlannedOperand], outs: Slots, over: Iterable[int], exactly: bool = False
+    ) -> Sequence[TableCall]:
+        """The calls of a group, one of whose operands at the positions ``over`` may be where the result is."""
+        given = tuple(map(expected_of, operands))
+        key = group.text or group, given
+        if key not in self._known:
+            try:
+                self._known[key] = _calls(group, given, over, exactly)
+            except Unsupported as error:
+                self._known[key] = error
+        calls = self._known[key]
+        if isinstance(calls, Unsupported):
+            raise calls
+        arrays = [*map(_place, operands), *group.constants]
+        return [
+            TableCall(call, [*[arrays[i] for i in takes], *[outs[i] for i in makes]]) for call, takes, makes in calls
+        ]
+
+    def _anchored(self, group: Anchored, operands: Sequence[PlannedOperand], outs: Slots) -> Sequence[TableCall]:
+        """The calls of a product, which is made where the result is, and of what follows it there."""
+        anchor = group.anchor
+        if anchor.kind not in IN_TABLES or len(outs) != 1:
+            raise Unsupported(f"{anchor.kind} takes more than a loop")
+        known: dict[Value, PlannedOperand | None] = dict(zip(group.inputs, operands))
+        for value, array in group.constants.items():
+            known[value] = _of_constant(array) if is_array(array) else None
+        calls, made = self._special(anchor, [known[value] for value in anchor.inputs], outs[0])
+        others = [operands[i] for i in group.used]
+        if group.rest.results([*[x.type for x in others], made]) != [made]:
+            raise Unsupported("the product is no place for the result")
+        # What comes last is the product, which is written over.
+        return [*calls, *self._group(group.rest, [*others, PlannedOperand(outs[0], made)], outs, {len(others)})]
+
+    def _special(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The calls of an operator that is neither pointwise nor reduces rows, and what they make."""
+        return getattr(self, IN_TABLES[node.kind])(node, operands, out)
+
+    def product(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The calls of MatMul or Gemm, and what they make."""
+        a, b, *others = operands
+        c = others[0] if others else None
+        given = node.attributes
+        factors = [float(given.get("alpha", 1)), float(given.get("beta", 1) if c is not None else 1)]
+        if a is None or b is None or factors != [1, 1] or given.get("broadcast") or a.type.dtype != b.type.dtype:
+            raise Unsupported("it is more than a product and a sum")
+        is_turned = bool(given.get("transB"))
+        first, second = _matrices(a, bool(given.get("transA"))), _matrices(b, is_turned)
+        made = ArrayType(a.type.dtype, product_shape(first.shape, second.shape))
+        compute = self._packed_product(node, a, b, c) if _constant(b) is not None else None
+        calls = [_blas_product(a, b, first, second, out) if compute is None else _one_call(compute, a, out)]
+        if c is not None:
+            calls += self._group(sum_of_two(), [PlannedOperand(out, made), c], (out,), {0})
+        return calls, made
+
+    def _packed_product(
+        self, node: Node, a: PlannedOperand, b: PlannedOperand, c: PlannedOperand | None
+    ) -> Compute | None:
+        """How ``a`` is multiplied with a constant ``b`` that is packed; None if it is not."""
+        is_turned, bias, weights = bool(node.attributes.get("transB")), _constant(c), _constant(b)
+        if a.strides is not None or node.attributes.get("transA") or weights is None:
+            raise Unsupported("rows do not lie in order")
+        if is_turned and c is not None and bias is None:
+            return None
+        dtype, shape = a.type
+        x: Array = np.empty(shape, dtype)
+        like = product_like(x, weights, bias if is_turned else None, is_turned, node.kind == "onnx::Gemm")
+        return None if like is None else like.compute
+
+    def convolution(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The call of Conv with constant weights."""
+        x, w, *others = operands
+        b = others[0] if others else None
+        weights, bias = _constant(w), _constant(b)
+        if x is None or weights is None or (b is not None and bias is None):
+            raise Unsupported("weights may change")
+        if x.strides is not None or x.type.dtype != SINGLE or weights.dtype != SINGLE or repeats_one_filter(weights):
+            raise Unsupported("the convolution takes more than a loop")
+        axes = resolver(node)(x.type.shape[2:], weights.shape[2:])
+        made = ArrayType(SINGLE, (x.type.shape[0], len(weights), *outputs(axes)))
+        given, result = np.empty(x.type.shape, SINGLE), np.empty(made.shape, SINGLE)
+        group = node.attributes.get("group", 1)
+        return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
+
+    def maxima(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The call of MaxPool."""
+        return self._pool(node, operands, out, None)
+
+    def means(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The call of AveragePool."""
+        return self._pool(node, operands, out, bool(node.attributes.get("count_include_pad", 0)))
+
+    def _pool(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int, include: bool | None
+    ) -> tuple[list[TableCall], ArrayType]:
+        (x,) = operands
+        if x is None or x.strides is not None:
+            raise Unsupported("rows do not lie in order")
+        axes = resolver(node)(x.type.shape[2:], None)
+        made = ArrayType(x.type.dtype, (*x.type.shape[:2], *outputs(axes)))
+        given, result = np.empty(x.type.shape, x.type.dtype), np.empty(made.shape, x.type.dtype)
+        return [_one_call(LOOPS.pooling(given, axes, result, include), x, out)], made
+
+    def concat(
+        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+    ) -> tuple[list[TableCall], ArrayType]:
+        """The calls that copy rows of the operands of Concat side by side."""
+        parts = [x for x in operands if x is not None and x.strides is None]
+        dtypes = {x.type.dtype for x in parts}
+        if len(parts) < len(operands) or len(dtypes) > 1 or any(dtype.hasobject for dtype in dtypes):
+            raise Unsupported("operands are of several types, or do not lie in order")
+        (dtype,), (first, *_) = dtypes, [x.type.shape for x in parts]
+        axis = axis_in(int(node.attributes["axis"]), len(first))
+        rows, widths = math.prod(first[:axis]), [dtype.itemsize * math.prod(x.type.shape[axis:]) for x in parts]
+        whole = sum(widths)
+        calls: list[TableCall] = []
+        place = 0
+        for x, width in zip(parts, widths):
+            if rows and width:
+                calls.append(TableCall(call_for_rows(rows, width, whole, place), [_place(x), out]))
+            place += width
+        along = sum([x.type.shape[axis] for x in parts])
+        return calls, ArrayType(dtype, (*first[:axis], along, *first[axis + 1 :]))
+
+
+def _constant(operand: PlannedOperand | None) -> Array | None:
+    """The array of an operand that never changes."""
+    array = None if operand is None else operand.constant
+    return array if array is not None and is_constant(array) else None
+
+
+def _one_call(found: Compute | None, x: PlannedOperand, out: int) -> TableCall:
+    """The call of a loop for ``x``."""
+    if not isinstance(found, OneCall) or found.call.pieces > 1:
+        raise Unsupported("it takes more than a loop, or is worth several threads")
+    return TableCall(found.call, [_place(x), *found.constants, out])
+
+
+def _blas_product(a: PlannedOperand, b: PlannedOperand, first: Matrices, second: Matrices, out: int) -> TableCall:
+    found = call_for_product(first, second, a.type.dtype)
+    if found is None:
+        raise Unsupported("NumPy computes the product in another way")
+    arrays = [_place(b), _place(a)] if found.is_swapped else [_place(a), _place(b)]
+    return TableCall(found.call, [*arrays, out])
+
+
+def _place(operand: PlannedOperand) -> int | Array:
+    """The slot of an operand, or a constant that has none."""
+    return operand.slot if operand.slot >= 0 or operand.constant is None else operand.constant
+
+
+def _of_constant(array: Array) -> PlannedOperand:
+    """An array that is in no slot."""
+    strides = None if array.flags.c_contiguous else array.strides
+    return PlannedOperand(-1, ArrayType(array.dtype, array.shape), strides, array)
+
+
+def _matrices(operand: PlannedOperand, is_turned: bool) -> Matrices:
+    (dtype, shape), strides = operand.type, operand.strides
+    steps = c_strides(shape, 1) if strides is None else tuple([stride // dtype.itemsize for stride in strides])
+    return Matrices(shape[::-1], steps[::-1]) if is_turned else Matrices(shape, steps)
+
+
+@cache
+def sum_of_two() -> Group:
+    """What adds two arrays."""
+    graph = parse_graph("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = onnx::Add(%x, %y)\n  return (%z)")
+    return Group(list(graph.nodes), graph.inputs, graph.outputs)
+
+
+def _calls(group: Group, operands: Sequence[Expected], over: Iterable[int], exactly: bool) -> Sequence[GroupCall]:
+    types = [ArrayType(x.dtype, tuple(x.shape)) for x in operands]
+    calls, allowed, (made, *_) = group.calls(operands, exactly), group.overwrites(types), group.results(types)
+    if any(i < len(types) and types[i] == made and (0, i) not in allowed for i in over):
+        raise Unsupported("the result may be in the way")
+    if not all(each.call.is_simple for each in calls):
+        raise Unsupported("it is worth several threads, or much memory")
+    return calls
+
+
+def expected_of(operand: PlannedOperand) -> Expected:
+    """What a call is made for: ``operand``."""
+    return Expected(*operand.type, operand.strides)

@@ -1,0 +1,222 @@
+"""The steps of runs in planned memory.
+
+The frame of such a run has the arrays for results before it begins (`irc.runtime.arena`), and steps write them there.
+Members of groups that the backend declines are steps like all others. In runs that nothing follows step by step, what
+would be the same in each run of a kind is done once for an arena, and the backend may compile consecutive steps to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+
+from irc.ir import Node, Value
+from irc.ir.constants import is_none
+from irc.ir.kinds import GROUP
+from irc.ir.types import DType
+from irc.ops.record import MOVING
+from irc.ops.registry import record
+from irc.runtime.array_memory import ArrayType
+from irc.runtime.backends import PlannedOperand, PlannedStep
+from irc.runtime.execution import Code, Frame, Instruction, Step, execute, put
+from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
+from irc.runtime.plan import Plan
+from irc.runtime.steps import drop_step, kernel_step, placed_step
+from irc.runtime.values import is_array
+
+
+class PlannedSteps:
+    """Makes code for planned memory of the code of a plan.
+
+    Args:
+        plan: of the graph.
+        memory: where the values lie whose arrays are in the frame beforehand.
+        compiled: the groups that are one kernel.
+    """
+
+    def __init__(self, plan: Plan, memory: MemoryPlan, compiled: Collection[Node]) -> None:
+        self._plan = plan
+        self._placed, self._over = memory.place_of, memory.over
+        self._compiled = compiled
+        self._slots = frozenset(plan.slot_of[value] for value in self._placed)
+
+    def code(self, code: Code) -> Code:
+        """``code``, with the arrays in the frame."""
+        made = code.with_instructions([])
+        return made.with_instructions([self._step(each) for each in self._expanded(code.instructions, made)])
+
+    def _expanded(self, instructions: Iterable[Instruction], code: Code) -> Iterator[Instruction]:
+        """``instructions``, and instead of groups that are declined their members, which ``code`` counts."""
+        for each in instructions:
+            group = self._plan.groups.get(each.node) if each.node not in self._compiled else None
+            if group is None:
+                code.in_place += len(self._over.intersection(each.node.outputs))
+                yield each
+                continue
+            code.kernels += group.code.kernels
+            code.in_place += group.code.in_place
+            yield from self._expanded(group.instructions(each.dead), code)
+
+    def _step(self, each: Instruction) -> Instruction:
+        """``each``, which makes its result in its place, or runs blocks that do so."""
+        _, node, ins, outs, dead = each
+        if node in self._plan.branches:
+            branches, step_of = self._plan.branches[node]
+            return each._replace(step=step_of(*map(self.code, branches)))
+        if node.kind == GROUP or len(outs) != 1 or not self._is_placed(each):
+            return each
+        dead = tuple([s for s in dead if s not in self._slots])
+        step = placed_step(self._plan.bound.kernel(node), ins, outs[0], dead, is_plain(node))
+        return Instruction(step, node, ins, outs, dead)
+
+    def _is_placed(self, each: Instruction) -> bool:
+        """Whether an instruction makes results in arrays that lie in the frame beforehand."""
+        outputs = each.node.outputs
+        return len(each.outs) == len(outputs) > 0 and all(value in self._placed for value in outputs)
+
+
+class FastSteps(PlannedSteps):
+    """As `PlannedSteps`, for runs that nothing follows step by step.
+
+    Args:
+        plan: as above, and what else is above.
+        planner: knows what the shapes of inputs decide.
+        known: what was recorded in a run of this kind.
+        frame: has constants and the arrays for results. What is done once puts its results there.
+        owner: of the arena's memory.
+
+    Attributes:
+        once: the steps that are done once for an arena.
+        count: how many compiled steps there are.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        memory: MemoryPlan,
+        compiled: Collection[Node],
+        planner: Planner,
+        known: FormRecorder,
+        frame: Frame,
+        owner: object,
+    ) -> None:
+        super().__init__(plan, memory, compiled)
+        self._planner, self._known = planner, known
+        self._frame, self._owner = frame, owner
+        self._constants = plan.template
+        self.once: list[Step] = []
+        self.count = 0
+        self._operands: dict[int, PlannedOperand | None] = {}
+        self._learn(plan.graph_inputs, plan.code.params)
+        self._look(range(len(frame)))
+
+    def code(self, code: Code) -> Code:
+        made = code.with_instructions([])
+        found: list[Instruction] = []
+        for each in self._expanded(code.instructions, made):
+            _, node, _, outs, _ = each
+            done = self._done_once(each)
+            if done is None:
+                found.append(self._step(each))
+                self._learn(node.outputs, outs)
+                continue
+            self.once.append(done)
+            self._look(outs)
+            made.kernels -= node.kind != GROUP
+            dead = tuple([s for s in each.dead if self._frame[s] is None])
+            if dead:
+                found.append(Instruction(drop_step(dead), node, (), (), dead))
+        return made.with_instructions(self._with_compiled(found))
+
+    def _done_once(self, each: Instruction) -> Step | None:
+        """A step that does what ``each`` does, in the frame already; None if that may not be the same in each run.
+
+        Its results show what lies in the arena, or have few elements, which the shapes of inputs decide.
+        """
+        _, node, ins, outs, _ = each
+        frame, known = self._frame, self._known.few
+        if not node.outputs or not self._planner.inner.issuperset(node.outputs):
+            return None
+        if self._planner.known.issuperset(node.outputs) and known.keys() >= {*node.outputs}:
+            step = partial(put, slots=outs, values=[known[value] for value in node.outputs])
+            step(frame)
+            return step
+        if not node.kind.startswith("onnx::") or record(node.kind).movement not in MOVING:
+            return None
+        are_there = all(frame[s] is not None or is_none(v) for s, v in zip(ins, node.inputs))
+        if not are_there or [s for s in ins if self._is_inside(s)] != [ins[0]]:
+            return None
+        step = kernel_step(self._plan.bound.kernel(node), ins, outs, ())
+        step(frame)
+        if all(map(self._is_inside, outs)):
+            return step
+        put(frame, (), (), outs)  # copies
+        return None
+
+    def _is_inside(self, slot: int) -> bool:
+        """Whether what lies in a slot shows the arena."""
+        x = self._frame[slot]
+        return is_array(x) and x.base is self._owner
+
+    def _learn(self, values: Sequence[Value], slots: Sequence[int]) -> None:
+        """Note the forms of values that are made in each run."""
+        known = self._known
+        for value, slot in zip(values, slots):
+            if slot not in self._operands and value in known.forms and value in self._planner.static:
+                self._operands[slot] = PlannedOperand(slot, known.forms[value], known.strides.get(value))
+
+    def _look(self, slots: Iterable[int]) -> None:
+        """Note how arrays lie that are in the frame."""
+        for slot in slots:
+            x = self._frame[slot]
+            if is_array(x):
+                strides = None if x.flags.c_contiguous else x.strides
+                constant = x if x is self._constants[slot] else None
+                self._operands[slot] = PlannedOperand(slot, ArrayType(x.dtype, x.shape), strides, constant)
+
+    def _with_compiled(self, instructions: Sequence[Instruction]) -> list[Instruction]:
+        """``instructions``, of which the backend has compiled consecutive ones, as far as it does."""
+        backend, found = self._plan.bound.backend, list[Instruction]()
+        if backend is None:
+            return [*instructions]
+        for may_be, run in groupby(instructions, self._may_be_compiled):
+            rest = list(run)
+            steps = [self._planned(each) for each in rest] if may_be else ()
+            for length, function in backend.compile_steps(steps) if steps else ():
+                part, rest = rest[:length], rest[length:]
+                if function is not None:
+                    part = [_compiled(function, part)]
+                    self.count += 1
+                found += part
+            found += rest
+        return found
+
+    def _may_be_compiled(self, each: Instruction) -> bool:
+        operands = zip(each.ins, each.node.inputs)
+        return self._is_placed(each) and all(s in self._operands or is_none(v) for s, v in operands)
+
+    def _planned(self, each: Instruction) -> PlannedStep:
+        return PlannedStep(each.node, tuple(map(self._operands.get, each.ins)), each.outs)
+
+
+def _compiled(function: Callable[[Frame], bool], instructions: list[Instruction]) -> Instruction:
+    """One instruction for several, which run one by one where ``function`` refuses the arrays."""
+    steps = Code().with_instructions(instructions)
+    groups = sum([each.node.kind == GROUP for each in instructions])
+    dead = tuple([s for each in instructions for s in each.dead])
+
+    def step(frame: Frame) -> None:
+        if not function(frame):
+            execute(steps, frame)
+            return
+        frame[0].kernels += groups
+        for s in dead:
+            frame[s] = None
+
+    return instructions[0]._replace(step=step, dead=dead)
+
+
+def is_plain(node: Node) -> bool:
+    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
+    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)

@@ -1,0 +1,181 @@
+"""Tables of steps: results, what they refuse, branches, and what is done once for an arena."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.ir import parse_graph
+from irc.ir.tensor import Array
+from irc.runtime.limits import Limits
+from irc.runtime.model import CompiledModel
+
+RNG = np.random.default_rng(5)
+
+
+def models(text: str) -> tuple[CompiledModel, CompiledModel]:
+    """A model without passes, by native code and by NumPy alone."""
+    native, plain = (irc.compile(parse_graph(text), passes="none", backend=name) for name in ("native", "numpy"))
+    return native, plain
+
+
+def f32(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def same_runs(text: str, *feeds: dict[str, Any], exactly: bool = True) -> CompiledModel:
+    """The native model, after runs on ``feeds``, in each of which the results are NumPy's."""
+    native, plain = models(text)
+    for fed in feeds:
+        found, wanted = native.run(fed), plain.run(fed)
+        for name, value in wanted.items():
+            if exactly:
+                np.testing.assert_array_equal(found[name], value)
+            else:
+                np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
+    return native
+
+
+def chain(operators: str, kind: str = "Float(8)") -> str:
+    lines = [f"  %v{i + 1} : {kind} = onnx::{name}(%v{i}, %w)" for i, name in enumerate(operators.split())]
+    return f"graph(%v0 : {kind}, %w : {kind}):\n" + "\n".join(lines) + f"\n  return (%v{len(lines)})\n"
+
+
+def test_many_small_operators_are_one_call() -> None:
+    model = same_runs(chain("Add Mul Sub Div Max Min " * 50), *[{"v0": f32(8), "w": f32(8)} for _ in range(4)])
+    assert model.counters.compiled == 1
+    assert model.counters.kernels == 300
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape", "operators"),
+    [
+        ("Double", "f8", (3, 5), "Add Mul Sub Div"),
+        ("Int", "i4", (7,), "Add Mul Sub Max"),
+        ("Byte", "u1", (33,), "Add Mul Sub Min"),
+        ("Half", "f2", (9,), "Add Mul Sub Add"),
+        ("Bool", "?", (4,), "And Or Xor And"),
+    ],
+)
+def test_element_types(name: str, dtype: str, shape: tuple[int, ...], operators: str) -> None:
+    kind = f"{name}({', '.join(map(str, shape))})"
+    feeds = [{"v0": (9 * f32(*shape)).astype(dtype), "w": (9 * f32(*shape)).astype(dtype)} for _ in range(4)]
+    assert same_runs(chain(operators, kind), *feeds).counters.compiled == 1
+
+
+def test_operands_that_lie_otherwise_are_refused() -> None:
+    text = chain("Add Mul Add Mul", "Float(6, 4)")
+    native, plain = models(text)
+    for turn in range(8):
+        x, w = f32(4, 6).T if turn % 3 == 2 else f32(6, 4), f32(6, 8)[:, ::2] if turn % 3 == 1 else f32(6, 4)
+        np.testing.assert_array_equal(native.run({"v0": x, "w": w})["v4"], plain.run({"v0": x, "w": w})["v4"])
+
+
+def test_a_run_in_pieces_gives_the_same() -> None:
+    text = chain("Add Mul " * 20, "Float(64)")
+    native, plain = models(text)
+    feeds = {"v0": f32(64), "w": f32(64)}
+    wanted = plain.run(feeds)["v40"]
+    for _ in range(3):
+        native.run(feeds)
+    np.testing.assert_array_equal(native.run(feeds, limits=Limits(steps=1000, bytes=1 << 20))["v40"], wanted)
+    followed = native.profile(feeds)
+    assert len(followed.nodes) == 40
+    assert followed.counters.compiled == 0
+    with pytest.raises(irc.Error, match="IRC44"):
+        native.run(feeds, limits=Limits(steps=10))
+
+
+def test_threads_at_once() -> None:
+    native, plain = models(chain("Add Mul " * 100, "Float(100)"))
+    feeds = [{"v0": f32(100), "w": f32(100) / 4} for _ in range(8)]
+    wanted = [plain.run(fed)["v200"] for fed in feeds]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            for found, value in zip(pool.map(native.run, feeds), wanted):
+                np.testing.assert_array_equal(found["v200"], value)
+
+
+PRODUCTS = """
+graph(%x : Float(ROWS, 24), %w : Float(24, 40), %b : Float(40), %u : Float(24, 40)):
+  %t : Float(40, 24) = onnx::Transpose[perm=[1, 0]](%u)
+  %y : Float(ROWS, 40) = onnx::Gemm(%x, %w, %b)
+  %z : Float(ROWS, 40) = onnx::Relu(%y)
+  %a : Float(ROWS, 24) = onnx::MatMul(%z, %t)
+  %c : Float(ROWS, 40) = onnx::Gemm[transA=0, transB=1](%a, %t)
+  %d : Float(ROWS, 40) = onnx::Softmax(%c)
+  %e : Float(ROWS, 40) = onnx::Neg(%d)
+  return (%e)
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 17])
+def test_products_and_rows(rows: int) -> None:
+    feeds = {"x": f32(rows, 24), "w": f32(24, 40), "b": f32(40), "u": f32(24, 40)}
+    model = same_runs(PRODUCTS.replace("ROWS", str(rows)), *[feeds] * 4, exactly=False)
+    assert model.counters.compiled >= 1
+    first, later = model.run(feeds)["e"], model.run(feeds)["e"]
+    assert first.tobytes() == later.tobytes()
+
+
+def test_a_model_computes_the_same_bits_in_its_first_run_and_later() -> None:
+    model, _ = models(PRODUCTS.replace("ROWS", "5"))
+    feeds = {"x": f32(5, 24), "w": f32(24, 40), "b": f32(40), "u": f32(24, 40)}
+    runs = [model.run(feeds)["e"].tobytes() for _ in range(4)]
+    assert len(set(runs)) == 1
+
+
+VIEWS = """
+graph(%x : Float(4, 6)):
+  %a : Float(4, 6) = onnx::Neg(%x)
+  %t : Float(6, 4) = onnx::Transpose[perm=[1, 0]](%a)
+  %s : Long(2) = onnx::Shape(%t)
+  %one : Long(1) = prim::Constant[value=tensor([1])]()
+  %m : Long(2) = onnx::Mul(%s, %one)
+  %b : Float(6, 4) = onnx::Reshape(%t, %m)
+  %c : Float(6, 4) = onnx::Exp(%b)
+  %d : Float(6, 4) = onnx::Add(%c, %t)
+  %e : Float(6, 4) = onnx::Neg(%d)
+  return (%e)
+"""
+
+
+def test_views_and_arithmetic_on_shapes_are_done_once() -> None:
+    model = same_runs(VIEWS, *[{"x": f32(4, 6)} for _ in range(4)], exactly=False)
+    assert model.counters.kernels <= 5
+    followed = model.profile({"x": f32(4, 6)})
+    assert followed.counters.kernels == 8
+
+
+BRANCHES = """
+graph(%x : Float(5), %which : Bool()):
+  %y : Float(5) = onnx::Neg(%x)
+  %r : Float(5) = prim::If(%which)
+    block0():
+      %a : Float(5) = onnx::Add(%y, %x)
+      %b : Float(5) = onnx::Mul(%a, %x)
+      %c : Float(5) = onnx::Sub(%b, %y)
+      -> (%c)
+    block1():
+      %d : Float(5) = onnx::Mul(%y, %y)
+      %e : Float(5) = onnx::Abs(%d)
+      %f : Float(5) = onnx::Add(%e, %x)
+      -> (%f)
+  %s : Float(5) = onnx::Mul(%r, %y)
+  %z : Float(5) = onnx::Abs(%s)
+  return (%z)
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_branches_are_planned_and_compiled(first: bool) -> None:
+    ways = [first, first, first, not first, first, not first, not first, first]
+    model = same_runs(BRANCHES, *[{"x": f32(5), "which": np.array(way)} for way in ways])
+    assert model.counters.planned > 1
+    assert model.counters.compiled >= 1
