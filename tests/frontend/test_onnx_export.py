@@ -25,6 +25,7 @@ from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import from_nodes, model
 from tests.frontend.test_functions import with_functions
+from tests.passes.helpers import cases
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 
@@ -140,15 +141,6 @@ def test_slice_scatter_is_spelt_out(box: tuple[list[int], list[int], list[int], 
     wanted[tuple(slice(a, a + n * k, k) for a, n, k in zip(starts, counts, steps, strict=True))] = s
     (found,) = run(proto, x=x, s=s)
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_slice_scatter_of_unknown_shape_cannot_be_spelt() -> None:
-    module = from_text(
-        "graph(%x : Float(n), %s : Float(2)):\n"
-        "  %y : Float(n) = irc::slice_scatter[starts=[0], steps=[1]](%x, %s)\n"
-        "  return (%y)\n"
-    )
-    refused("IRC350", module, "irc::slice_scatter", "known shapes", "%y")
 
 
 # -- inputs, outputs and names -------------------------------------------------
@@ -276,16 +268,6 @@ def test_operators_keep_their_versions() -> None:
         assert_same(before, after, x=np.arange(24, dtype=np.float32).reshape(2, 3, 4))
 
 
-def test_versions_that_no_operator_set_has_together() -> None:
-    module = from_text(
-        "graph(%x : Float(2, 3)):\n"
-        "  %t : Float(2, 3) = onnx::Softmax[since_version=1](%x)\n"
-        "  %y : Float(2, 3) = onnx::Softmax[since_version=13](%t)\n"
-        "  return (%y)\n"
-    )
-    refused("IRC351", module, "onnx::Softmax", "up to version 12", "from version 13", "%t", "%y")
-
-
 @pytest.mark.parametrize(
     ("node", "opset"),
     [
@@ -352,16 +334,6 @@ def test_axes_that_became_an_input(old: str, since: int, shape: str) -> None:
     assert after.graph.node[-1].name == "sum"
     (found,) = irc.compile(after).run({"x": x}).values()
     np.testing.assert_array_equal(found, expected)
-
-
-def test_element_types_that_older_versions_do_not_have() -> None:
-    module = from_text(
-        "graph(%x : Float(2)):\n"
-        "  %n : UInt2(2) = onnx::Cast[since_version=25, to=25](%x)\n"
-        "  %y : Float(2) = onnx::Split[since_version=13](%x)\n"
-        "  return (%y, %n)\n"
-    )
-    refused("IRC351", module, "onnx::Cast", "from version 25")
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])
@@ -669,58 +641,65 @@ def test_equal_names_of_different_tensors() -> None:
 # -- what ONNX has nothing for -------------------------------------------------
 
 
-def test_operators_of_other_worlds_are_all_listed() -> None:
-    module = from_text(
-        "graph(%x : Float(2)):\n"
-        "  %a : Float(2) = aten::relu(%x)\n"
-        "  %b : Float(2) = aten::relu(%a)\n"
-        "  %c : int[] = prim::Constant[value=[1, 2]]()\n"
-        "  %y : Float(2) = aten::neg(%b)\n"
-        "  return (%y)\n"
-    )
-    refused("IRC350", module, "aten::relu", "2 nodes, first %a", "aten::neg", "1 node, first %y", "int[]")
+REFUSED = r"""
+== slice scatter of unknown shape | %x : Float(n), %s : Float(2) | IRC350 | irc::slice_scatter; known shapes; %y
+%y : Float(n) = irc::slice_scatter[starts=[0], steps=[1]](%x, %s)
+return (%y)
 
+== versions of no one set | %x : Float(2, 3) | IRC351 | onnx::Softmax; up to version 12; from version 13; %t; %y
+%t : Float(2, 3) = onnx::Softmax[since_version=1](%x)
+%y : Float(2, 3) = onnx::Softmax[since_version=13](%t)
+return (%y)
 
-def test_writes_that_cannot_be_made_functional() -> None:
-    module = from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu_(%x)\n  return (%y)\n")
-    refused("IRC350", module, "onnx::Relu_", "writes into memory")
+== element types that older versions do not have | %x : Float(2) | IRC351 | onnx::Cast; from version 25
+%n : UInt2(2) = onnx::Cast[since_version=25, to=25](%x)
+%y : Float(2) = onnx::Split[since_version=13](%x)
+return (%y, %n)
 
+== all other operators | %x : Float(2) | IRC350 | aten::relu; 2 nodes, first %a; aten::neg; 1 node, first %y; int[]
+%a : Float(2) = aten::relu(%x)
+%b : Float(2) = aten::relu(%a)
+%c : int[] = prim::Constant[value=[1, 2]]()
+%y : Float(2) = aten::neg(%b)
+return (%y)
 
-def test_types_that_onnx_does_not_have() -> None:
-    module = from_text("graph(%x : Float(2), %n : int):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n")
-    refused("IRC350", module, "int", "%n")
+== writes that cannot be made functional | %x : Float(2) | IRC350 | onnx::Relu_; writes into memory
+%y : Float(2) = onnx::Relu_(%x)
+return (%y)
 
+== types that onnx does not have | %x : Float(2), %n : int | IRC350 | int; %n
+%y : Float(2) = onnx::Relu(%x)
+return (%y)
 
-def test_types_that_are_not_known() -> None:
-    module = from_text("graph(%x : Tensor):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n")
-    refused("IRC350", module, "element type", "%x")
+== types that are not known | %x : Tensor | IRC350 | element type; %x
+%y : Tensor = onnx::Relu(%x)
+return (%y)
 
+== functions that are not there | %x : Float(2) | IRC350 | those of the model; %f
+%f : Function = prim::Constant[name="g"]()
+%y : Float(2) = prim::CallFunction(%f, %x)
+return (%y)
 
-def test_functions_that_are_not_there() -> None:
-    module = from_text(
-        """graph(%x : Float(2)):
-  %f : Function = prim::Constant[name="g"]()
-  %y : Float(2) = prim::CallFunction(%f, %x)
-  return (%y)
+== versions of the future | %x : Float(2) | IRC351 | 99; %y
+%y : Float(2) = onnx::Relu[since_version=99](%x)
+return (%y)
+
+== names that are no text | %x : Float(2) | IRC350 | UTF-8
+%"y\ud800" : Float(2) = onnx::Relu(%x)
+return (%"y\ud800")
 """
-    )
-    refused("IRC350", module, "those of the model", "%f")
 
 
-def test_versions_of_the_future() -> None:
-    module = from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu[since_version=99](%x)\n  return (%y)\n")
-    refused("IRC351", module, "99", "%y")
+@pytest.mark.parametrize(("body", "inputs", "code", "words"), cases(REFUSED))
+def test_what_cannot_be_written_is_refused(body: str, inputs: str, code: str, words: str) -> None:
+    lines = "".join(f"  {line}\n" for line in body.split("\n"))
+    refused(code, from_text(f"graph({inputs}):\n{lines}"), *words.split("; "))
 
 
 @pytest.mark.parametrize("value", ['"s"', "[1, 2]"])
 def test_attributes_that_the_operator_does_not_have_so(value: str) -> None:
     module = from_text(f"graph(%x : Float(2)):\n  %y : Float(2) = onnx::LeakyRelu[alpha={value}](%x)\n  return (%y)\n")
     refused("IRC350", module, "'alpha'", "%y")
-
-
-def test_names_that_are_no_text() -> None:
-    module = from_text('graph(%x : Float(2)):\n  %"y\\ud800" : Float(2) = onnx::Relu(%x)\n  return (%"y\\ud800")\n')
-    refused("IRC350", module, "UTF-8")
 
 
 # -- any model -----------------------------------------------------------------
