@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.alias import AliasDb, analyze
+from irc.alias.location_sets import BigSet
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
 from irc.passes.instruments import OptimisationLimit
@@ -406,7 +407,10 @@ def name(node: Node) -> tuple[str, ...]:
 @examples(100)
 @given(programs())
 def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
-    """Two neighbours may change places if and only if nothing says that one must come after the other."""
+    """Two neighbours may change places if and only if nothing says that one must come after the other.
+
+    All others wait for a node that may touch very many locations, which are not looked at one by one.
+    """
     graph = program.graph.copy()
     db = analyze(graph, program.module)
     captured = captures(graph)
@@ -415,7 +419,9 @@ def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
         after = Dependencies(nodes, [operands(n, captured) for n in nodes], db).after
         for i, (node, following) in enumerate(pairwise(nodes)):
             free = i + 1 not in after[i]
-            assert db.can_move_before(following, node) is free, f"{node}\n{following}"
+            touched = [find(each) for each in (node, following) for find in (db.read_set, db.write_set)]
+            if free or not any(isinstance(places, BigSet) for places in touched):
+                assert db.can_move_before(following, node) is free, f"{node}\n{following}"
 
 
 # -- cost ----------------------------------------------------------------------
