@@ -8,11 +8,14 @@ from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
 
 FAMILY = Family("ai.onnx.ml")
-FAMILY.each("CastMap CategoryMapper DictVectorizer LabelEncoder Normalizer ZipMap", kernel="ml")
-FAMILY.each("ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler", kernel="ml")
-FAMILY.each("LinearClassifier LinearRegressor", kernel="ml")
-FAMILY.each("SVMClassifier SVMRegressor", kernel="ml")
-FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", kernel="ml_trees")
+FAMILY.each("CastMap DictVectorizer ZipMap", kernel="ml")
+FAMILY.each("CategoryMapper LabelEncoder Normalizer", value_operands=(), kernel="ml")
+FAMILY.each(
+    "ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler", value_operands=(), kernel="ml"
+)
+FAMILY.each("LinearClassifier LinearRegressor", value_operands=(), kernel="ml")
+FAMILY.each("SVMClassifier SVMRegressor", value_operands=(), kernel="ml")
+FAMILY.each("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", value_operands=(), kernel="ml_trees")
 FAMILY.each("onnx::TfIdfVectorizer", attributes={"mode": ("TF", "IDF", "TFIDF")}, kernel="strings")
 FAMILY.each("onnx::RegexFullMatch onnx::StringConcat onnx::StringNormalizer onnx::StringSplit", kernel="strings")
 FAMILY.each("onnx::StringConcat", size=sizes.joined_text)
