@@ -14,7 +14,8 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native.kernels import Call
-from irc.native.panels import lanes_of_panel
+from irc.native.moves import call_for_rows
+from irc.native.panels import SIZE, lanes_of_panel
 from irc.native.products import call_for_windows, packed_bytes, packed_floats
 from irc.runtime.kernels.support import check_size, scratch
 from irc.runtime.kernels.windows import Storage, outputs, storage
@@ -39,11 +40,13 @@ class ConvolutionOfRows(NamedTuple):
         call: takes an image, both tables of places, packed weights, packed bias, the result.
         stored: how an image is stored.
         places: of the windows, then of what one sees, in bytes.
+        row: bytes of a row of an image.
     """
 
     call: Call
     stored: Storage
     places: tuple[Array, Array]
+    row: int
 
     @property
     def purpose(self) -> str:
@@ -60,7 +63,23 @@ class ConvolutionOfRows(NamedTuple):
 
     def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
         """What `call` takes besides an image and the result; None if images are stored with their padding."""
-        return None if self.stored.shape is not None else (*self.places, *weights)
+        return None if self.stored.shape is not None else self.of_stored(weights)
+
+    def of_stored(self, weights: tuple[Array, ...]) -> tuple[Array, ...]:
+        """What `call` takes besides an image with its padding and the result."""
+        return *self.places, *weights
+
+    def padding(self) -> tuple[Call, int] | None:
+        """What stores an image with its padding, and the bytes that takes; None if that is more than rows' ends."""
+        how = self.stored
+        if how.shape is None or len(how.shape) != 2:
+            return None
+        rows, size = how.shape[0], how.shape[-1]
+        filled, source = how.filled[1], how.source[1]
+        if source.start:
+            return None
+        width, whole = (SIZE * (filled.stop - filled.start), SIZE * size)
+        return call_for_rows(rows, width, whole, SIZE * filled.start, self.row, fills=True), rows * whole
 
     def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
         """Write the result to ``out``."""
@@ -98,7 +117,7 @@ def convolution_of_rows(x: Array, w: Array, axes: Axes, positions: int) -> Convo
     kernel, rank = how.columns[: len(axes) + 1], len(axes) + 1
     seen = _places(kernel, how.strides[:rank], 0)
     windows = _places(outputs(axes), how.strides[rank:], how.offset)
-    return ConvolutionOfRows(call, how, (windows, seen))
+    return ConvolutionOfRows(call, how, (windows, seen), SIZE * x.shape[-1])
 
 
 def _places(shape: Sequence[int], strides: Sequence[int], first: int) -> Array:

@@ -128,9 +128,34 @@ class NativeLoops(InnerLoops):
         convolve = self._depthwise(x, w, b, axes, out) if w.shape[1] == 1 else None
         return convolve or self._convolution(x, w, b, group, axes, out)
 
+    def padded_convolution(
+        self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array
+    ) -> tuple[Call, int, OneCall] | None:
+        """Where `convolver` stores an image with its padding: the call that does, the bytes, what convolves that."""
+        if len(x) > 1 or (w.shape[1] == 1 and self._depthwise(x, w, b, axes, out) is not None):
+            return None
+        from irc.native.convolution_rows import ConvolutionOfRows
+
+        how, weights = self._how(x, w, b, group, axes, out) or (None, ())
+        padding = how.padding() if isinstance(how, ConvolutionOfRows) else None
+        if padding is None or not isinstance(how, ConvolutionOfRows):
+            return None
+        return *padding, OneCall(how.call, how.of_stored(weights))
+
     def _convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
     ) -> Compute | None:
+        found = self._how(x, w, b, group, axes, out, exact)
+        if found is None:
+            return None
+        how, weights = found
+        constants = how.constants(weights) if len(x) == 1 and x.flags.c_contiguous else None
+        return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
+
+    def _how(
+        self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
+    ) -> tuple[Convolution | ConvolutionOfRows, tuple[Array, ...]] | None:
+        """How to convolve, and packed weights."""
         from irc.native.convolution_calls import convolution_of
 
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
@@ -141,10 +166,7 @@ class NativeLoops(InnerLoops):
         if how is None or not how.call.has_room():
             return None
         weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
-        if weights is None:
-            return None
-        constants = how.constants(weights) if len(x) == 1 and x.flags.c_contiguous else None
-        return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
+        return None if weights is None else (how, weights)
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or not out.flags.c_contiguous:

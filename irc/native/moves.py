@@ -223,13 +223,20 @@ def emit_padding(name: str, itemsize: int) -> tuple[str, Mapping[str, Make]]:
     return finished(emitter)
 
 
-def call_for_rows(rows: int, width: int, whole: int, place: int) -> Call:
-    """A call that copies so many rows of ``width`` bytes, which lie side by side, into rows of ``whole`` bytes.
+def call_for_rows(rows: int, width: int, whole: int, place: int, step: int = 0, fills: bool = False) -> Call:
+    """A call that copies so many rows of ``width`` bytes into rows of ``whole`` bytes, where they begin at ``place``.
 
-    There they begin at ``place``.
+    Args:
+        rows: how many.
+        width: of a row.
+        whole: of a row of the result.
+        place: in that.
+        step: bytes from one row to the next; 0: they lie side by side.
+        fills: whether the rest of the result's rows is to be 0.
     """
-    nanoseconds = rows * (_ROW + width / _BYTES)
-    return Call.of_loops("irc.rows", "irc.rows", _emit_rows, 2, [width, whole, place], rows, nanoseconds)
+    nanoseconds = rows * (_ROW + whole / _BYTES)
+    layout = [width, whole, place, step or width, fills]
+    return Call.of_loops("irc.rows", "irc.rows", _emit_rows, 2, layout, rows, nanoseconds)
 
 
 _ROW, _BYTES = 5.0, 20.0
@@ -238,10 +245,12 @@ _ROW, _BYTES = 5.0, 20.0
 
 def _emit_rows() -> tuple[str, Mapping[str, Make]]:
     """The loop function ``irc.rows``; its range is of rows."""
-    emitter, (source, target), (width, whole, place), begin, end = loop_function("irc.rows", current(), 4, 2, 3)
-    builder = emitter.builder
+    emitter, (source, target), numbers, begin, end = loop_function("irc.rows", current(), 4, 2, 5)
+    builder, (width, whole, place, step, fills) = emitter.builder, numbers
     with loop(builder, begin, end) as row:
-        to = offset(builder, target, builder.add(place, builder.mul(row, whole)))
-        operands = [to, offset(builder, source, builder.mul(row, width)), width]
+        to = offset(builder, target, builder.mul(row, whole))
+        with builder.if_then(builder.icmp_signed("!=", fills, number(0))):
+            emitter.call("memset", POINTER, [to, ir.Constant(ir.IntType(32), 0), whole])
+        operands = [offset(builder, to, place), offset(builder, source, builder.mul(row, step)), width]
         emitter.call("memcpy", POINTER, operands)
     return finished(emitter)

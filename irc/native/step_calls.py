@@ -41,16 +41,22 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
 
 
+class Temporary(NamedTuple):
+    """Memory that the calls of one step share: so many bytes."""
+
+    nbytes: int
+
+
 class TableCall(NamedTuple):
     """A call in a table.
 
     Attributes:
         call: of a loop function, in one piece.
-        arrays: its operands, then its results: slots of the frame, or constants.
+        arrays: its operands, then its results: slots of the frame, constants, or temporary memory.
     """
 
     call: Call
-    arrays: Sequence[int | Array]
+    arrays: Sequence[int | Array | Temporary]
 
 
 class StepReader:
@@ -173,7 +179,12 @@ class StepReader:
         made = ArrayType(SINGLE, (x.type.shape[0], len(weights), *outputs(axes)))
         given, result = np.empty(x.type.shape, SINGLE), np.empty(made.shape, SINGLE)
         group = node.attributes.get("group", 1)
-        return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
+        padded = LOOPS.padded_convolution(given, weights, bias, group, axes, result)
+        if padded is None:
+            return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
+        pad, nbytes, convolve = padded
+        stored = Temporary(nbytes)
+        return [TableCall(pad, [_place(x), stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
 
     def maxima(
         self, node: Node, operands: Sequence[PlannedOperand | None], out: int

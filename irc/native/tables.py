@@ -24,23 +24,26 @@ from irc.native.calls import Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
 from irc.native.kernels import RELEASED
 from irc.native.loops import POINTER, loop, number, offset
-from irc.native.step_calls import StepReader, TableCall, expected_of
+from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
 from irc.runtime.backends import CompiledSteps, PlannedStep, Unsupported
 from irc.runtime.execution import Frame
 
 if TYPE_CHECKING:
     from irc.ir import Graph
 
-FIELDS = 5
-"""The number of arrays that are checked, the number of calls, the most arrays of a call, the bytes of scratch memory,
-whether to release the lock. Then come, for each array, its slot and what is expected of it; and for each call `_CALL`
-numbers, where its arrays are, and its layout."""
+FIELDS = 6
+"""The number of arrays that are checked, the number of calls, the most arrays of a call, the bytes of temporary memory
+that steps share, the bytes of that and of scratch memory of calls, whether to release the lock. Then come, for each
+array, its slot and what is expected of it; and for each call `_CALL` numbers, where its arrays are, and its layout."""
 
 _CALL = 4
 """The code's address, the end of its range, the number of arrays, that of the layout's numbers."""
 
 _ITEMS = 24
 """The offset of the pointer to its items in a list of Python."""
+
+_TEMPORARY = 1 << 62
+"""Stands for the temporary memory, in place of a slot. (A constant is the complement of its address.)"""
 
 _METH_O = 8
 
@@ -105,6 +108,7 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
     """
     numbers: list[int] = []
     constants: list[Array] = []
+    temporary = 0
     for slot, each in expected.items():
         numbers += [slot, *each.record]
     for call, arrays in calls:
@@ -112,6 +116,9 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
         for array in arrays:
             if isinstance(array, int):
                 numbers.append(array)
+            elif isinstance(array, Temporary):
+                temporary = max(temporary, array.nbytes)
+                numbers.append(_TEMPORARY)
             else:
                 constants.append(array)
                 numbers.append(~array.ctypes.data)
@@ -119,7 +126,8 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
     most = max(len(arrays) for _, arrays in calls)
     scratch = max(max(call.scratch, call.work) for call, _ in calls)
     releases = sum(call.nanoseconds for call, _ in calls) > RELEASED
-    record = np.array([len(expected), len(calls), most, scratch, releases, *numbers], np.int64)
+    sizes = temporary, temporary + scratch
+    record = np.array([len(expected), len(calls), most, *sizes, releases, *numbers], np.int64)
     run = builtin_of("irc.table", _emit, _METH_O, record)
     codes = [call.code for call, _ in calls]
 
@@ -134,7 +142,7 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
     """The builtin: ``PyObject *table(PyObject *self, PyObject *frame)``."""
     builtin = Builtin("irc.table", [POINTER])
     builder, (frame,) = builtin.builder, builtin.given
-    checked, calls, most, scratch, releases = (builtin.read(builtin.record, 8 * i) for i in range(FIELDS))
+    checked, calls, most, temporary, whole, releases = (builtin.read(builtin.record, 8 * i) for i in range(FIELDS))
     items = builtin.read(frame, _ITEMS, POINTER)
 
     def item(slot: Any) -> Any:
@@ -147,7 +155,7 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
         slot = builtin.read(builder.load(at), 0)
         builder.store(offset(builder, builder.load(at), number(8)), at)
         builtin.check(item(slot), at)
-    with builtin.scratch(scratch) as memory, builtin.released(releases), loop(builder, number(0), calls):
+    with builtin.scratch(whole) as memory, builtin.released(releases), loop(builder, number(0), calls):
         fields = builder.load(at)
         address, end, count, length = (builtin.read(fields, 8 * i) for i in range(_CALL))
         arrays = offset(builder, fields, number(8 * _CALL))
@@ -160,9 +168,14 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
                 with constant:
                     builder.store(builder.inttoptr(builder.not_(word), POINTER), to)
                 with slot:
-                    builder.store(builtin.elements(item(word)), to)
+                    is_slot = builder.icmp_signed("<", word, number(_TEMPORARY))
+                    with builder.if_else(is_slot) as (in_frame, shared):
+                        with in_frame:
+                            builder.store(builtin.elements(item(word)), to)
+                        with shared:
+                            builder.store(memory, to)
         behind = builder.shl(count, number(3))
-        builder.store(memory, offset(builder, pointers, behind))
+        builder.store(offset(builder, memory, temporary), offset(builder, pointers, behind))
         layout = offset(builder, arrays, behind)
         builder.store(offset(builder, layout, builder.shl(length, number(3))), at)
         builder.call(loop_function_at(builder, address), [pointers, layout, number(0), end])

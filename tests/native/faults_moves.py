@@ -10,7 +10,7 @@ from irc.native.inner_loops import LOOPS
 from irc.native.moves import MOST_ROWS, call_for_copy
 from irc.runtime.kernels.shape import padded
 from tests.effort import examples
-from tests.native.guarded import ENDS, guarded, guarded_empty
+from tests.native.guarded import ENDS, End, guarded, guarded_empty
 from tests.native.test_moves import bits_of, permuted, to_pad
 
 
@@ -37,3 +37,14 @@ def test_padding(end, case):
     done = LOOPS.pad(guarded(x, end, is_read_only=True), added, mode, constant, out)
     assert done == (out.size <= MOST_ROWS * out.shape[-1])
     assert not done or bits_of(out) == bits_of(expected)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("fills", [False, True])
+def test_rows_of_a_concatenation(end: End, fills: bool) -> None:
+    rows, width, whole, place = 3, 20, 32, 12
+    source = guarded(np.arange(rows * width, dtype=np.uint8).reshape(rows, width), end, is_read_only=True)
+    out = guarded_empty((rows, whole), source.dtype, end)
+    assert call_for_rows(rows, width, whole, place, fills=fills).run((source, out))
+    np.testing.assert_array_equal(out[:, place:], source)
+    assert (out[:, :place] == (0 if fills else 0xA5)).all()

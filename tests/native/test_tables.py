@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
-from irc.ir.tensor import Array
+from irc.ir.tensor import Array, Tensor
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 
@@ -179,3 +179,42 @@ def test_branches_are_planned_and_compiled(first: bool) -> None:
     model = same_runs(BRANCHES, *[{"x": f32(5), "which": np.array(way)} for way in ways])
     assert model.counters.planned > 1
     assert model.counters.compiled >= 1
+
+
+WINDOWS = """
+graph(%x : Float(1, 6, 20), %k : Float(1, 12, 9, 9)):
+  %w : Float(8, 6, 3) = prim::Constant[value=@"w"]()
+  %b : Float(8) = prim::Constant[value=@"b"]()
+  %v : Float(8, 1, 5) = prim::Constant[value=@"v"]()
+  %u : Float(5, 12, 1, 1) = prim::Constant[value=@"u"]()
+  %a : Float(1, 6, 20) = onnx::Neg(%x)
+  %c : Float(1, 8, 20) = onnx::Conv[pads=[1, 1], kernel_shape=[3]](%a, %w, %b)
+  %d : Float(1, 8, 20) = onnx::Relu(%c)
+  %e : Float(1, 8, 10) = onnx::Conv[pads=[2, 2], strides=[2], group=8](%d, %v)
+  %f : Float(1, 8, 5) = onnx::MaxPool[kernel_shape=[2], strides=[2]](%e)
+  %g : Float(1, 8, 5) = onnx::AveragePool[kernel_shape=[3], pads=[1, 1]](%f)
+  %h : Float(1, 16, 5) = onnx::Concat[axis=1](%f, %g)
+  %i : Float(1, 16, 5) = onnx::Sigmoid(%h)
+  %l : Float(1, 12, 9, 9) = onnx::Neg(%k)
+  %m : Float(1, 5, 9, 9) = onnx::Conv(%l, %u)
+  %n : Float(1, 5, 9, 9) = onnx::Relu(%m)
+  %o : Float(1, 5, 3, 3) = onnx::MaxPool[kernel_shape=[3, 3], strides=[3, 3]](%n)
+  return (%i, %o)
+"""
+
+
+def test_windows_and_concat() -> None:
+    shapes = {"w": (8, 6, 3), "b": (8,), "v": (8, 1, 5), "u": (5, 12, 1, 1)}
+    graph = parse_graph(WINDOWS, {name: Tensor.of(f32(*shape), name) for name, shape in shapes.items()})
+    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
+    for turn in range(5):
+        feeds = {"x": f32(1, 6, 20), "k": f32(1, 12, 9, 9)}
+        if turn == 3:
+            feeds["x"][0, 0, 4] = np.nan
+        found, wanted = native.run(feeds), plain.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
+    assert native.counters.compiled == 2  # before %i, which is an output, and behind it
+    first = CompiledModel(graph).run(feeds)
+    for name, value in first.items():
+        assert value.tobytes() == found[name].tobytes()
