@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 
 from irc.native.inner_loops import LOOPS
-from irc.native.moves import call_for_copy, call_for_rows
+from irc.native.moves import MOST_ROWS, call_for_copy, call_for_rows
 from irc.runtime.kernels.shape import padded
 from tests.effort import examples
 from tests.native.guarded import ENDS, End, guarded, guarded_empty
