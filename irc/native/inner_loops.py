@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from irc.native.convolution_rows import ConvolutionOfRows
     from irc.native.kernels import Call
     from irc.runtime.kernels.ml_trees import TreeTables
-    from irc.runtime.kernels.recurrent import Cells
+    from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.windows import Axes, Axis
 
 
@@ -330,10 +330,12 @@ class NativeLoops(InnerLoops):
         call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
         return call.run((query, key, value, np.array(keys), scores, out))
 
-    def recur(self, cells: Cells, share: Array, lengths: Array, state: Sequence[Array], out: Array) -> bool:
+    def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
         kind, r, direction, late, zero = cells
-        if share.dtype != SINGLE or not out.size or not out[0].flags.c_contiguous or not is_constant(r) or unusable():
-            return False
+        if share.dtype != SINGLE or not out.size or not is_constant(r) or unusable():
+            return None
+        if not (share[0].flags.c_contiguous and out[0].flags.c_contiguous):
+            return None
         from irc.native import recurrent
 
         def pack() -> tuple[Array, ...] | None:
@@ -341,13 +343,14 @@ class NativeLoops(InnerLoops):
 
         weights = PACKED.of((r, zero), (kind, direction), lambda: recurrent.packed_bytes(kind, out.shape[-1]), pack)
         if weights is None or (zero is not None and out.shape[1] > 1):  # states of all samples are quantized as one
-            return False
-        if not share[0].flags.c_contiguous:
-            share = np.ascontiguousarray(share)
+            return None
         form = kind, weights[0].dtype, out.shape, share.strides[0], out.strides[0]
         loop = self._loops.get(form) or self._keep(form, "recurrent", "call_for_cells", *form[:2], share, out)
-        others = recurrent.padded(late, out.shape[-1]) if kind in recurrent.READ_LATE else late
-        return loop.run(share, *weights, others, lengths, state[0], state[-1], out)
+        if loop.call is None:
+            return None
+        constants = *weights, recurrent.padded(late, out.shape[-1]) if kind in recurrent.READ_LATE else late
+        compute = loop.call.run
+        return lambda share, lengths, state, out: compute((share, *constants, lengths, state[0], state[-1], out))
 
     def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
         x = _dense_rows(x)

@@ -268,7 +268,7 @@ def padded_size(hidden: int) -> int:
 
 
 def padded(late: Array, hidden: int) -> Array:
-    """``late`` (gates H) as code reads it, (gates, elements of a gate): see `irc.runtime.bounds.InnerLoops.recur`."""
+    """``late`` (gates H) as code reads it, (gates, elements of a gate): see `irc.runtime.kernels.recurrent.Cells`."""
     made: Array = np.zeros((late.size // hidden, padded_size(hidden)), SINGLE)
     made[:, :hidden] = late.reshape(-1, hidden)
     return made

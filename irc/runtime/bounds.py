@@ -23,7 +23,7 @@ from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
     from irc.runtime.kernels.ml_trees import TreeTables
-    from irc.runtime.kernels.recurrent import Cells
+    from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.windows import Axes
     from irc.runtime.limits import LimitGuard
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class InnerLoops:
     """A base class that declines everything.
 
-    Each method returns whether it has made the result, in ``out``, which is in C order and shares memory with no
+    Most methods return whether they have made the result, in ``out``, which is in C order and shares memory with no
     operand. Sizes are the caller's to check.
     """
 
@@ -88,17 +88,15 @@ class InnerLoops:
         """
         return False
 
-    def recur(self, cells: Cells, share: Array, lengths: Array, state: Sequence[Array], out: Array) -> bool:
-        """All steps of a recurrent layer in one direction: see `irc.runtime.kernels.recurrent`.
+    def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
+        """What computes all steps of a recurrent layer in one direction, for arrays that lie like these.
 
         Args:
             cells: what a step computes.
-            share: of the inputs in the gates (T, B, gates H), with biases; steps may lie anywhere.
-            lengths: of the samples (B), int64; what lies beyond is 0.
-            state: (B, H) each, which becomes the last state.
-            out: (T, B, H), likewise.
+            share: as `irc.runtime.kernels.recurrent.Recurrence` says; steps may lie anywhere.
+            out: likewise.
         """
-        return False
+        return None
 
     def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
         """Add to ``found`` (N, targets) the votes for the rows of ``x``."""

@@ -20,6 +20,7 @@ from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.recurrent import Cells
 from irc.runtime.kernels.support import as_constant
+from irc.runtime.limits import Limits
 from irc.runtime.threads import share
 
 Array = np.ndarray[Any, Any]
@@ -135,7 +136,8 @@ def recur(
     states = [wrap(rng.standard_normal((batch, hidden)).astype("f4")) for _ in range(2)]
     out = wrap(spread(np.full((steps, batch, hidden), 9, SINGLE), apart))
     states = states[: 2 if gates == 4 else 1]
-    return LOOPS.recur(cells, share, lengths, states, out), out, states
+    compute = LOOPS.recurrence(cells, share, out)
+    return compute is not None and compute(share, lengths, states, out), out, states
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -168,6 +170,52 @@ def test_weights_that_may_change_are_left_to_products():
 def test_states_may_lie_in_any_order(kind):
     model, feeds = layer("LSTM" if kind == "lstm" else "RNN" if kind == "rnn" else "GRU", (4, 5, 3, 8), 2, False)
     check(model, {name: np.asfortranarray(value) for name, value in feeds.items()})
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize(("op", "late"), [("LSTM", 0), ("GRU", 0), ("GRU", 1), ("RNN", 0)])
+def test_a_run_like_an_earlier_one_gives_the_same_bits(op, late, directions):
+    """A layer remembers what computed its latest operands; shapes, orders, states and limits vary from run to run."""
+    attributes = {"linear_before_reset": late} if op == "GRU" else {}
+    model, feeds = layer(op, (4, 2, 5, 20), directions, False, **attributes)
+    for value in model.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    states = {name: value for name, value in feeds.items() if name != "x"}
+    x = feeds["x"]
+    longer, single = np.concatenate([x, -x]), {name: value[:, :1] for name, value in states.items()}
+    runs = [
+        feeds,
+        {"x": longer, **states},
+        {"x": x[:, :1], **single},
+        {"x": x[:1, :1], **single},
+        {"x": np.asfortranarray(x), **{name: np.asfortranarray(value) for name, value in states.items()}},
+        {"x": -x, **states},
+    ]
+    compiled, plain = (irc.compile(model, backend=backend) for backend in ("native", "numpy"))
+    for operands in (*runs, *[each for each in runs for _ in range(3)]):
+        first = irc.compile(model, backend="native").run(operands)
+        kept = {name: value.copy() for name, value in operands.items()}
+        for limits in (None, None, Limits(bytes=1 << 26)):
+            found = compiled.run(operands, limits=limits)
+            for name, value in first.items():
+                np.testing.assert_array_equal(found[name], value)
+        for name, value in plain.run(operands).items():
+            np.testing.assert_allclose(first[name], value, rtol=2e-5, atol=2e-6)
+        for name, value in kept.items():  # no state is written where it was given
+            np.testing.assert_array_equal(operands[name], value)
+
+
+def test_states_of_another_shape_are_refused_after_a_run():
+    model, feeds = layer("LSTM", (4, 2, 5, 6), 1, False)
+    for value in model.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    compiled = irc.compile(model, backend="native")
+    for _ in range(2):
+        compiled.run(feeds)
+        with pytest.raises(irc.Error, match="IRC421"):
+            compiled.run({**feeds, "c": feeds["c"][:, :1]})
+        with pytest.raises(irc.Error, match="IRC442"):
+            compiled.run(feeds, limits=Limits(bytes=1 << 8))
 
 
 def test_biases_may_change_where_weights_do_not():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from irc import ops
 from irc.errors import Error
 from irc.ir import Node
-from irc.ops.algebra import Expression, tanh
+from irc.ops.algebra import SINGLE, Expression, tanh
 from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.elementwise import kernel_of
 from irc.runtime.kernels.expressions import of_expression
@@ -59,6 +60,13 @@ class Cells(NamedTuple):
     late: Array
     zero: Array | None = None
 
+
+Recurrence = Callable[[Array, Array, Sequence[Array], Array], bool]
+"""Whether it has computed all steps in one direction.
+
+Given the inputs' share of the gates with biases (T, B, gates H), the samples' lengths (B), int64, beyond which results
+are 0, states (B, H) each, which become the last ones, and where results go (T, B, H).
+"""
 
 PACE_ELEMENTS = 1 << 12
 """Elements of gates after which a run under limits looks at the clock: of a tenth of a millisecond or so."""
@@ -239,10 +247,10 @@ def _run(
     backward: bool,
     cells: Cells | None,
     out: Array,
-) -> None:
+) -> Recurrence | None:
     """Write all outputs [T, B, H] of one direction; the state becomes the last one.
 
-    Steps beyond a sample's length give zeros.
+    Steps beyond a sample's length give zeros. The result is what computed all steps, if anything did so at once.
     """
     steps, batch = x.shape[:2]
     made, order = out, None
@@ -259,13 +267,16 @@ def _run(
         share, made = share[::-1], made[::-1]
     made[longest:] = 0
     counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
-    if not (cells and longest and CURRENT.scope.loops.recur(cells, share, counts, state, made[:longest])):
+    recur = CURRENT.scope.loops.recurrence(cells, share, made[:longest]) if cells and longest else None
+    if recur is None or not recur(share, counts, state, made[:longest]):
+        recur = None
         _step_by_step(step, share, state, lengths, made)
     if lengths is not None:  # a sample without steps ends in zeros, whatever state it began in
         for value in state:
             value[lengths == 0] = 0
     if order is not None:
         out[...] = made[order]
+    return recur
 
 
 def _step_by_step(step: Step, share: Array, state: State, lengths: Array | None, out: Array) -> None:
@@ -305,6 +316,49 @@ class _Ready(NamedTuple):
     directions: list[_Direction]
 
 
+class _Latest(NamedTuple):
+    """Operands of a run, and what computes others like them, of float32 and without lengths or limits.
+
+    Attributes:
+        x: the shape and strides of the inputs.
+        constants: weights and biases.
+        result: the shape of all outputs [T, D, B, H].
+        counts: the number of steps of each sample.
+        directions: of each the inputs' share of the gates, the bias to add to it, whether it goes backwards, and what
+            computes its steps.
+    """
+
+    x: tuple[tuple[int, ...], tuple[int, ...]]
+    constants: tuple[Any, ...]
+    result: tuple[int, ...]
+    counts: Array
+    directions: list[tuple[Product, Array, bool, Recurrence]]
+
+    def compute(self, x: Array, constants: Sequence[Any], initial: Sequence[Array | None]) -> list[Array] | None:
+        """Outputs and last states; None if the operands are others."""
+        if (x.shape, x.strides) != self.x or x.dtype != SINGLE or CURRENT.scope.guard is not None:
+            return None
+        if not all(map(is_, constants, self.constants)):
+            return None
+        steps, _, batch, hidden = self.result
+        shape = len(self.directions), batch, hidden
+        states: list[Array] = []
+        for given in initial:
+            if given is not None and (given.shape != shape or given.dtype != SINGLE):
+                return None
+            states.append(np.zeros(shape, SINGLE) if given is None else given.copy())
+        outputs = np.empty(self.result, SINGLE)
+        rows = x.reshape(steps * batch, x.shape[2])
+        for d, (share_of, bias, backward, recur) in enumerate(self.directions):
+            share, made = share_of(rows), outputs[:, d]
+            share += bias
+            if backward:
+                share, made = share.reshape(steps, -1)[::-1], made[::-1]
+            if not recur(share, self.counts, [state[d] for state in states], made):
+                return None
+        return [outputs, *states]
+
+
 def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Binder:
     """A binder; ``weights_of``, where its kernels are given it, makes what stands for the weights ``w`` and ``r``."""
 
@@ -319,11 +373,17 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
         count = len(node.outputs)
         kind = _kind(node, defaults)
         ready: list[_Ready | None] = [None]
+        latest: _Latest | None = None
 
         def run(
             x: Array, w: Array, r: Array, *others: Any, weights_of: WeightsOf | None = None, made_of: Any = None
         ) -> Any:
+            nonlocal latest
             b, lengths, initial_h, initial_c, peepholes = filled(others, *[None] * 5)
+            if latest is not None:
+                found = latest.compute(x, (w, r, b, lengths, peepholes), (initial_h, initial_c)[:states])
+                if found is not None:
+                    return found[0] if count == 1 else tuple(found[:count])
             hidden = size if size is not None else r.shape[-1] if r.ndim else 0
             dtype = np.dtype(np.float32) if is_half(x.dtype) else x.dtype
             if x.ndim != 3 or w.shape != (directions, gates * hidden, x.shape[2]) or r.shape != (*w.shape[:2], hidden):
@@ -356,10 +416,17 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
                     made.append(_Direction(own, *cell(node, own, activations[d]), cells))
                 if all(map(is_constant, constants)):
                     ready[0] = _Ready(same, constants, made)
+            at_once: list[tuple[Product, Array, bool, Recurrence]] = []
             for d, (own, total_bias, step, cells) in enumerate(made):
                 backward = direction == "reverse" or d == 1
                 state = tuple([v[d] for v in last])
-                _run(wide, own, total_bias, step, state, lengths, backward, cells, outputs[:, d])
+                recur = _run(wide, own, total_bias, step, state, lengths, backward, cells, outputs[:, d])
+                if recur is not None:
+                    at_once.append((own.share, total_bias, backward, recur))
+            is_usual = x.dtype == SINGLE and x.flags.c_contiguous and not batch_first and lengths is None
+            if is_usual and len(at_once) == directions and all(map(is_constant, constants)) and weights_of is None:
+                counts, operands = np.full(batch, steps), (w, r, b, None, peepholes)
+                latest = _Latest((x.shape, x.strides), operands, outputs.shape, counts, at_once)
             results = [outputs, *last]
             if batch_first:
                 results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]
