@@ -352,13 +352,16 @@ class NativeLoops(InnerLoops):
         compute = loop.call.run
         return lambda share, lengths, state, out: compute((share, *constants, lengths, state[0], state[-1], out))
 
-    def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
-        x = _dense_rows(x)
+    def voter(self, x: Array, trees: TreeTables, found: Array) -> Compute | None:
+        dense = _dense_rows(x)
         *tables, modes, depth = trees
         sizes = len(trees.roots), modes, depth
-        kind = "vote", x.dtype, x.shape, x.strides, found.shape, found.dtype, *sizes
-        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", x, found, *sizes)
-        return loop.run(x, *tables, found)
+        kind = "vote", x.dtype, x.shape, dense.strides, found.shape, found.dtype, *sizes
+        loop = self._loops.get(kind) or self._keep(kind, "trees", "call_for_trees", dense, found, *sizes)
+        if loop.call is None:
+            return None
+        vote = OneCall(loop.call, tuple(tables))
+        return vote if dense is x else lambda x, found: vote(_dense_rows(x), found)
 
     def _keep(self, kind: Any, module: str, make: str, *arguments: Any, others: tuple[Array, ...] = ()) -> _Loop:
         """Make and keep a loop, by a function of a module that emits code; none where that cannot be used."""

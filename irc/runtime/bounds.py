@@ -22,7 +22,7 @@ import numpy as np
 from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
-    from irc.runtime.kernels.ml_trees import TreeTables
+    from irc.runtime.kernels.ml_trees import TreeTables, Vote
     from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.windows import Axes
     from irc.runtime.limits import LimitGuard
@@ -98,9 +98,9 @@ class InnerLoops:
         """
         return None
 
-    def vote(self, x: Array, trees: TreeTables, found: Array) -> bool:
-        """Add to ``found`` (N, targets) the votes for the rows of ``x``."""
-        return False
+    def voter(self, x: Array, trees: TreeTables, found: Array) -> Vote | None:
+        """What adds votes for the rows of arrays that lie like ``x`` to arrays like ``found`` (N, targets)."""
+        return None
 
 
 NONE = InnerLoops()

@@ -13,6 +13,7 @@ from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
+from irc.errors import Error
 from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT, NONE
 from irc.runtime.kernels.ml_trees import LEAF, Forest, Votes
@@ -86,9 +87,26 @@ def test_there_is_code_for_floats():
     made, x = forest(1, 5, 4, 3, 2, [0], "f4"), inputs(1, 7, 3, "f4")
     assert made.tables is not None
     found = np.zeros((7, 2), np.float32)
-    assert LOOPS.vote(x, made.tables, found)
+    vote = LOOPS.voter(x, made.tables, found)
+    assert vote is not None and vote(x, found)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
-    assert not LOOPS.vote(x.astype(np.int64), made.tables, found)
+    assert LOOPS.voter(x.astype(np.int64), made.tables, found) is None
+
+
+def test_totals_like_earlier_ones():
+    """A forest remembers what added the votes for its latest input: whatever comes next, results are the same."""
+    made = forest(3, 5, 4, 3, 2, [0, 3], "f4")
+    x = inputs(3, 6, 4, "f4")
+    given_ = [x, -x, x[:4], x[::2], x[:, :3], x[:, ::-1], np.asfortranarray(x), x.astype("f8"), x[:0]]
+    for each in [*given_, *given_[::-1], *[each for each in given_ for _ in range(2)]]:
+        for targets, aggregate in ((2, "SUM"), (3, "SUM"), (2, "AVERAGE"), (2, "MAX")):
+            for loops in (LOOPS, NONE, LOOPS):
+                expected = totals(forest(3, 5, 4, 3, 2, [0, 3], "f4"), each, targets, aggregate, NONE)
+                np.testing.assert_array_equal(totals(made, each, targets, aggregate, loops), expected, strict=True)
+    for _ in range(2):
+        with pytest.raises(Error, match="IRC421"):
+            totals(made, x[0], 2, "SUM")
+        totals(made, x, 2, "SUM")
 
 
 def test_results_do_not_depend_on_threads():
@@ -108,7 +126,7 @@ def test_no_trees_have_no_votes():
     made.roots = made.roots[:0]
     x = inputs(1, 5, 4, "f4")
     assert made.tables is not None
-    assert not LOOPS.vote(x, made.tables, np.zeros((5, 2), "f4"))
+    assert LOOPS.voter(x, made.tables, np.zeros((5, 2), "f4")) is None
     assert not totals(made, x, 2, "SUM").any()
 
 

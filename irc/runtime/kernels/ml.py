@@ -274,13 +274,18 @@ def one_hot_encoder(x: Array, *, categories: tuple[dict[Any, int], int], zeros: 
     return found.reshape(*x.shape, count)
 
 
-@computes(f"{DOMAIN}::Scaler")
-def scaler(x: Array, *, offset: Sequence[float] = (0.0,), scale: Sequence[float] = (1.0,)) -> Array:
+def _singles(name: str, default: float) -> Reader:
+    """Reads the attribute ``name``, numbers of float32, as float64."""
+    return lambda node: np.array(node.attributes.get(name, [default]), np.float32).astype(np.float64)
+
+
+@computes(f"{DOMAIN}::Scaler", offset=_singles("offset", 0.0), scale=_singles("scale", 1.0))
+def scaler(x: Array, *, offset: Array, scale: Array) -> Array:
     """``(x - offset) * scale``, with one value of each or one for each feature, as float32."""
     as_rows(x)
-    shift, factor = (np.array(v, np.float32) for v in (offset, scale))
-    moved = x - _per_feature(shift, "offset", x).astype(np.float64)
-    return (moved * _per_feature(factor, "scale", x)).astype(np.float32, order="C")
+    moved = x - _per_feature(offset, "offset", x)
+    moved *= _per_feature(scale, "scale", x)
+    return moved.astype(np.float32, order="C")
 
 
 # -- scores --------------------------------------------------------------------

@@ -15,10 +15,10 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.bounds import CURRENT, InnerLoops, pace
 from irc.runtime.kernels.ml import TRANSFORMS, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
-from irc.runtime.kernels.support import Array, check_size
+from irc.runtime.kernels.support import AnyDType, Array, check_size
 
 COMPARE: tuple[Callable[..., Array], ...] = (
     np.less_equal,
@@ -81,6 +81,28 @@ class TreeTables(NamedTuple):
     depth: int
 
 
+Vote = Callable[[Array, Array], bool]
+"""Adds votes for the rows of the first array to the second one, and says whether it has done so."""
+
+
+class _Latest(NamedTuple):
+    """Operands of `Forest.totals`, and what computes others like them.
+
+    Attributes:
+        loops: the inner loops that gave ``vote``.
+        x: the shape, strides and element type of the input.
+        result: the shape of the totals.
+        dtype: their element type.
+        vote: what adds votes.
+    """
+
+    loops: InnerLoops
+    x: tuple[Any, ...]
+    result: tuple[int, int]
+    dtype: AnyDType
+    vote: Vote
+
+
 class Forest:
     """Trees over nodes 0 to n - 1.
 
@@ -125,6 +147,7 @@ class Forest:
             raise Error("IRC320", "a feature has a negative number")
         self.columns = int(features.max(initial=-1)) + 1
         self.depth = self._depth()
+        self._latest: _Latest | None = None
 
     def _depth(self) -> int:
         """How many steps the longest way down takes."""
@@ -156,6 +179,11 @@ class Forest:
         Votes are added up tree by tree as float64 if ``x`` or they are, else as float32, ONNX's type of scores: whether
         five votes of 0.1 are more than 0.5 depends on it.
         """
+        latest = self._latest
+        if latest is not None and latest.x == (x.shape, x.strides, x.dtype) and latest.result[1] == targets:
+            found = np.zeros(latest.result, latest.dtype)
+            if aggregate == "SUM" and latest.loops is CURRENT.scope.loops and latest.vote(x, found):
+                return found
         if x.ndim != 2 or x.shape[1] < self.columns:
             raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, at least {self.columns}]")
         wide = np.float64 in (x.dtype, self.votes.weight.dtype)
@@ -173,8 +201,12 @@ class Forest:
         tables = self.tables
         if tables is None or tables.weights.dtype.kind != "f":
             return False
-        weights = tables.weights.astype(found.dtype, copy=False)
-        return CURRENT.scope.loops.vote(x, tables._replace(weights=weights), found)
+        loops, weights = CURRENT.scope.loops, tables.weights.astype(found.dtype, copy=False)
+        vote = loops.voter(x, tables._replace(weights=weights), found)
+        if vote is None or not vote(x, found):
+            return False
+        self._latest = _Latest(loops, (x.shape, x.strides, x.dtype), (len(x), found.shape[1]), found.dtype, vote)
+        return True
 
     def _leaves(self, x: Array) -> Array:
         """The leaf that each row comes to in each tree, [rows, trees]."""
@@ -406,12 +438,16 @@ def _by_one_score(forest: Forest, labels: Array, name: str, base: Array) -> Kern
     logistic = TRANSFORMS["LOGISTIC"]
 
     def run(x: Array) -> tuple[Array, Array]:
-        score = _with_base(forest.totals(x, 1, "SUM"), base)[:, 0].astype(np.float64)
-        best = score > (0.5 if is_probability else 0)
+        totals = _with_base(forest.totals(x, 1, "SUM"), base)
+        best = totals.reshape(-1) > (0.5 if is_probability else 0)
         if name == "LOGISTIC":
-            scores = logistic(np.stack([-score, score], axis=1))
+            score = totals.astype(np.float64)
+            scores = logistic(np.concatenate([-score, score], axis=1)).astype(np.float32)
         else:
-            scores = np.stack([1 - score if is_probability else -score, score], axis=1)
-        return labels[best.astype(np.int64)], scores.astype(np.float32)
+            # In float32 as in float64, which is wide enough for the difference to be the same once it is rounded.
+            scores = np.empty((len(totals), 2), np.float32)
+            scores[:, :1] = 1 - totals if is_probability else -totals
+            scores[:, 1:] = totals
+        return labels.take(best.astype(np.int64)), scores
 
     return run
