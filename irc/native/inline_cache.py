@@ -1,4 +1,4 @@
-"""Inline caches of convolutions and products: what computed the latest input computes one like it, not looked at again.
+"""Inline caches of convolutions, products and padding: what computed the latest input computes one like it.
 
 Most of what small ones take is to find out what their operands are. Each of a model mostly meets inputs of one shape,
 and the same weights.
@@ -6,7 +6,8 @@ and the same weights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from irc.ops.algebra import SINGLE, AnyDType
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
 from irc.runtime.kernels.numerics import FEW_ROWS
-from irc.runtime.kernels.support import check_size, is_constant
+from irc.runtime.kernels.shape import kept_and_added
+from irc.runtime.kernels.support import check_size, filled, ints, is_constant
 from irc.runtime.kernels.windows import resolver
 
 if TYPE_CHECKING:
@@ -147,6 +149,55 @@ def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestInteg
     is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
     compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
     return _LatestIntegers(a.dtype, Latest(a.shape, a.strides, b, zero, (*a.shape[:-1], b.shape[-1]), None), compute)
+
+
+class _LatestPadding(NamedTuple):
+    """An input and constants, and what pads others like it.
+
+    Attributes:
+        x: the shape, strides and element type of the input.
+        constants: the other operands.
+        result: the shape of the result.
+        compute: of an input and an array for the result, whether it made that.
+    """
+
+    x: tuple[Any, ...]
+    constants: tuple[Array | None, ...]
+    result: tuple[int, ...]
+    compute: Compute
+
+
+def padding(node: Node, kernel: Kernel) -> Kernel:
+    """``kernel``, of the Pad ``node``, with an inline cache where nothing is removed and all but ``x`` is constant."""
+    mode: str = node.attributes.get("mode", "constant")
+    latest: _LatestPadding | None = None
+
+    def run(x: Array, *others: Array | None) -> Array:
+        nonlocal latest
+        known = latest
+        if known is None or (x.shape, x.strides, x.dtype) != known.x or not all(map(is_, others, known.constants)):
+            made: Array = kernel(x, *others)
+            if made.size and x.size and others and all(x is None or is_constant(x) for x in others):
+                latest = _padding_like(x, others, mode, made)
+            return made
+        if CURRENT.scope.guard is None:
+            result = np.empty(known.result, x.dtype)
+            if known.compute(x, result):
+                return result
+        return kernel(x, *others)
+
+    return run
+
+
+def _padding_like(x: Array, others: tuple[Array | None, ...], mode: str, made: Array) -> _LatestPadding | None:
+    """What pads arrays like ``x``, of which padding by these operands has ``made`` the result."""
+    pads, value, axes = filled(others, *[None] * 3)
+    kept, added = kept_and_added(x, ints(pads), None if axes is None else ints(axes))
+    if kept.shape != x.shape or not x.ndim:
+        return None
+    constant = np.full(1, 0 if value is None else value.item(), x.dtype)
+    compute = LOOPS.padder(x, added, mode, constant, made)
+    return None if compute is None else _LatestPadding((x.shape, x.strides, x.dtype), others, made.shape, compute)
 
 
 def _are_constant(w: Array, b: Array | None) -> bool:

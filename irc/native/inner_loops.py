@@ -306,8 +306,15 @@ class NativeLoops(InnerLoops):
         return loop.run(x, out)
 
     def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
+        pad = self.padder(x, added, mode, constant, out)
+        return pad is not None and pad(x, out)
+
+    def padder(
+        self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array
+    ) -> Compute | None:
+        """What pads arrays that lie like ``x``, as `pad` does."""
         if x.strides[-1] != x.itemsize and x.shape[-1] > 1:
-            return False
+            return None
         kind = "pad", x.dtype, x.shape, x.strides, tuple(added), mode
         loop = self._loops.get(kind)
         if loop is None:
@@ -317,7 +324,7 @@ class NativeLoops(InnerLoops):
             before, after = added[-1][0], added[-1][0] + x.shape[-1]
             others = places_of(sources, x.strides), np.concatenate([last[:before], last[after:]])
             loop = self._keep(kind, "moves", "call_for_padding", x, before, out, others=others)
-        return loop.call is not None and loop.call.run((x, *loop.others, constant.repeat(out.shape[-1]), out))
+        return None if loop.call is None else OneCall(loop.call, (*loop.others, constant.repeat(out.shape[-1])))
 
     def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
         kind = "attend", query.dtype, query.shape, key.shape[:-2], key.strides, value.strides, value.shape[-1], scale

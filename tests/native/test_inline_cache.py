@@ -195,3 +195,64 @@ def test_products_of_integers(first, second, zero, shapes):
             feeds = {"a": a, "az": rng.integers(limits.min, limits.max, (), first, endpoint=True)}
             found, expected = native.run(feeds)["y"], plain.run(feeds)["y"]
             np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def padding(mode: str, pads: list[int], axes: list[int] | None, version: int, value: float | None) -> onnx.ModelProto:
+    """A Pad of ``x`` by constants."""
+    operands = {"pads": np.array(pads)}
+    operands |= {"value": np.array(value, "f4")} if value is not None else {}
+    operands |= {"axes": np.array(axes)} if axes is not None else {}
+    names = ["x", *[name if name in operands else "" for name in ("pads", "value", "axes")]]
+    graph = helper.make_graph(
+        [helper.make_node("Pad", names[: 4 if axes is not None else 3], ["y"], mode=mode)],
+        "padding",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for name, array in operands.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
+
+
+@examples(40)
+@given(
+    st.sampled_from(["constant", "reflect", "edge", "wrap"]),
+    st.lists(st.integers(-1, 3), min_size=4, max_size=4),
+    st.booleans(),
+    st.sampled_from([None, 2.5, np.nan]),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(3, 9), st.booleans()), min_size=1, max_size=5),
+)
+def test_padded_inputs_of_any_shape_and_order(mode, pads, has_axes, value, inputs):
+    made = padding(mode, pads, [1, 2], 19, value) if has_axes else padding(mode, pads, None, 19, value)
+    native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    for rows, size, is_turned in inputs:
+        shape = (rows, size, 4) if has_axes else (rows + 3, size)
+        x = random(*shape)
+        for given_ in (x, x.swapaxes(-1, -2) if is_turned else 2 * x, x, x[:1]):
+            expected = outcome(plain, given_)
+            for limits in (None, None, Limits(bytes=1 << 20)):
+                np.testing.assert_array_equal(outcome(native, given_, limits), expected, strict=True)
+
+
+def outcome(compiled: irc.CompiledModel, x: Array, limits: Limits | None = None) -> Array:
+    """The result, or the code of an error."""
+    try:
+        return compiled.run({"x": x}, limits=limits)["y"]
+    except irc.Error as error:
+        return np.array(error.code)
+
+
+def test_padding_that_changes():
+    """Pads that are given are looked at in each run; errors are the same in all runs."""
+    made = padding("edge", [0, 1, 0, 1], None, 19, None)
+    made.graph.initializer.pop()
+    made.graph.input.append(helper.make_tensor_value_info("pads", TensorProto.INT64, [4]))
+    compiled, x = irc.compile(made, backend="native"), random(3, 4)
+    for pads in ([0, 1, 0, 1], [0, 2, 0, 0], [0, 1, 0, 1], [1, 0, 0, 3]):
+        expected = np.pad(x, np.reshape(pads, (2, 2)).T, mode="edge")
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled.run({"x": x, "pads": np.array(pads)})["y"], expected)
+    fixed = irc.compile(padding("edge", [0, 1, 0, 1], None, 19, None), backend="native")
+    for _ in range(2):
+        fixed.run({"x": x})
+        with pytest.raises(irc.Error, match="IRC421"):
+            fixed.run({"x": random(3)})

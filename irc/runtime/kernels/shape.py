@@ -381,6 +381,14 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
         value: a number or string; None: zero or the empty string.
         axes: the axes that ``pads`` are for; None: all of them.
     """
+    kept, added = kept_and_added(x, pads, axes)
+    return padded(kept, added, mode, blank(x.dtype) if value is None else value)
+
+
+def kept_and_added(
+    x: Array, pads: Sequence[int], axes: Sequence[int] | None = None
+) -> tuple[Array, list[tuple[int, int]]]:
+    """What `pad` keeps of ``x``, and how many elements it adds at the beginning and end of each axis."""
     along = tuple(range(x.ndim)) if axes is None else axes_in(axes, x.ndim)
     if len(pads) != 2 * len(along):
         raise Error("IRC421", f"{len(pads)} pads are given for {len(along)} axes; it must be two an axis")
@@ -397,7 +405,7 @@ def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Seque
         (max(0, b), max(0, e)) if n else (min(max(0, b), d), d - min(max(0, b), d))
         for n, d, (b, e) in zip(kept.shape, sizes, amounts, strict=True)
     ]
-    return padded(kept, added, mode, blank(x.dtype) if value is None else value)
+    return kept, added
 
 
 def padded(kept: Array, added: Sequence[tuple[int, int]], mode: str, value: Any = None) -> Array:
