@@ -73,6 +73,7 @@ REPEATED = {
     "onnx::MatMul": "multiplying",
     "onnx::Gemm": "multiplying",
     "onnx::MatMulInteger": "multiplying_integers",
+    "onnx::DynamicQuantizeLinear": "quantizing",
     "onnx::Pad": "padding",
 }
 """Kinds among these with an inline cache (`irc.native.inline_cache`), and the function that adds it."""

@@ -1,4 +1,4 @@
-"""Inline caches of convolutions, products and padding: what computed the latest input computes one like it.
+"""Inline caches of small operators: what computed the latest input computes one like it.
 
 Most of what small ones take is to find out what their operands are. Each of a model mostly meets inputs of one shape,
 and the same weights.
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.inner_loops import LOOPS, Compute, ComputeIntegers
-from irc.ops.algebra import SINGLE, AnyDType
+from irc.native.inner_loops import LOOPS, Compute
+from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
 from irc.runtime.kernels.numerics import FEW_ROWS
@@ -115,62 +115,76 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
     return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
 
 
-class _LatestIntegers(NamedTuple):
-    """As `Latest`, of small integers, with zero points of the second operand in place of a bias."""
+class _LatestOfType(NamedTuple):
+    """An input and constants, and what computes others like them.
 
-    dtype: AnyDType
-    like: Latest
-    compute: ComputeIntegers | None
+    Attributes:
+        x: the shape, strides and element type of the input.
+        constants: the other operands, but those that change.
+        result: the shape of the result.
+        compute: as it is called for such operators; None if there is no code.
+    """
+
+    x: tuple[Any, ...]
+    constants: tuple[Array | None, ...]
+    result: tuple[int, ...]
+    compute: Any
 
 
 def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of a MatMulInteger, with an inline cache for products with constants."""
-    latest: _LatestIntegers | None = None
+    latest: _LatestOfType | None = None
 
     def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or known.dtype != a.dtype or not known.like.suits(a, b, b_zero):
+        if known is None or (a.shape, a.strides, a.dtype) != known.x or not all(map(is_, (b, b_zero), known.constants)):
             known = latest = _product_of_integers(a, b, b_zero)
         is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
         if known is not None and known.compute is not None and is_one and CURRENT.scope.guard is None:
-            out = np.empty(known.like.result, np.int32)
-            if known.compute(a, 0 if a_zero is None else int(a_zero.item()), out):
+            out = np.empty(known.result, _INT32)
+            if known.compute(a, a_zero, out):
                 return out
         return kernel(a, b, a_zero, b_zero)
 
     return run
 
 
-def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestIntegers | None:
+def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestOfType | None:
     """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
     if not is_constant(b) or not (zero is None or is_constant(zero)):
         return None
     is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
     compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
-    return _LatestIntegers(a.dtype, Latest(a.shape, a.strides, b, zero, (*a.shape[:-1], b.shape[-1]), None), compute)
+    return _LatestOfType((a.shape, a.strides, a.dtype), (b, zero), (*a.shape[:-1], b.shape[-1]), compute)
 
 
-class _LatestPadding(NamedTuple):
-    """An input and constants, and what pads others like it.
+def quantizing(node: Node, kernel: Kernel) -> Kernel:
+    """``kernel``, of a DynamicQuantizeLinear, with an inline cache."""
+    latest: _LatestOfType | None = None
 
-    Attributes:
-        x: the shape, strides and element type of the input.
-        constants: the other operands.
-        result: the shape of the result.
-        compute: of an input and an array for the result, whether it made that.
-    """
+    def run(x: Array) -> tuple[Array, Array, Array]:
+        nonlocal latest
+        known = latest
+        if known is None or (x.shape, x.strides, x.dtype) != known.x:
+            if x.flags.c_contiguous:
+                latest = _LatestOfType((x.shape, x.strides, x.dtype), (), x.shape, LOOPS.quantizer(x))
+        elif known.compute is not None and CURRENT.scope.guard is None:
+            made = np.empty(known.result, _UINT8), np.empty((), SINGLE), np.empty((), _UINT8)
+            if known.compute.run((x, *made)):
+                return made
+        return kernel(x)
 
-    x: tuple[Any, ...]
-    constants: tuple[Array | None, ...]
-    result: tuple[int, ...]
-    compute: Compute
+    return run
+
+
+_UINT8, _INT32 = np.dtype(np.uint8), np.dtype(np.int32)
 
 
 def padding(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of the Pad ``node``, with an inline cache where nothing is removed and all but ``x`` is constant."""
     mode: str = node.attributes.get("mode", "constant")
-    latest: _LatestPadding | None = None
+    latest: _LatestOfType | None = None
 
     def run(x: Array, *others: Array | None) -> Array:
         nonlocal latest
@@ -189,7 +203,7 @@ def padding(node: Node, kernel: Kernel) -> Kernel:
     return run
 
 
-def _padding_like(x: Array, others: tuple[Array | None, ...], mode: str, made: Array) -> _LatestPadding | None:
+def _padding_like(x: Array, others: tuple[Array | None, ...], mode: str, made: Array) -> _LatestOfType | None:
     """What pads arrays like ``x``, of which padding by these operands has ``made`` the result."""
     pads, value, axes = filled(others, *[None] * 3)
     kept, added = kept_and_added(x, ints(pads), None if axes is None else ints(axes))
@@ -197,7 +211,7 @@ def _padding_like(x: Array, others: tuple[Array | None, ...], mode: str, made: A
         return None
     constant = np.full(1, 0 if value is None else value.item(), x.dtype)
     compute = LOOPS.padder(x, added, mode, constant, made)
-    return None if compute is None else _LatestPadding((x.shape, x.strides, x.dtype), others, made.shape, compute)
+    return None if compute is None else _LatestOfType((x.shape, x.strides, x.dtype), others, made.shape, compute)
 
 
 def _are_constant(w: Array, b: Array | None) -> bool:

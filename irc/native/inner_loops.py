@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ComputeIntegers = Callable[[Array, int, Array], bool]
-"""Likewise, given the zero point of the first one."""
-
 Compute = Callable[[Array, Array], bool]
 """Whether the second array is made of the first one."""
+
+ComputeIntegers = Callable[[Array, "Array | None", Array], bool]
+"""Likewise, given the zero point of the first one, of its type, or None for 0."""
 
 _MOST_CALLS = 512
 """That are kept."""
@@ -199,39 +199,47 @@ class NativeLoops(InnerLoops):
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return False
-        multiply = self._integers(a, b, None, lambda: b)
-        return multiply is not None and multiply(a, zero, out)
+        packed = self._packed_integers(b, None, lambda: b)
+        return packed is not None and self._multiply_integers(a, zero, packed, out)
 
     def integer_multiplier(self, a: Array, b: Array, zero: Array | None) -> ComputeIntegers | None:
         """What multiplies arrays like ``a`` with the constant integers ``b`` less their ``zero`` points, of 8 bits."""
         if a.dtype not in _BYTES or b.dtype not in _BYTES or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
             return None
+        from irc.native.panels import QUAD
         from irc.runtime.kernels.quantized import columns
 
-        return self._integers(a, b, zero, lambda: columns(b, zero).values)
-
-    def _integers(self, a: Array, b: Array, zero: Array | None, make: Callable[[], Array]) -> ComputeIntegers | None:
-        """What multiplies arrays like ``a`` with floats that are integers, which are made of constants."""
-        from irc.native.products import packed_bytes, packed_integers, rows_of_numbers
-
-        depth, columns = b.shape
-        packed = PACKED.of((b, zero), "integers", lambda: packed_bytes(depth, columns), lambda: packed_integers(make()))
+        packed = self._packed_integers(b, zero, lambda: columns(b, zero).values)
         if packed is None:
             return None
         panels, sums = packed
+        if panels.shape[-1] != QUAD or a.dtype.kind == "i" or len(b) % QUAD or not a.flags.c_contiguous:
+            multiply = self._multiply_integers
+            return lambda a, zero, out: multiply(a, 0 if zero is None else int(zero.item()), packed, out)
+        call = self._product(a.reshape(-1, len(b)).view(np.int32), b.shape[1], QUAD, has_zero=True).call
+        if call is None:
+            return None
+        compute, none = call.run, np.zeros((), np.uint8)
+        return lambda a, zero, out: compute((a, panels, sums, none if zero is None else zero, out))
+
+    def _packed_integers(self, b: Array, zero: Array | None, make: Callable[[], Array]) -> tuple[Array, ...] | None:
+        """Floats that are integers, which are made of constants, as products read them."""
+        from irc.native.products import packed_bytes, packed_integers
+
+        return PACKED.of((b, zero), "integers", lambda: packed_bytes(*b.shape), lambda: packed_integers(make()))
+
+    def _multiply_integers(self, a: Array, zero: int, packed: tuple[Array, ...], out: Array) -> bool:
+        from irc.native.products import rows_of_numbers
+
+        panels, sums = packed
         numbers = panels.shape[-1]
-        loop = self._product(rows_of_numbers(a, 0, numbers)[0], columns, numbers)
+        rows, zero = rows_of_numbers(a, zero, numbers)
+        return self._product(rows, out.shape[-1], numbers).run(rows, panels, sums * np.int32(zero), out)
 
-        def multiply(a: Array, zero: int, out: Array) -> bool:
-            rows, zero = rows_of_numbers(a, zero, numbers)
-            return loop.run(rows, panels, sums * np.int32(zero), out)
-
-        return multiply
-
-    def _product(self, a: Array, columns: int, numbers: int) -> _Loop:
+    def _product(self, a: Array, columns: int, numbers: int, has_zero: bool = False) -> _Loop:
         """The product of rows like those of ``a`` with packed panels: see `irc.native.products`."""
-        kind = "product", a.shape, a.strides, columns, numbers
-        return self._loops.get(kind) or self._keep(kind, "products", "call_for_product", a, columns, numbers)
+        kind = "product", a.shape, a.strides, columns, numbers, has_zero
+        return self._loops.get(kind) or self._keep(kind, "products", "call_for_product", a, columns, numbers, has_zero)
 
     def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
         integers = out if x.dtype == SINGLE else x
@@ -246,11 +254,15 @@ class NativeLoops(InnerLoops):
         return loop.run(np.ascontiguousarray(x), np.ascontiguousarray(scale), zeros, out)
 
     def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool:
+        call = self.quantizer(x)
+        return call is not None and call.run((np.ascontiguousarray(x), out, scale, zero))
+
+    def quantizer(self, x: Array) -> Call | None:
+        """A call for arrays like ``x``, in C order, that takes what `quantize` does."""
         if x.dtype != SINGLE or not x.size:
-            return False
+            return None
         kind = "quantize", x.size
-        loop = self._loops.get(kind) or self._keep(kind, "quantization", "call_for_quantization", x)
-        return loop.run(np.ascontiguousarray(x), out, scale, zero)
+        return (self._loops.get(kind) or self._keep(kind, "quantization", "call_for_quantization", x)).call
 
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if _have_many_taps(axes):

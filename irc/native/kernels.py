@@ -116,11 +116,11 @@ class Call(NamedTuple):
         if self.scratch and CURRENT.scope.guard is not None:
             check_size((pieces, self.scratch), BYTE)
         if pieces == 1:
-            return call(*arrays, scratch("native code", (work,), BYTE)) if work else call(*arrays)
+            return call(*arrays, _work_memory(work)) if work else call(*arrays)
         refused: list[int] = []
 
         def piece(number: int) -> None:
-            own = [scratch("native code", (work,), BYTE)] if work else []
+            own = [_work_memory(work)] if work else []
             if not call(*arrays, *own, size * number // pieces, size * (number + 1) // pieces):
                 refused.append(number)
             pace()
@@ -128,6 +128,15 @@ class Call(NamedTuple):
         CURRENT.scope.share(pieces, piece)
         return not refused
 
+
+def _work_memory(size: int) -> Array:
+    """Bytes that this thread keeps, as many or more."""
+    scope = CURRENT.scope
+    kept = scope.scratch.get(_WORK)
+    return kept if kept is not None and kept.size >= size and scope.guard is None else scratch(_WORK, (size,), BYTE)
+
+
+_WORK = "native code"
 
 # -- memory of large results ---------------------------------------------------
 

@@ -39,9 +39,6 @@ OF_NUMBERS = {2: np.dtype(np.int16), 4: np.dtype(np.int8)}
 PACKED_BYTES = 1 << 19
 """Of rows that are packed at once: they stay in the cache beside a panel."""
 
-_ARRAYS = 5
-"""That the code takes, where rows do not lie scattered."""
-
 _PICOSECONDS = 6.0
 """For a multiplication of floats, by estimate; a pair of integers takes as long."""
 
@@ -64,12 +61,19 @@ class Form(NamedTuple):
         numbers: what 4 bytes of a factor hold (`irc.native.panels`).
         of_windows: whether rows of the first operand lie scattered, as what windows see, and the result lies the other
             way around.
+        has_zero: whether the numbers that sums begin with are to be multiplied with a zero point, a byte.
     """
 
     features: int
     lanes: int
     numbers: int
     of_windows: bool = False
+    has_zero: bool = False
+
+    @property
+    def arrays(self) -> int:
+        """How many the code takes, with work memory."""
+        return 5 + 2 * self.of_windows + self.has_zero
 
 
 class Layout(NamedTuple):
@@ -97,10 +101,11 @@ def emit_product(name: str, form: Form, target: Target) -> tuple[str, Mapping[st
 
     It takes the first operand, of elements of 4 bytes, packed panels of the second, numbers that the sums of each
     column begin with, padded to whole panels, the result, and work memory. Where rows lie scattered, the first operand
-    is followed by how many bytes behind its beginning each row is, then each number of a row behind that.
+    is followed by how many bytes behind its beginning each row is, then each number of a row behind that. A zero point
+    stands before the result.
     """
-    count = _ARRAYS + 2 * form.of_windows
-    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, count, len(Layout._fields))
+    fields = len(Layout._fields)
+    emitter, arrays, numbers, begin, end = loop_function(name, target, form.lanes, form.arrays, fields)
     _Product(form, emitter, arrays, Layout(*numbers)).emit(begin, end)
     return finished(emitter)
 
@@ -108,9 +113,12 @@ def emit_product(name: str, form: Form, target: Target) -> tuple[str, Mapping[st
 class _Product(Panels):
     def __init__(self, form: Form, emitter: Emitter, arrays: Any, layout: Layout) -> None:
         super().__init__(emitter, form.features, form.numbers)
-        self.first, *self.places, self.second, self.begun, self.result, work = arrays
+        self.first, *others, self.result, work = arrays
+        self.zero = others.pop() if form.has_zero else None
+        *self.places, self.second, self.begun = others
         self.layout = layout
-        self.made = self.aligned(work)
+        self.own = self.aligned(work)
+        self.made = self.at(self.own, number(self.positions))
         self.packed = self.at(self.made, number(form.features * self.positions))
 
     def emit(self, begin: Any, end: Any) -> None:
@@ -129,11 +137,11 @@ class _Product(Panels):
                 column = builder.mul(panel, number(self.positions))
                 count = least(builder, builder.sub(layout.columns, column), number(self.positions))
                 seen = self.at(self.second, builder.mul(column, layout.depth))
+                begun = self._begun(column)
                 with loop(builder, first, last) as block:
                     row = builder.mul(block, number(self.features))
                     left = least(builder, builder.sub(layout.rows, row), number(self.features))
                     factors = self.at(self.packed, builder.mul(builder.sub(block, first), block_size))
-                    begun = self.at(self.begun, column)
                     self.sums(factors, seen, layout.depth, self.made, count, of_positions=begun)
                     if self.places:
                         to = self.at(self.result, builder.add(builder.mul(column, layout.rows), row))
@@ -141,6 +149,17 @@ class _Product(Panels):
                     else:
                         to = self.at(self.result, builder.add(builder.mul(row, layout.columns), column))
                         self.keep(self.made, to, layout.columns, left, count)
+
+    def _begun(self, column: Any) -> Any:
+        """Where the numbers are that the sums of a panel begin with, which is from ``column`` on."""
+        begun = self.at(self.begun, column)
+        if self.zero is None:
+            return begun
+        byte = self.builder.load(self.zero, typ=ir.IntType(8), align=1)
+        zero = self.emitter.splat(self.builder.zext(byte, ir.IntType(32)), INT32)
+        for v in range(VECTORS):
+            self.store((self.one_vector(begun, v) * zero).value, self.own, v)
+        return self.own
 
     def _pack(self, block: Any, to: Any) -> None:
         """Pack some rows of the first operand, number by number of the sums; the last one stands for missing ones."""
@@ -171,9 +190,12 @@ class _Product(Panels):
                 builder.store(value, self.at(place, builder.mul(column, self.layout.rows)), align=SIZE)
 
 
-def call_for_product(a: Array, columns: int, numbers: int) -> Call | None:
-    """A call that multiplies ``a`` (M, K), elements of 4 bytes, with so many ``columns``; None without code."""
-    return _call(len(a), a.shape[1], columns, a.strides[0], numbers)
+def call_for_product(a: Array, columns: int, numbers: int, has_zero: bool = False) -> Call | None:
+    """A call that multiplies ``a`` (M, K), elements of 4 bytes, with so many ``columns``; None without code.
+
+    With a zero point of the first operand, of uint8, it multiplies what sums begin with by that.
+    """
+    return _call(len(a), a.shape[1], columns, a.strides[0], numbers, has_zero=has_zero)
 
 
 def call_for_windows(rows: int, depth: int, columns: int) -> Call | None:
@@ -181,22 +203,23 @@ def call_for_windows(rows: int, depth: int, columns: int) -> Call | None:
     return _call(rows, depth, columns, 0, FLOAT, of_windows=True)
 
 
-def _call(rows: int, depth: int, columns: int, row: int, numbers: int, of_windows: bool = False) -> Call | None:
+def _call(
+    rows: int, depth: int, columns: int, row: int, numbers: int, of_windows: bool = False, has_zero: bool = False
+) -> Call | None:
     features = features_at_once(rows)
     if features is None or not depth or not columns:
         return None
-    form = Form(features, lanes_of_panel(), numbers, of_windows)
+    form = Form(features, lanes_of_panel(), numbers, of_windows, has_zero)
     positions = VECTORS * form.lanes
     panels = -(-columns // positions)
     products = rows * depth * columns
     block = SIZE * features * depth
     at_once = max(1, min(-(-rows // features), PACKED_BYTES // block))
     layout = Layout(rows, row, depth, columns, at_once, max(1, products // (8 * panels)))
-    memory = SIZE * features * positions + at_once * block + ALIGNMENT
+    memory = SIZE * (features + 1) * positions + at_once * block + ALIGNMENT
     name, nanoseconds = "irc.product", products * _PICOSECONDS / 1000
     make = partial(emit_product, name, form, current())
-    count = _ARRAYS + 2 * of_windows
-    return Call.of_loops(name, f"{name} {form!r}", make, count, layout, panels, nanoseconds, memory)
+    return Call.of_loops(name, f"{name} {form!r}", make, form.arrays, layout, panels, nanoseconds, memory)
 
 
 class Packed(NamedTuple):

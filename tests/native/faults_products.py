@@ -14,6 +14,24 @@ from tests.native.test_products import exact, integers
 
 
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("rows", [1, 15, 30])
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+@pytest.mark.parametrize("depth", [63, 64])
+@pytest.mark.parametrize("columns", [289, 320])
+def test_integers_with_a_zero_point(columns, depth, dtype, rows, end):
+    a = guarded(integers((rows, depth), dtype, 1), end, is_read_only=True)
+    b = as_constant(guarded(integers((depth, columns), "i1", 2), end, is_read_only=True))
+    zero = guarded(np.array([-7 if dtype == "i1" else 200], dtype), end, is_read_only=True)
+    out = guarded_empty((rows, columns), np.dtype(np.int32), end)
+    multiply = LOOPS.integer_multiplier(a, b, None)
+    for own in (zero, None):
+        done = multiply is not None and multiply(a, own, out)
+        assert done == (current().vector_bytes in MOST_FEATURES)
+        if done:
+            np.testing.assert_array_equal(out, exact(a, 0 if own is None else int(own.item()), b))
+
+
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("rows", [1, 14, 15, 30])
 @pytest.mark.parametrize("depth", [63, 64])
 @pytest.mark.parametrize("columns", [289, 304, 320])

@@ -170,19 +170,25 @@ def test_old_versions_of_gemm_broadcast_if_told():
     st.sampled_from(["u1", "i1"]),
     st.sampled_from(["u1", "i1"]),
     st.sampled_from([None, 0, 3, "columns"]),
+    st.sampled_from([130, 132]),
+    st.booleans(),
     st.lists(st.sampled_from([(8,), (1,), (2, 8), (40,)]), min_size=1, max_size=4),
 )
-def test_products_of_integers(first, second, zero, shapes):
+def test_products_of_integers(first, second, zero, depth, has_zero, shapes):
     rng = np.random.default_rng(1)
     limits = np.iinfo(second)
-    b = rng.integers(limits.min, limits.max, (130, 140), second, endpoint=True)
+    b = rng.integers(limits.min, limits.max, (depth, 140), second, endpoint=True)
     zeros = None if zero is None else rng.integers(0, 9, 140, second) if zero == "columns" else np.array(zero, second)
     weights = {"b": b} | ({} if zeros is None else {"bz": zeros})
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(first))
     graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["a", "b", "az", *(["bz"] if zeros is not None else [])], ["y"])],
+        [
+            helper.make_node(
+                "MatMulInteger", ["a", "b", "az" if has_zero else "", *(["bz"] if zeros is not None else [])], ["y"]
+            )
+        ],
         "multiplying",
-        [helper.make_tensor_value_info(name, kind, None) for name in ("a", "az")],
+        [helper.make_tensor_value_info(name, kind, None) for name in ("a", *["az"] * has_zero)],
         [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
         [numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
@@ -191,8 +197,10 @@ def test_products_of_integers(first, second, zero, shapes):
     limits = np.iinfo(first)
     for shape in shapes:
         for _ in range(2):
-            a = rng.integers(limits.min, limits.max, (*shape, 130), first, endpoint=True)
-            feeds = {"a": a, "az": rng.integers(limits.min, limits.max, (), first, endpoint=True)}
+            a = rng.integers(limits.min, limits.max, (*shape, depth), first, endpoint=True)
+            feeds = {"a": a}
+            if has_zero:
+                feeds["az"] = rng.integers(limits.min, limits.max, (1,) * (len(shape) - 1), first, endpoint=True)
             found, expected = native.run(feeds)["y"], plain.run(feeds)["y"]
             np.testing.assert_array_equal(found, expected, strict=True)
 
@@ -256,3 +264,25 @@ def test_padding_that_changes():
         fixed.run({"x": x})
         with pytest.raises(irc.Error, match="IRC421"):
             fixed.run({"x": random(3)})
+
+
+@examples(25)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40), st.booleans()), min_size=1, max_size=5))
+def test_quantized_inputs_of_any_shape_and_order(inputs):
+    names = "yzs"
+    graph = helper.make_graph(
+        [helper.make_node("DynamicQuantizeLinear", ["x"], list(names))],
+        "quantizing",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in names],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    for rows, size, is_turned in inputs:
+        x = random(rows, size)
+        for given_ in (x, -x, x[:, ::-1], x.T if is_turned else x[0:1], x):
+            expected = plain.run({"x": given_})
+            for limits in (None, None, Limits(bytes=1 << 20)):
+                found = native.run({"x": given_}, limits=limits)
+                for name in names:
+                    np.testing.assert_array_equal(found[name], expected[name], strict=True)
