@@ -23,11 +23,12 @@ from irc.native.groups import Anchored, Group, GroupCall
 from irc.native.inline_cache import product_like
 from irc.native.inner_loops import LOOPS, Compute, OneCall
 from irc.native.kernels import Call
-from irc.native.moves import call_for_rows
+from irc.native.loops import space_of
+from irc.native.moves import call_for_copy, call_for_rows
 from irc.ops.algebra import SINGLE
 from irc.ops.axes import reduces
 from irc.ops.pointwise import overwritable
-from irc.runtime.array_memory import c_strides
+from irc.runtime.array_memory import aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
 from irc.runtime.execution import Slots
 from irc.runtime.groups import subgraph_of
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 
 
 class Temporary(NamedTuple):
-    """Memory that the calls of one step share: so many bytes."""
+    """Memory that the calls of one step share: where it begins, and so many bytes."""
 
+    begin: int
     nbytes: int
 
 
@@ -59,6 +61,22 @@ class TableCall(NamedTuple):
     arrays: Sequence[int | Array | Temporary]
 
 
+class Operand(NamedTuple):
+    """An operand of a step.
+
+    Attributes:
+        place: its slot in the frame, a constant that is in none, or temporary memory.
+        type: its element type and shape.
+        strides: how it lies; None: in C order.
+        constant: the array itself, if it never changes.
+    """
+
+    place: int | Array | Temporary
+    type: ArrayType
+    strides: tuple[int, ...] | None = None
+    constant: Array | None = None
+
+
 class StepReader:
     """Reads steps as calls of loop functions.
 
@@ -72,31 +90,40 @@ class StepReader:
 
     def read(self, step: PlannedStep) -> Sequence[TableCall]:
         """The calls that do what ``step`` does. Raises `Unsupported` if something else is needed."""
-        node = step.node
+        operands = [None if x is None else Operand(x.slot, x.type, x.strides, x.constant) for x in step.operands]
+        try:
+            return self._calls(step.node, operands, step.outs)
+        except Unsupported:
+            if all(x is None or x.strides is None for x in operands):
+                raise
+        copies, ordered = _ordered(operands)
+        return [*copies, *self._calls(step.node, ordered, step.outs)]
+
+    def _calls(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
         if node.kind == GROUP:
             group = self._groups.get(subgraph_of(node))
-            operands = [x for x in step.operands if x is not None]
-            if group is None or len(operands) < len(step.operands):
+            operands = [x for x in given if x is not None]
+            if group is None or len(operands) < len(given):
                 raise Unsupported("the group is not compiled")
             if isinstance(group, Anchored):
-                return self._anchored(group, operands, step.outs)
-            return self._group(group, operands, step.outs, ())
-        if node.kind in IN_TABLES and len(step.outs) == 1:
-            return self._special(node, step.operands, step.outs[0])[0]
+                return self._anchored(group, operands, outs)
+            return self._group(group, operands, outs, ())
+        if node.kind in IN_TABLES and len(outs) == 1:
+            return self._special(node, given, outs[0])[0]
         has_loop = reduces(node) or ops.semantics(node.kind, node.version) is not None
         if not node.kind.startswith("onnx::") or node.kind.endswith("_") or not has_loop:
             raise Unsupported(f"{node.kind} takes more than a loop")
         places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
-        operands = [x for x in (step.operands[i] for i in places) if x is not None]
+        operands = [x for x in (given[i] for i in places) if x is not None]
         exactly = not is_bound_to_code(node)  # as it is computed in the first run
-        return self._group(group_of(node, places), operands, step.outs, range(overwritable(node)), exactly)
+        return self._group(group_of(node, places), operands, outs, range(overwritable(node)), exactly)
 
     def _group(
-        self, group: Group, operands: Sequence[PlannedOperand], outs: Slots, over: Iterable[int], exactly: bool = False
+        self, group: Group, operands: Sequence[Operand], outs: Slots, over: Iterable[int], exactly: bool = False
     ) -> Sequence[TableCall]:
         """The calls of a group, one of whose operands at the positions ``over`` may be where the result is."""
-        given = tuple(map(expected_of, operands))
-        key = group.text or group, given
+        given, over = tuple(map(expected_of, operands)), tuple(over)
+        key = group.text or group, given, over, exactly
         if key not in self._known:
             try:
                 self._known[key] = _calls(group, given, over, exactly)
@@ -105,17 +132,17 @@ class StepReader:
         calls = self._known[key]
         if isinstance(calls, Unsupported):
             raise calls
-        arrays = [*map(_place, operands), *group.constants]
+        arrays = [*[x.place for x in operands], *group.constants]
         return [
             TableCall(call, [*[arrays[i] for i in takes], *[outs[i] for i in makes]]) for call, takes, makes in calls
         ]
 
-    def _anchored(self, group: Anchored, operands: Sequence[PlannedOperand], outs: Slots) -> Sequence[TableCall]:
+    def _anchored(self, group: Anchored, operands: Sequence[Operand], outs: Slots) -> Sequence[TableCall]:
         """The calls of a product, which is made where the result is, and of what follows it there."""
         anchor = group.anchor
         if anchor.kind not in IN_TABLES or len(outs) != 1:
             raise Unsupported(f"{anchor.kind} takes more than a loop")
-        known: dict[Value, PlannedOperand | None] = dict(zip(group.inputs, operands))
+        known: dict[Value, Operand | None] = dict(zip(group.inputs, operands))
         for value, array in group.constants.items():
             known[value] = _of_constant(array) if is_array(array) else None
         calls, made = self._special(anchor, [known[value] for value in anchor.inputs], outs[0])
@@ -123,17 +150,13 @@ class StepReader:
         if group.rest.results([*[x.type for x in others], made]) != [made]:
             raise Unsupported("the product is no place for the result")
         # What comes last is the product, which is written over.
-        return [*calls, *self._group(group.rest, [*others, PlannedOperand(outs[0], made)], outs, {len(others)})]
+        return [*calls, *self._group(group.rest, [*others, Operand(outs[0], made)], outs, {len(others)})]
 
-    def _special(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def _special(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The calls of an operator that is neither pointwise nor reduces rows, and what they make."""
         return getattr(self, IN_TABLES[node.kind])(node, operands, out)
 
-    def product(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def product(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The calls of MatMul or Gemm, and what they make."""
         a, b, *others = operands
         c = others[0] if others else None
@@ -147,25 +170,23 @@ class StepReader:
         compute = self._packed_product(node, a, b, c) if _constant(b) is not None else None
         calls = [_blas_product(a, b, first, second, out) if compute is None else _one_call(compute, a, out)]
         if c is not None:
-            calls += self._group(sum_of_two(), [PlannedOperand(out, made), c], (out,), {0})
+            calls += self._group(sum_of_two(), [Operand(out, made), c], (out,), {0})
         return calls, made
 
-    def _packed_product(
-        self, node: Node, a: PlannedOperand, b: PlannedOperand, c: PlannedOperand | None
-    ) -> Compute | None:
+    def _packed_product(self, node: Node, a: Operand, b: Operand, c: Operand | None) -> Compute | None:
         """How ``a`` is multiplied with a constant ``b`` that is packed; None if it is not."""
         is_turned, bias, weights = bool(node.attributes.get("transB")), _constant(c), _constant(b)
         if a.strides is not None or node.attributes.get("transA") or weights is None:
             raise Unsupported("rows do not lie in order")
-        if is_turned and c is not None and bias is None:
-            return None
+        if is_turned and (isinstance(a.place, Temporary) or (c is not None and bias is None)):
+            return None  # outside of tables, a turned matrix is packed for rows in C order alone
         dtype, shape = a.type
         x: Array = np.empty(shape, dtype)
         like = product_like(x, weights, bias if is_turned else None, is_turned, node.kind == "onnx::Gemm")
         return None if like is None else like.compute
 
     def convolution(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
+        self, node: Node, operands: Sequence[Operand | None], out: int
     ) -> tuple[list[TableCall], ArrayType]:
         """The call of Conv with constant weights."""
         x, w, *others = operands
@@ -173,7 +194,7 @@ class StepReader:
         weights, bias = _constant(w), _constant(b)
         if x is None or weights is None or (b is not None and bias is None):
             raise Unsupported("weights may change")
-        if x.strides is not None or x.type.dtype != SINGLE or weights.dtype != SINGLE or repeats_one_filter(weights):
+        if not _lies_in_order(x) or x.type.dtype != SINGLE or weights.dtype != SINGLE or repeats_one_filter(weights):
             raise Unsupported("the convolution takes more than a loop")
         axes = resolver(node)(x.type.shape[2:], weights.shape[2:])
         made = ArrayType(SINGLE, (x.type.shape[0], len(weights), *outputs(axes)))
@@ -183,35 +204,29 @@ class StepReader:
         if padded is None:
             return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
         pad, nbytes, convolve = padded
-        stored = Temporary(nbytes)
-        return [TableCall(pad, [_place(x), stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
+        stored = Temporary(0, nbytes)
+        return [TableCall(pad, [x.place, stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
 
-    def maxima(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def maxima(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The call of MaxPool."""
         return self._pool(node, operands, out, None)
 
-    def means(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def means(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The call of AveragePool."""
         return self._pool(node, operands, out, bool(node.attributes.get("count_include_pad", 0)))
 
     def _pool(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int, include: bool | None
+        self, node: Node, operands: Sequence[Operand | None], out: int, include: bool | None
     ) -> tuple[list[TableCall], ArrayType]:
         (x,) = operands
-        if x is None or x.strides is not None:
+        if x is None or not _lies_in_order(x):
             raise Unsupported("rows do not lie in order")
         axes = resolver(node)(x.type.shape[2:], None)
         made = ArrayType(x.type.dtype, (*x.type.shape[:2], *outputs(axes)))
         given, result = np.empty(x.type.shape, x.type.dtype), np.empty(made.shape, x.type.dtype)
         return [_one_call(LOOPS.pooling(given, axes, result, include), x, out)], made
 
-    def concat(
-        self, node: Node, operands: Sequence[PlannedOperand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def concat(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The calls that copy rows of the operands of Concat side by side."""
         parts = [x for x in operands if x is not None and x.strides is None]
         dtypes = {x.type.dtype for x in parts}
@@ -225,45 +240,75 @@ class StepReader:
         place = 0
         for x, width in zip(parts, widths):
             if rows and width:
-                calls.append(TableCall(call_for_rows(rows, width, whole, place), [_place(x), out]))
+                calls.append(TableCall(call_for_rows(rows, width, whole, place), [x.place, out]))
             place += width
         along = sum([x.type.shape[axis] for x in parts])
         return calls, ArrayType(dtype, (*first[:axis], along, *first[axis + 1 :]))
 
 
-def _constant(operand: PlannedOperand | None) -> Array | None:
+def _lies_in_order(x: Operand) -> bool:
+    """Whether ``x`` lies in C order, and not only a copy: what windows are read by depends on how rows lie."""
+    return x.strides is None and not isinstance(x.place, Temporary)
+
+
+def _constant(operand: Operand | None) -> Array | None:
     """The array of an operand that never changes."""
     array = None if operand is None else operand.constant
     return array if array is not None and is_constant(array) else None
 
 
-def _one_call(found: Compute | None, x: PlannedOperand, out: int) -> TableCall:
+def _one_call(found: Compute | None, x: Operand, out: int) -> TableCall:
     """The call of a loop for ``x``."""
     if not isinstance(found, OneCall) or found.call.pieces > 1:
         raise Unsupported("it takes more than a loop, or is worth several threads")
-    return TableCall(found.call, [_place(x), *found.constants, out])
+    return TableCall(found.call, [x.place, *found.constants, out])
 
 
-def _blas_product(a: PlannedOperand, b: PlannedOperand, first: Matrices, second: Matrices, out: int) -> TableCall:
+def _blas_product(a: Operand, b: Operand, first: Matrices, second: Matrices, out: int) -> TableCall:
     found = call_for_product(first, second, a.type.dtype)
-    if found is None:
+    if found is None or isinstance(a.place, Temporary) or isinstance(b.place, Temporary):
         raise Unsupported("NumPy computes the product in another way")
-    arrays = [_place(b), _place(a)] if found.is_swapped else [_place(a), _place(b)]
+    arrays = [b.place, a.place] if found.is_swapped else [a.place, b.place]
     return TableCall(found.call, [*arrays, out])
 
 
-def _place(operand: PlannedOperand) -> int | Array:
-    """The slot of an operand, or a constant that has none."""
-    return operand.slot if operand.slot >= 0 or operand.constant is None else operand.constant
-
-
-def _of_constant(array: Array) -> PlannedOperand:
+def _of_constant(array: Array) -> Operand:
     """An array that is in no slot."""
     strides = None if array.flags.c_contiguous else array.strides
-    return PlannedOperand(-1, ArrayType(array.dtype, array.shape), strides, array)
+    return Operand(array, ArrayType(array.dtype, array.shape), strides, array)
 
 
-def _matrices(operand: PlannedOperand, is_turned: bool) -> Matrices:
+def _ordered(operands: Sequence[Operand | None]) -> tuple[list[TableCall], list[Operand | None]]:
+    """Calls that copy operands to C order, as kernels do, and what they make. Raises `Unsupported`."""
+    calls: list[TableCall] = []
+    made: list[Operand | None] = []
+    begin = 0
+    for x in operands:
+        if x is None or x.strides is None:
+            made.append(x)
+            continue
+        (dtype, shape), place = x.type, Temporary(begin, x.type.nbytes)
+        given = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, x.strides)  # of which nothing is read
+        call = call_for_copy(given, np.empty(shape, dtype)) or _copy_of_rows(given)
+        if call is None or call.pieces > 1:
+            raise Unsupported("there is no loop that copies so, or it is worth several threads")
+        calls.append(TableCall(call, [x.place, place]))
+        made.append(Operand(place, x.type))
+        begin = aligned(begin + place.nbytes)
+    return calls, made
+
+
+def _copy_of_rows(x: Array) -> Call | None:
+    """A call that copies arrays like ``x`` to C order, if rows lie as they should; None if not."""
+    sizes, (steps, _) = space_of(x.shape, [(x.shape, x.strides), (x.shape, c_strides(x.shape, x.itemsize))])
+    if not 0 < len(sizes) < 3 or steps[-1] != x.itemsize or not x.size or steps[0] == 0:
+        return None
+    *_, last = sizes
+    rows, width = math.prod(sizes[:-1]), last * x.itemsize
+    return call_for_rows(rows, width, width, 0, steps[0] if len(sizes) > 1 else width)
+
+
+def _matrices(operand: Operand, is_turned: bool) -> Matrices:
     (dtype, shape), strides = operand.type, operand.strides
     steps = c_strides(shape, 1) if strides is None else tuple([stride // dtype.itemsize for stride in strides])
     return Matrices(shape[::-1], steps[::-1]) if is_turned else Matrices(shape, steps)
@@ -286,6 +331,6 @@ def _calls(group: Group, operands: Sequence[Expected], over: Iterable[int], exac
     return calls
 
 
-def expected_of(operand: PlannedOperand) -> Expected:
+def expected_of(operand: Operand | PlannedOperand) -> Expected:
     """What a call is made for: ``operand``."""
     return Expected(*operand.type, operand.strides)

@@ -43,7 +43,7 @@ _ITEMS = 24
 """The offset of the pointer to its items in a list of Python."""
 
 _TEMPORARY = 1 << 62
-"""Stands for the temporary memory, in place of a slot. (A constant is the complement of its address.)"""
+"""Stands for the begin of temporary memory, in place of a slot. (A constant is the complement of its address.)"""
 
 _METH_O = 8
 
@@ -117,8 +117,8 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
             if isinstance(array, int):
                 numbers.append(array)
             elif isinstance(array, Temporary):
-                temporary = max(temporary, array.nbytes)
-                numbers.append(_TEMPORARY)
+                temporary = max(temporary, array.begin + array.nbytes)
+                numbers.append(_TEMPORARY + array.begin)
             else:
                 constants.append(array)
                 numbers.append(~array.ctypes.data)
@@ -173,7 +173,8 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
                         with in_frame:
                             builder.store(builtin.elements(item(word)), to)
                         with shared:
-                            builder.store(memory, to)
+                            place = builder.sub(word, number(_TEMPORARY))
+                            builder.store(offset(builder, memory, place), to)
         behind = builder.shl(count, number(3))
         builder.store(offset(builder, memory, temporary), offset(builder, pointers, behind))
         layout = offset(builder, arrays, behind)

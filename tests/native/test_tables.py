@@ -218,3 +218,39 @@ def test_windows_and_concat() -> None:
     first = CompiledModel(graph).run(feeds)
     for name, value in first.items():
         assert value.tobytes() == found[name].tobytes()
+
+
+ORDERS = """
+graph(%x : Float(6, 40, 50)):
+  %w : Float(50, 160) = prim::Constant[value=@"w"]()
+  %v : Float(6, 50) = prim::Constant[value=@"v"]()
+  %a : Float(6, 40, 50) = onnx::Neg(%x)
+  %t : Float(40, 6, 50) = onnx::Transpose[perm=[1, 0, 2]](%a)
+  %u : Float(40, 50, 6) = onnx::Transpose[perm=[1, 2, 0]](%a)
+  %p : Float(40, 6, 160) = onnx::MatMul(%t, %w)
+  %q : Float(40, 6, 160) = onnx::Relu(%p)
+  %s : Float(40, 6, 50) = onnx::Softmax(%t)
+  %m : Float(40, 50, 6) = onnx::Softmax(%u)
+  %c : Float(40, 12, 50) = onnx::Concat[axis=1](%t, %s)
+  %d : Float(40, 6, 50) = onnx::Mul(%t, %v)
+  %e : Float(40, 50, 6) = onnx::Add(%u, %m)
+  %f : Float(40, 6, 160) = onnx::Abs(%q)
+  %g : Float(40, 12, 50) = onnx::Abs(%c)
+  %h : Float(40, 6, 50) = onnx::Abs(%d)
+  %i : Float(40, 50, 6) = onnx::Abs(%e)
+  return (%f, %g, %h, %i)
+"""
+
+
+def test_operands_that_lie_in_other_orders() -> None:
+    weights = {"w": Tensor.of(f32(50, 160), "w"), "v": Tensor.of(f32(6, 50), "v")}
+    graph = parse_graph(ORDERS, weights)
+    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
+    for _ in range(4):
+        feeds = {"x": f32(6, 40, 50)}
+        found, wanted = native.run(feeds), plain.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
+    assert native.counters.compiled == 1
+    for name, value in irc.compile(graph, passes="none").run(feeds).items():
+        assert value.tobytes() == found[name].tobytes()
