@@ -104,7 +104,7 @@ def _matmul(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
     a_as_is, b_as_is = _is_dense(a_row, a_column, depth), _is_dense(b_row, b_column, columns)
     can_be_a = a_as_is or _is_dense(a_column, a_row, rows)
     can_be_b = b_as_is or _is_dense(b_column, b_row, depth)
-    if len(space.sizes) > 1 or depth == 1 or rows == columns == 1:
+    if len(space.sizes) > 2 or depth == 1 or rows == columns == 1:
         return None
     if rows == 1:
         if not can_be_b or a_column < 1:
@@ -144,17 +144,17 @@ def _gemv(dtype: AnyDType, numbers: tuple[int, ...], space: Space, is_swapped: b
 def _call(
     function: str, dtype: AnyDType, numbers: tuple[int, ...], space: Space, products: int, is_swapped: bool
 ) -> BlasCall | None:
-    """A call of a function of the BLAS for each of the matrices along ``space``."""
+    """A call of a function of the BLAS for each of the matrices along ``space``, of at most two axes."""
     address = _address(f"cblas_{'s' if dtype.itemsize == 4 else 'd'}{function}")
     if address is None:
         return None
-    (count,), steps = space.sizes, [strides[0] for strides in space.strides]
-    if is_swapped:
-        steps[0], steps[1] = steps[1], steps[0]
+    count, inner = math.prod(space.sizes), space.sizes[-1]
+    first, second, result = [strides if len(space.sizes) > 1 else (0, *strides) for strides in space.strides]
+    steps = [*second, *first, *result] if is_swapped else [*first, *second, *result]
     name = f"irc.{function}{dtype.itemsize}"
     make = partial(_emit, name, function, len(numbers), dtype.itemsize, current())
     nanoseconds = count * (_LEAST + products * _PICOSECONDS / 1000)
-    call = Call.of_loops(name, name, make, 3, [address, *steps, *numbers], count, nanoseconds)
+    call = Call.of_loops(name, name, make, 3, [address, inner, *steps, *numbers], count, nanoseconds)
     return BlasCall(call._replace(pieces=1), is_swapped)
 
 
@@ -168,13 +168,14 @@ def _address(name: str) -> int | None:
 def _emit(name: str, function: str, count: int, size: int, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The loop function ``name``; its range is of matrices.
 
-    It takes the first operand, the second and the result. Its layout has the address of the BLAS's function, the bytes
-    from one matrix to the next of each, and that function's ``count`` numbers.
+    It takes the first operand, the second and the result. Its layout has the address of the BLAS's function, the size
+    of the inner axis of matrices, for each array the bytes from one matrix to the next along the outer axis and along
+    the inner one, and that function's ``count`` numbers.
     """
-    emitter, arrays, numbers, begin, end = loop_function(name, target, _LANES, 3, 4 + count)
+    emitter, arrays, numbers, begin, end = loop_function(name, target, _LANES, 3, 8 + count)
     builder, word, real = emitter.builder, ir.IntType(32), ir.FloatType() if size == 4 else ir.DoubleType()
-    address, *rest = numbers
-    steps, given = rest[:3], rest[3:]
+    address, inner, *rest = numbers
+    steps, given = [rest[:2], rest[2:4], rest[4:6]], rest[6:]
     one, zero = ir.Constant(real, 1), ir.Constant(real, 0)
 
     def call(*arguments: Any) -> None:
@@ -182,7 +183,10 @@ def _emit(name: str, function: str, count: int, size: int, target: Target) -> tu
         builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
 
     with loop(builder, begin, end) as i:
-        first, second, result = (offset(builder, x, builder.mul(i, step)) for x, step in zip(arrays, steps))
+        outer = builder.udiv(i, inner)
+        along = builder.sub(i, builder.mul(outer, inner))
+        places = [builder.add(builder.mul(outer, far), builder.mul(along, near)) for far, near in steps]
+        first, second, result = map(partial(offset, builder), arrays, places)
         if function == "gemv":
             order, depth, columns, width, apart = given
             order = builder.trunc(order, word)
