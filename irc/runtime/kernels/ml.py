@@ -24,7 +24,7 @@ from irc.runtime.bounds import check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
-from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size, scalar, shapes_of
+from irc.runtime.kernels.support import AnyDType, Array, c_order, check_size, scalar, shapes_of, spread_out
 
 DOMAIN = "ai.onnx.ml"
 _DTYPES: dict[str, AnyDType] = {
@@ -274,18 +274,26 @@ def one_hot_encoder(x: Array, *, categories: tuple[dict[Any, int], int], zeros: 
     return found.reshape(*x.shape, count)
 
 
-def _singles(name: str, default: float) -> Reader:
-    """Reads the attribute ``name``, numbers of float32, as float64."""
-    return lambda node: np.array(node.attributes.get(name, [default]), np.float32).astype(np.float64)
-
-
-@computes(f"{DOMAIN}::Scaler", offset=_singles("offset", 0.0), scale=_singles("scale", 1.0))
-def scaler(x: Array, *, offset: Array, scale: Array) -> Array:
+@kernel(f"{DOMAIN}::Scaler")
+def scaler(node: Node) -> Kernel:
     """``(x - offset) * scale``, with one value of each or one for each feature, as float32."""
-    as_rows(x)
-    moved = x - _per_feature(offset, "offset", x)
-    moved *= _per_feature(scale, "scale", x)
-    return moved.astype(np.float32, order="C")
+    defaults = {"offset": [0.0], "scale": [1.0]}
+    given = {name: np.array(node.attributes.get(name, values), np.float32) for name, values in defaults.items()}
+    latest: tuple[tuple[int, ...], Array, Array] | None = None
+
+    def run(x: Array) -> Array:
+        nonlocal latest
+        known = latest
+        if known is None or known[0] != x.shape:
+            as_rows(x)
+            shift, factor = (_per_feature(values, name, x).astype(np.float64) for name, values in given.items())
+            known = latest = x.shape, spread_out(shift, x.shape), spread_out(factor, x.shape)
+        moved = x.astype(np.float64, order="C")
+        moved -= known[1]
+        moved *= known[2]
+        return moved.astype(np.float32)
+
+    return run
 
 
 # -- scores --------------------------------------------------------------------

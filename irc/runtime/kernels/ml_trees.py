@@ -435,11 +435,12 @@ def _by_one_score(forest: Forest, labels: Array, name: str, base: Array) -> Kern
         what = f"post_transform {name}" if name == "PROBIT" else "two base_values"
         raise Error("IRC320", f"all votes are for one of two classes: what {what} does to them is not specified")
     is_probability = bool((forest.votes.weight >= 0).all())
+    least = np.array(0.5 if is_probability else 0, np.float32)
     logistic = TRANSFORMS["LOGISTIC"]
 
     def run(x: Array) -> tuple[Array, Array]:
         totals = _with_base(forest.totals(x, 1, "SUM"), base)
-        best = totals.reshape(-1) > (0.5 if is_probability else 0)
+        best = totals.reshape(-1) > least
         if name == "LOGISTIC":
             score = totals.astype(np.float64)
             scores = logistic(np.concatenate([-score, score], axis=1)).astype(np.float32)
@@ -448,6 +449,6 @@ def _by_one_score(forest: Forest, labels: Array, name: str, base: Array) -> Kern
             scores = np.empty((len(totals), 2), np.float32)
             scores[:, :1] = 1 - totals if is_probability else -totals
             scores[:, 1:] = totals
-        return labels.take(best.astype(np.int64)), scores
+        return labels[best.astype(np.int64)], scores
 
     return run

@@ -34,6 +34,7 @@ from irc.runtime.kernels.support import (
     is_constant,
     is_half,
     shapes_of,
+    spread_out,
 )
 
 State = tuple[Array, ...]
@@ -316,6 +317,26 @@ class _Ready(NamedTuple):
     directions: list[_Direction]
 
 
+class _AtOnce(NamedTuple):
+    """What computes all steps in one direction.
+
+    Attributes:
+        share: the inputs' share of the gates, of rows of inputs.
+        bias: to add to that.
+        backward: whether steps are taken from the last one on.
+        recur: what computes them.
+    """
+
+    share: Product
+    bias: Array
+    backward: bool
+    recur: Recurrence
+
+    def spread(self, rows: int) -> _AtOnce:
+        """For so many rows of inputs, maybe with a bias for each."""
+        return self._replace(bias=spread_out(self.bias, (rows, len(self.bias))))
+
+
 class _Latest(NamedTuple):
     """Operands of a run, and what computes others like them, of float32 and without lengths or limits.
 
@@ -324,15 +345,14 @@ class _Latest(NamedTuple):
         constants: weights and biases.
         result: the shape of all outputs [T, D, B, H].
         counts: the number of steps of each sample.
-        directions: of each the inputs' share of the gates, the bias to add to it, whether it goes backwards, and what
-            computes its steps.
+        directions: what computes each.
     """
 
     x: tuple[tuple[int, ...], tuple[int, ...]]
     constants: tuple[Any, ...]
     result: tuple[int, ...]
     counts: Array
-    directions: list[tuple[Product, Array, bool, Recurrence]]
+    directions: list[_AtOnce]
 
     def compute(self, x: Array, constants: Sequence[Any], initial: Sequence[Array | None]) -> list[Array] | None:
         """Outputs and last states; None if the operands are others."""
@@ -416,17 +436,18 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
                     made.append(_Direction(own, *cell(node, own, activations[d]), cells))
                 if all(map(is_constant, constants)):
                     ready[0] = _Ready(same, constants, made)
-            at_once: list[tuple[Product, Array, bool, Recurrence]] = []
+            at_once: list[_AtOnce] = []
             for d, (own, total_bias, step, cells) in enumerate(made):
                 backward = direction == "reverse" or d == 1
                 state = tuple([v[d] for v in last])
                 recur = _run(wide, own, total_bias, step, state, lengths, backward, cells, outputs[:, d])
                 if recur is not None:
-                    at_once.append((own.share, total_bias, backward, recur))
+                    at_once.append(_AtOnce(own.share, total_bias, backward, recur))
             is_usual = x.dtype == SINGLE and x.flags.c_contiguous and not batch_first and lengths is None
             if is_usual and len(at_once) == directions and all(map(is_constant, constants)) and weights_of is None:
                 counts, operands = np.full(batch, steps), (w, r, b, None, peepholes)
-                latest = _Latest((x.shape, x.strides), operands, outputs.shape, counts, at_once)
+                spread = [each.spread(steps * batch) for each in at_once]
+                latest = _Latest((x.shape, x.strides), operands, outputs.shape, counts, spread)
             results = [outputs, *last]
             if batch_first:
                 results = [outputs.transpose(2, 0, 1, 3), *(v.swapaxes(0, 1) for v in last)]

@@ -194,6 +194,11 @@ def reshaped(x: Array, shape: Sequence[int]) -> Array:
         return x.reshape(shape)
 
 
+def spread_out(x: Array, shape: tuple[int, ...]) -> Array:
+    """``x``, repeated to a ``shape`` that it broadcasts to if that is small: NumPy is quicker on equal shapes."""
+    return np.broadcast_to(x, shape).copy() if math.prod(shape) <= WORTH_COPYING else x
+
+
 def may_be_view(array: Array, other: Array) -> bool:
     """Whether ``array`` may be a view of ``other``, or of what that is one of.
 
