@@ -19,15 +19,15 @@ import numpy as np
 
 from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.loops import VOID, Space, finished, loop, loop_function, number, offset, space_of
+from irc.native.loops import INT, VOID, Space, finished, loop, loop_function, number, offset, space_of
 from irc.native.target import Target, current, ir
 from irc.ops.algebra import AnyDType
 from irc.runtime.array_memory import c_strides
 from irc.runtime.kernels.numerics import LARGE, has_few_rows
 from irc.runtime.threads import functions_of_blas
 
-_ROWS, _COLUMNS, _AS_IS, _TRANSPOSED = 101, 102, 111, 112
-"""CBLAS's numbers for the order of elements, and for what is done with a matrix."""
+_ROWS, _COLUMNS, _AS_IS, _TRANSPOSED, _UPPER = 101, 102, 111, 112, 121
+"""CBLAS's numbers for the order of elements, for what is done with a matrix, and for the half that is made."""
 
 _PICOSECONDS, _LEAST = 30.0, 200.0
 """For a multiplication, by estimate; and nanoseconds for the smallest product."""
@@ -122,7 +122,8 @@ def _matmul(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
     first = (_AS_IS, a_row) if a_as_is else (_TRANSPOSED, a_column)
     second = (_AS_IS, b_row) if b_as_is else (_TRANSPOSED, b_column)
     numbers = first[0], second[0], rows, columns, depth, first[1], second[1], columns
-    return _call("gemm", dtype, numbers, space, rows * depth * columns, is_swapped=False)
+    is_turned = first[0] != second[0] and (a_row, a_column, rows) == (b_column, b_row, columns)
+    return _call("gemm", dtype, (*numbers, is_turned), space, rows * depth * columns, is_swapped=False)
 
 
 def _is_dense(far: int, near: int, size: int) -> bool:
@@ -145,8 +146,9 @@ def _call(
     function: str, dtype: AnyDType, numbers: tuple[int, ...], space: Space, products: int, is_swapped: bool
 ) -> BlasCall | None:
     """A call of a function of the BLAS for each of the matrices along ``space``, of at most two axes."""
-    address = _address(f"cblas_{'s' if dtype.itemsize == 4 else 'd'}{function}")
-    if address is None:
+    letter = "s" if dtype.itemsize == 4 else "d"
+    address, syrk = (_address(f"cblas_{letter}{each}") for each in (function, "syrk"))
+    if address is None or syrk is None:
         return None
     count, inner = math.prod(space.sizes), space.sizes[-1]
     first, second, result = [strides if len(space.sizes) > 1 else (0, *strides) for strides in space.strides]
@@ -154,7 +156,7 @@ def _call(
     name = f"irc.{function}{dtype.itemsize}"
     make = partial(_emit, name, function, len(numbers), dtype.itemsize, current())
     nanoseconds = count * (_LEAST + products * _PICOSECONDS / 1000)
-    call = Call.of_loops(name, name, make, 3, [address, inner, *steps, *numbers], count, nanoseconds)
+    call = Call.of_loops(name, name, make, 3, [address, syrk, inner, *steps, *numbers], count, nanoseconds)
     return BlasCall(call._replace(pieces=1), is_swapped)
 
 
@@ -168,19 +170,30 @@ def _address(name: str) -> int | None:
 def _emit(name: str, function: str, count: int, size: int, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The loop function ``name``; its range is of matrices.
 
-    It takes the first operand, the second and the result. Its layout has the address of the BLAS's function, the size
-    of the inner axis of matrices, for each array the bytes from one matrix to the next along the outer axis and along
-    the inner one, and that function's ``count`` numbers.
+    It takes the first operand, the second and the result. Its layout has the addresses of the BLAS's function and of
+    syrk, the size of the inner axis of matrices, for each array the bytes from one matrix to the next along the outer
+    axis and along the inner one, and that function's ``count`` numbers. After those of gemm comes whether the second
+    matrix would be the first one, transposed, if it were in the same place: `numpy.matmul` looks at that, and then
+    calls syrk, which makes one half of the result.
     """
-    emitter, arrays, numbers, begin, end = loop_function(name, target, _LANES, 3, 8 + count)
+    emitter, arrays, numbers, begin, end = loop_function(name, target, _LANES, 3, 9 + count)
     builder, word, real = emitter.builder, ir.IntType(32), ir.FloatType() if size == 4 else ir.DoubleType()
-    address, inner, *rest = numbers
+    address, syrk, inner, *rest = numbers
     steps, given = [rest[:2], rest[2:4], rest[4:6]], rest[6:]
     one, zero = ir.Constant(real, 1), ir.Constant(real, 0)
 
-    def call(*arguments: Any) -> None:
+    def call(address: Any, *arguments: Any) -> None:
         kind = ir.FunctionType(VOID, [x.type for x in arguments])
         builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
+
+    def mirror(result: Any, columns: Any, width: Any) -> None:
+        """Copy what is right of the diagonal to below it."""
+        with loop(builder, number(0), columns) as i, loop(builder, number(0), i) as j:
+            below, right = (
+                offset(builder, result, builder.mul(builder.add(builder.mul(far, width), near), number(size)))
+                for far, near in ((i, j), (j, i))
+            )
+            builder.store(builder.load(right, typ=real, align=size), below, align=size)
 
     with loop(builder, begin, end) as i:
         outer = builder.udiv(i, inner)
@@ -191,12 +204,19 @@ def _emit(name: str, function: str, count: int, size: int, target: Target) -> tu
             order, depth, columns, width, apart = given
             order = builder.trunc(order, word)
             sizes = (depth, columns)
-            call(
-                order, ir.Constant(word, _TRANSPOSED), *sizes, one, first, width, second, apart, zero, result, number(1)
-            )
+            kinds = order, ir.Constant(word, _TRANSPOSED)
+            call(address, *kinds, *sizes, one, first, width, second, apart, zero, result, number(1))
         else:
-            how, how_second, rows, columns, depth, width, width_second, width_result = given
-            kinds = ir.Constant(word, _ROWS), builder.trunc(how, word), builder.trunc(how_second, word)
-            operands = first, width, second, width_second
-            call(*kinds, rows, columns, depth, one, *operands, zero, result, width_result)
+            how, how_second, rows, columns, depth, width, width_second, width_result, is_turned = given
+            order, how, how_second = ir.Constant(word, _ROWS), builder.trunc(how, word), builder.trunc(how_second, word)
+            is_one = builder.icmp_unsigned("==", builder.ptrtoint(first, INT), builder.ptrtoint(second, INT))
+            is_turned = builder.icmp_signed("!=", is_turned, number(0))
+            with builder.if_else(builder.and_(is_one, is_turned)) as (square, other):
+                with square:
+                    upper = ir.Constant(word, _UPPER)
+                    call(syrk, order, upper, how, columns, depth, one, first, width, zero, result, width_result)
+                    mirror(result, columns, width_result)
+                with other:
+                    hows, operands = (order, how, how_second), (first, width, second, width_second)
+                    call(address, *hows, rows, columns, depth, one, *operands, zero, result, width_result)
     return finished(emitter)

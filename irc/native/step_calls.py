@@ -123,7 +123,7 @@ class StepReader:
     ) -> Sequence[TableCall]:
         """The calls of a group, one of whose operands at the positions ``over`` may be where the result is."""
         given, over = tuple(map(expected_of, operands)), tuple(over)
-        key = group.text or group, given, over, exactly
+        key = group.text or group, given, tuple([(x.dtype, x.shape) for x in group.constants]), over, exactly
         if key not in self._known:
             try:
                 self._known[key] = _calls(group, given, over, exactly)
@@ -310,6 +310,8 @@ def _copy_of_rows(x: Array) -> Call | None:
 
 def _matrices(operand: Operand, is_turned: bool) -> Matrices:
     (dtype, shape), strides = operand.type, operand.strides
+    if strides is not None and any(stride % dtype.itemsize for stride in strides):
+        raise Unsupported("there are parts of elements between elements")
     steps = c_strides(shape, 1) if strides is None else tuple([stride // dtype.itemsize for stride in strides])
     return Matrices(shape[::-1], steps[::-1]) if is_turned else Matrices(shape, steps)
 

@@ -123,8 +123,8 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
                 constants.append(array)
                 numbers.append(~array.ctypes.data)
         numbers += call.layout
-    most = max(len(arrays) for _, arrays in calls)
-    scratch = max(max(call.scratch, call.work) for call, _ in calls)
+    most = max([len(arrays) for _, arrays in calls], default=0)
+    scratch = max([max(call.scratch, call.work) for call, _ in calls], default=0)
     releases = sum(call.nanoseconds for call, _ in calls) > RELEASED
     sizes = temporary, temporary + scratch
     record = np.array([len(expected), len(calls), most, *sizes, releases, *numbers], np.int64)

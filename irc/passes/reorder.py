@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from heapq import heappop, heappush
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from irc.alias import AliasDb
 from irc.alias.classes import FOREIGN, MemoryClasses
 from irc.alias.facts import OWN
-from irc.alias.location_sets import EMPTY, BigSet, members
+from irc.alias.location_sets import EMPTY, BigSet, LocationSet, common, members
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
@@ -25,12 +26,16 @@ from irc.passes.registry import register
 # Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses.
 
 
+_MOST = 256
+"""So many locations of a large set are looked at one by one."""
+
+
 def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
     """For each node of a block, the positions of earlier nodes that must run before it.
 
     A node that writes memory waits for those that wrote or read it before; a node that reads memory waits for those
     that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it; so it
-    is with a node that may touch very many locations, which are not looked at one by one.
+    is with a node that may touch very many of the locations that the nodes write.
     Positions that others imply may be missing; otherwise their number would be quadratic.
 
     Args:
@@ -43,12 +48,16 @@ def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
     written = [db.write_set(node) for node in nodes]
     if all(places is EMPTY for places in written):
         return waits
+    touched = [*map(db.read_set, nodes)], written
+    are_large = any(isinstance(places, BigSet) for sets in touched for places in sets)
+    changed = reduce(db.union, dict.fromkeys(written), EMPTY) if are_large else EMPTY
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
     barrier: int | None = None
-    for position, (node, places) in enumerate(zip(nodes, written, strict=True)):
-        before, read = waits[position], db.read_set(node)
-        if db.has_side_effects(node) or isinstance(read, BigSet) or isinstance(places, BigSet):
+    for position, (node, *sets) in enumerate(zip(nodes, *touched, strict=True)):
+        before = waits[position]
+        read, places = (_looked_at(each, changed) for each in sets)
+        if db.has_side_effects(node) or read is None or places is None:
             before.update(range(barrier or 0, position))
             barrier = position
             writer.clear()
@@ -56,14 +65,22 @@ def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
             continue
         if barrier is not None:
             before.add(barrier)
-        before.update(writer[x] for x in (*members(read), *members(places)) if x in writer)
-        for x in members(read):
+        before.update(writer[x] for x in (*read, *places) if x in writer)
+        for x in read:
             readers.setdefault(x, []).append(position)
-        for x in members(places):
+        for x in places:
             before.update(readers.pop(x, ()))
             writer[x] = position
         before.discard(position)
     return waits
+
+
+def _looked_at(places: LocationSet, changed: LocationSet) -> Collection[int] | None:
+    """The locations in ``places``, of a large set those that are in ``changed``, too; None if they are very many."""
+    if not isinstance(places, BigSet):
+        return [*members(places)]
+    found = list(islice(common(places, changed), _MOST + 1))
+    return found if len(found) <= _MOST else None
 
 
 # Which nodes of a block must keep their order.

@@ -132,13 +132,14 @@ class FastSteps(PlannedSteps):
     def _done_once(self, each: Instruction) -> Step | None:
         """A step that does what ``each`` does, in the frame already; None if that may not be the same in each run.
 
-        Its results show what lies in the arena, or have few elements, which the shapes of inputs decide.
+        Its results show what lies in the arena, or have few elements, which the shapes of inputs decide. An operator
+        that did not run when the forms were recorded might fail; blocks do more than make results.
         """
         _, node, ins, outs, _ = each
-        frame, known = self._frame, self._known.few
-        if not node.outputs or not self._planner.inner.issuperset(node.outputs):
+        frame, known, results = self._frame, self._known.few, set(node.outputs)
+        if node.blocks or not results or not self._planner.inner >= results <= self._known.forms.keys():
             return None
-        if self._planner.known.issuperset(node.outputs) and known.keys() >= {*node.outputs}:
+        if self._planner.known >= results <= known.keys():
             step = partial(put, slots=outs, values=[known[value] for value in node.outputs])
             step(frame)
             return step

@@ -50,7 +50,10 @@ def lie(x: Array) -> Matrices:
 @examples(300)
 @given(operands())
 def test_products_have_the_bits_of_the_kernel(given_: tuple[Array, Array]) -> None:
-    a, b = given_
+    check_product(*given_)
+
+
+def check_product(a: Array, b: Array) -> None:
     found = call_for_product(lie(a), lie(b), a.dtype)
     if found is None:
         return
@@ -68,3 +71,19 @@ def test_common_products_are_not_declined(shapes: tuple[tuple[int, ...], tuple[i
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2) if is_turned else b
     assert call_for_product(lie(a), lie(b), a.dtype) is not None
+
+
+@examples(100)
+@given(SIZES, SIZES, BATCHES, st.sampled_from("fd"), st.booleans(), st.data())
+def test_products_with_the_same_matrix_transposed(
+    rows: int, depth: int, batch: tuple[int, ...], dtype: str, is_first: bool, data: st.DataObject
+) -> None:
+    """NumPy then calls another function of the BLAS, which rounds otherwise."""
+    a = data.draw(matrices(batch, rows, depth, dtype))
+    b = a.swapaxes(-1, -2)
+    check_product(*((b, a) if is_first else (a, b)))
+
+
+def test_products_in_place_of_which_numpy_makes_halves_are_not_declined() -> None:
+    a = np.ones((33, 20), np.float32)
+    assert call_for_product(lie(a), lie(a.T), a.dtype) is not None

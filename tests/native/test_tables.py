@@ -254,3 +254,100 @@ def test_operands_that_lie_in_other_orders() -> None:
     assert native.counters.compiled == 1
     for name, value in irc.compile(graph, passes="none").run(feeds).items():
         assert value.tobytes() == found[name].tobytes()
+
+
+UNTAKEN = """
+graph(%x : Float(5), %which : Bool()):
+  %y : Float(5) = onnx::Neg(%x)
+  %z : Float(5) = onnx::Abs(%y)
+  %seven : Long(1) = prim::Constant[value=tensor([7])]()
+  %r : Tensor = prim::If(%which)
+    block0():
+      %a : Float(7) = onnx::Reshape(%z, %seven)
+      %b : Float(7) = onnx::Neg(%a)
+      -> (%b)
+    block1():
+      %c : Float(5) = onnx::Neg(%z)
+      -> (%c)
+  return (%r)
+"""
+
+
+def test_what_is_done_once_has_run_before() -> None:
+    feeds = [{"x": f32(5), "which": np.array(False)} for _ in range(4)]
+    model = same_runs(UNTAKEN, *feeds)
+    with pytest.raises(irc.Error, match="IRC421"):
+        model.run({"x": f32(5), "which": np.array(True)})
+
+
+EFFECTS = """
+graph(%x : Float(5)):
+  %y : Float(5) = onnx::Neg(%x)
+  %one : int = prim::Constant[value=1]()
+  %s : Long(1) = onnx::Shape(%x)
+  %five : Long(1) = prim::Constant[value=tensor([5])]()
+  %which : Bool(1) = onnx::Equal(%s, %five)
+  %r : Long(1) = prim::If(%which)
+    block0():
+      %a : Float(5) = aten::add_(%y, %one, %one)
+      -> (%s)
+    block1():
+      -> (%five)
+  %e : Float(5) = onnx::Expand(%y, %r)
+  %f : Float(5) = onnx::Neg(%e)
+  return (%f)
+"""
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_branches_that_shapes_decide_run_for_what_they_write(backend: str) -> None:
+    model = irc.compile(parse_graph(EFFECTS), passes="none", backend=backend)
+    x = f32(5)
+    for _ in range(4):
+        np.testing.assert_array_equal(model.run({"x": x})["f"], x - np.float32(1))
+
+
+def test_results_without_elements() -> None:
+    text = """
+    graph(%x : Float(0), %y : Float(0)):
+      %a : Float(0) = onnx::Concat[axis=0](%x, %y)
+      %b : Float(0) = onnx::Concat[axis=0](%a, %y)
+      %c : Float(0) = onnx::Concat[axis=0](%b, %a)
+      %d : Float(0) = onnx::Neg(%c)
+      return (%d)
+    """
+    same_runs(text, *[{"x": f32(0), "y": f32(0)}] * 4)
+
+
+def test_groups_that_differ_in_the_shapes_of_constants() -> None:
+    shapes = [(4,), (4, 1), (1,), (4,)]
+    calls = "\n".join(f"  %x{i + 1} : Float(4, 4) = prim::FusionGroup_{i}(%x{i})" for i in range(len(shapes)))
+    text = f"graph(%x : Float(4, 4)):\n  %x0 : Float(4, 4) = onnx::Neg(%x)\n{calls}\n"
+    text += f"  %r : Float(4, 4) = onnx::Neg(%x{len(shapes)})\n  return (%r)\n"
+    for i, shape in enumerate(shapes):
+        kind = f"Float({', '.join(map(str, shape))})"
+        numbers = ", ".join(f"{n + 1}.5" for n in range(max(shape)))
+        text += f"""with prim::FusionGroup_{i} = graph(%x : Float(4, 4)):
+  %k : {kind} = prim::Constant[value=tensor<{kind}>([{numbers}])]()
+  %m : Float(4, 4) = onnx::Mul(%x, %k)
+  %p : Float(4, 4) = onnx::Tanh(%m)
+  return (%p)
+"""
+    model = same_runs(text, *[{"x": f32(4, 4)} for _ in range(4)], exactly=False)
+    assert model.counters.compiled == 1
+
+
+def test_parts_of_elements_between_elements() -> None:
+    text = """
+    graph(%x : Float(6, 8), %w : Float(8, 5)):
+      %begin : Long(1) = prim::Constant[value=tensor([0])]()
+      %end : Long(1) = prim::Constant[value=tensor([6])]()
+      %y : Float(6, 8) = onnx::Slice(%x, %begin, %end)
+      %a : Float(6, 5) = onnx::MatMul(%y, %w)
+      %b : Float(6, 5) = onnx::Neg(%a)
+      %c : Float(6, 5) = onnx::Abs(%b)
+      return (%c)
+    """
+    records = np.zeros((6, 8), np.dtype([("number", "f4"), ("letter", "u2")]))
+    records["number"] = f32(6, 8)
+    same_runs(text, *[{"x": records["number"], "w": f32(8, 5)} for _ in range(4)])

@@ -15,7 +15,7 @@ from irc.alias.location_sets import BigSet
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
 from irc.passes.instruments import OptimisationLimit
-from irc.passes.reorder import Dependencies, captures, operands
+from irc.passes.reorder import Dependencies, captures, memory_order, operands
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.effort import Spy, examples
@@ -422,6 +422,29 @@ def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
             touched = [find(each) for each in (node, following) for find in (db.read_set, db.write_set)]
             if free or not any(isinstance(places, BigSet) for places in touched):
                 assert db.can_move_before(following, node) is free, f"{node}\n{following}"
+
+
+def test_what_touches_many_locations_is_no_barrier() -> None:
+    """A loop reads 21 tensors, of which one is written later on: the other operators need not wait for it."""
+    names = [f"%t{i}" for i in range(21)]
+    made = "\n".join(f"      {name} : Float(3) = aten::neg(%x)" for name in (*names, "%y"))
+    reads = "\n".join(f"          %r{i} : Float(3) = aten::relu({name})" for i, name in enumerate(names))
+    graph = parse_graph(f"""
+    graph(%x : Float(3)):
+      %trips : int = prim::Constant[value=2]()
+      %yes : bool = prim::Constant[value=True]()
+{made}
+      prim::Loop(%trips, %yes)
+        block0(%i : int):
+{reads}
+          -> (%yes)
+      %a : Float(3) = aten::sigmoid(%t3)
+      %b : Float(3) = aten::relu_(%t4)
+      %c : Float(3) = aten::relu_(%y)
+      return (%a)
+    """)
+    nodes = [node for node in graph.nodes if node.kind not in ("prim::Constant", "aten::neg")]
+    assert memory_order(analyze(graph), nodes) == [set(), set(), {0}, set()]
 
 
 # -- cost ----------------------------------------------------------------------
