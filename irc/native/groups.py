@@ -31,6 +31,7 @@ from irc.native.calls import Expected, call_of
 from irc.native.inner_loops import straightened
 from irc.native.jit import Code, process_jit
 from irc.native.kernels import LEAST, Call, new_array
+from irc.native.lanes import is_small
 from irc.native.loops import Space, space_of
 from irc.native.nests import BLOCK, Access, Shape, Step, emit
 from irc.native.primitives import is_reduction, ordered
@@ -47,7 +48,7 @@ from irc.native.programs import (
     schedule,
 )
 from irc.native.target import current
-from irc.ops.algebra import Apply
+from irc.ops.algebra import Apply, maximum, minimum
 from irc.runtime.array_memory import c_strides
 from irc.runtime.backends import ArrayType, Unsupported
 from irc.runtime.bounds import CURRENT
@@ -69,6 +70,9 @@ LONG = 1 << 22
 
 MOST_LAYOUTS = 64
 """Ways of lying in memory that one kernel keeps calls for."""
+
+_EXTREMES = frozenset([maximum, minimum])
+"""Of zeros of either sign NumPy takes the second one, but of small floats the first."""
 
 _LEAST_ALONG = 8
 """Elements of a short row from which on it is reduced by itself, in a vector that is read in part."""
@@ -180,7 +184,9 @@ class _Known:
         self.program, self._lock = program, lock
         self.reduces = any(map(is_reduction, ordered(program.roots)))
         self.is_light, self.is_scalar, self.is_plain_sum = is_light(program), is_scalar(program), is_plain_sum(program)
-        self.is_exact = all(x.primitive.ulp <= 0.5 for x in ordered(program.roots) if isinstance(x, Apply))
+        applied = [x.primitive for x in ordered(program.roots) if isinstance(x, Apply)]
+        are_exact = not _EXTREMES.intersection(applied) or not any(is_small(leaf.dtype) for leaf in program.leaves)
+        self.is_exact = are_exact and all(primitive.ulp <= 0.5 for primitive in applied)
         self._text = described(program)
         self._codes: dict[Any, _Compiled] = {}
 

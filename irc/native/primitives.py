@@ -100,7 +100,7 @@ def _absolute(x: Lanes) -> Lanes:
 def _sign(x: Lanes) -> Lanes:
     if not x.is_float and not x.is_signed:
         return select(x.equals(0), 0, x.constant(1))
-    return select(x > 0, 1, select(x < 0, -1, x))
+    return select(x > 0, 1, select(x < 0, -1, x + 0))  # 0 for -0.0, as NumPy
 
 
 def _extreme(is_larger: bool, takes_second: bool) -> Callable[[Lanes, Lanes], Lanes]:

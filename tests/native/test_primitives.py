@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 BOOL = np.dtype(bool)
 SMALL = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 DTYPES = [np.dtype(t) for t in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")] + SMALL
-EITHER_ZERO = {"maximum", "minimum", "fmax", "fmin", "sign"}
+EITHER_ZERO = {"maximum", "minimum", "fmax", "fmin"}
 """Primitives that give a zero of either sign."""
 
 COMBINATIONS = 507

@@ -351,3 +351,24 @@ def test_parts_of_elements_between_elements() -> None:
     records = np.zeros((6, 8), np.dtype([("number", "f4"), ("letter", "u2")]))
     records["number"] = f32(6, 8)
     same_runs(text, *[{"x": records["number"], "w": f32(8, 5)} for _ in range(4)])
+
+
+@pytest.mark.parametrize("dtype", ["Float", "Double", "Half"])
+@pytest.mark.parametrize(
+    "operator", ["Max(%x, %y)", "Max(%y, %x)", "Min(%x, %y)", "Min(%y, %x)", "Sign(%x)", "Relu(%x)"]
+)
+def test_zeros_have_the_sign_of_the_first_run(dtype: str, operator: str) -> None:
+    text = f"""
+    graph(%x : {dtype}(40), %y : {dtype}(40)):
+      %a : {dtype}(40) = onnx::{operator}
+      %b : {dtype}(40) = onnx::Mul(%a, %x)
+      %c : {dtype}(40) = onnx::Sub(%b, %y)
+      %d : {dtype}(40) = onnx::Neg(%a)
+      %e : {dtype}(80) = onnx::Concat[axis=0](%c, %d)
+      return (%e)
+    """
+    model, _ = models(text)
+    kind = {"Float": "f4", "Double": "f8", "Half": "f2"}[dtype]
+    feeds = {"x": np.resize([0.0, -0.0], 40).astype(kind), "y": np.resize([0.0, 0.0, -0.0, -0.0], 40).astype(kind)}
+    assert len({model.run(feeds)["e"].tobytes() for _ in range(3)}) == 1
+    assert model.counters.compiled == 1
