@@ -68,10 +68,7 @@ def static_values(
         written: values whose contents something may change.
     """
     shapes: set[Value] = set(graph.inputs)  # the values of which these are decided
-    contents: set[Value] = set()
-
-    def are_decided(values: Iterable[Value]) -> bool:
-        return all(value in contents and value not in written for value in values)
+    contents: set[Value] = set()  # none of which is written: what takes them in a group is not known to be
 
     def follow(block: Block) -> None:
         for node in block.nodes:
@@ -87,20 +84,21 @@ def static_values(
             elif node.kind == IF:
                 for branch in node.blocks:
                     follow(branch)
-                for known in (shapes, contents) if are_decided(node.inputs) else ():
+                for known in (shapes, contents) if contents.issuperset(node.inputs) else ():
                     returned = zip(node.outputs, *(branch.returns for branch in node.blocks))
                     known.update(result for result, *inside in returned if known.issuperset(inside))
             elif node.kind == CONSTANT:
                 shapes.update(node.outputs)
                 contents.update(node.outputs)
             elif deciding is not None and shapes.issuperset(node.inputs):
-                if not are_decided(value for i, value in enumerate(node.inputs) if i in deciding):
+                if not contents.issuperset(value for i, value in enumerate(node.inputs) if i in deciding):
                     continue
                 shapes.update(node.outputs)
                 if operator.contents_from == "shapes" or (
-                    operator.contents_from == "operands" and are_decided(node.inputs)
+                    operator.contents_from == "operands" and contents.issuperset(node.inputs)
                 ):
                     contents.update(node.outputs)
+            contents.difference_update([value for value in node.outputs if value in written])
 
     follow(graph.block)
     return shapes, contents

@@ -231,6 +231,43 @@ def test_shapes_that_a_group_computes_and_something_then_changes_are_not_planned
         assert model.run({"x": f32(4), "k": np.array([more])})["g"].shape == (4 + more,)
 
 
+WRITTEN_SHAPES = """
+graph(%x : Float(2, 3), %k : Long(1)):
+  %s : Long(2) = onnx::Shape(%x)
+  %one : int = prim::Constant[value=1]()
+  %w : Long(2) = aten::add_(%s, %k, %one)
+  %m : Long(2) = TAKES(%s)
+  %r : Long(2) = onnx::Neg(%m)
+  return (%r)
+"""
+TAKING = {
+    "a group": (
+        "prim::FusionGroup_0",
+        """
+with prim::FusionGroup_0 = graph(%s : Long(2)):
+  %m : Long(2) = onnx::Mul(%s, %s)
+  %n : Long(2) = onnx::Abs(%m)
+  return (%n)
+""",
+    ),
+    "an operator": ("onnx::Abs", ""),
+    "a view": ("onnx::Identity", ""),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("name", TAKING)
+def test_shapes_that_something_writes_are_not_kept(name: str, backend: str) -> None:
+    if backend == "native":
+        pytest.importorskip("llvmlite")
+    kind, group = TAKING[name]
+    model = irc.compile(parse_graph(WRITTEN_SHAPES.replace("TAKES", kind) + group), passes="none", backend=backend)
+    for k in range(4):
+        found = np.array([2 + k, 3 + k])
+        wanted = found * found if group else found
+        np.testing.assert_array_equal(model.run({"x": f32(2, 3), "k": np.array([k])})["r"], -wanted)
+
+
 def test_a_donated_input_may_be_a_place() -> None:
     model = model_of("""
     graph(%x : Float(64, 64), %w : Float(64, 64)):
