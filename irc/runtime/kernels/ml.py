@@ -396,7 +396,7 @@ def linear_classifier(node: Node) -> Kernel:
         # A class is chosen by the scores as they are returned: of two that are equal then, the first.
         scores = (scores + intercepts if intercepts.size else scores).astype(np.float32).astype(np.float64)
         if not single:
-            return labels[np.argmax(scores, axis=1)], transform(scores).astype(np.float32, order="C")
+            return labels[scores.argmax(1)], transform(scores).astype(np.float32, order="C")
         if name == "PROBIT":
             raise Error("IRC320", "the scores of two classes by one row of coefficients have no PROBIT")
         score = scores[:, 0]
@@ -494,7 +494,7 @@ def _by_weights(node: Node) -> Kernel:
 
     def run(x: Array) -> tuple[Array, Array]:
         scores = (similar(x) + rho[0]).astype(np.float32)
-        best = np.argmax(scores, axis=1)
+        best = scores.argmax(1)
         if by_threshold:
             best[scores.max(axis=1) >= least] = 1
         return labels[best], transform(scores).astype(np.float32, order="C")
@@ -532,7 +532,7 @@ def _by_vectors(node: Node, sizes: list[int]) -> Kernel:
         scores = (sums[:, first, second - 1] + sums[:, second, first] + rho[:pairs]).astype(np.float32)
         votes = np.zeros((len(scores), classes), np.int64)
         np.add.at(votes, (np.arange(len(scores))[:, None], np.where(scores > 0, first, second)), 1)
-        best = labels[np.argmax(votes, axis=1)]
+        best = labels[votes.argmax(1)]
         if slopes.size:
             less = 1 - TRANSFORMS["LOGISTIC"](scores * slopes[:pairs] + shifts[:pairs])
             scores = _coupled(np.clip(less, 1e-7, 1 - 1e-7, dtype=np.float32), first, second, classes)

@@ -424,7 +424,7 @@ def tree_ensemble_classifier(node: Node) -> Kernel:
         transformed = transform(scores)
         # the one transform that does not keep the order: a class without votes has probability 0 by it
         decisive = transformed if name == "SOFTMAX_ZERO" else scores
-        return labels[np.argmax(decisive, axis=1)], transformed.astype(np.float32)
+        return labels[decisive.argmax(1)], transformed.astype(np.float32)
 
     return run
 
