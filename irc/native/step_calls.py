@@ -87,16 +87,18 @@ class StepReader:
     def __init__(self, groups: Mapping[Graph, Group | Anchored]) -> None:
         self._groups = groups
         self._known: dict[Any, Sequence[GroupCall] | Unsupported] = {}
+        self._taken = 0  # bytes of temporary memory, by the step that is read
 
     def read(self, step: PlannedStep) -> Sequence[TableCall]:
         """The calls that do what ``step`` does. Raises `Unsupported` if something else is needed."""
+        self._taken = 0
         operands = [None if x is None else Operand(x.slot, x.type, x.strides, x.constant) for x in step.operands]
         try:
             return self._calls(step.node, operands, step.outs)
         except Unsupported:
             if all(x is None or x.strides is None for x in operands):
                 raise
-        copies, ordered = _ordered(operands)
+        copies, ordered = self._ordered(operands)
         return [*copies, *self._calls(step.node, ordered, step.outs)]
 
     def _calls(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
@@ -204,7 +206,7 @@ class StepReader:
         if padded is None:
             return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
         pad, nbytes, convolve = padded
-        stored = Temporary(0, nbytes)
+        stored = self._temporary(nbytes)
         return [TableCall(pad, [x.place, stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
 
     def maxima(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
@@ -245,6 +247,29 @@ class StepReader:
         along = sum([x.type.shape[axis] for x in parts])
         return calls, ArrayType(dtype, (*first[:axis], along, *first[axis + 1 :]))
 
+    def _ordered(self, operands: Sequence[Operand | None]) -> tuple[list[TableCall], list[Operand | None]]:
+        """Calls that copy operands to C order, as kernels do, and what they make. Raises `Unsupported`."""
+        calls: list[TableCall] = []
+        made: list[Operand | None] = []
+        for x in operands:
+            if x is None or x.strides is None:
+                made.append(x)
+                continue
+            (dtype, shape), place = x.type, self._temporary(x.type.nbytes)
+            given = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, x.strides)  # of which nothing is read
+            call = call_for_copy(given, np.empty(shape, dtype)) or _copy_of_rows(given)
+            if call is None or call.pieces > 1:
+                raise Unsupported("there is no loop that copies so, or it is worth several threads")
+            calls.append(TableCall(call, [x.place, place]))
+            made.append(Operand(place, x.type))
+        return calls, made
+
+    def _temporary(self, nbytes: int) -> Temporary:
+        """Memory that no other call of the step uses."""
+        found = Temporary(self._taken, nbytes)
+        self._taken = aligned(self._taken + nbytes)
+        return found
+
 
 def _lies_in_order(x: Operand) -> bool:
     """Whether ``x`` lies in C order, and not only a copy: what windows are read by depends on how rows lie."""
@@ -276,26 +301,6 @@ def _of_constant(array: Array) -> Operand:
     """An array that is in no slot."""
     strides = None if array.flags.c_contiguous else array.strides
     return Operand(array, ArrayType(array.dtype, array.shape), strides, array)
-
-
-def _ordered(operands: Sequence[Operand | None]) -> tuple[list[TableCall], list[Operand | None]]:
-    """Calls that copy operands to C order, as kernels do, and what they make. Raises `Unsupported`."""
-    calls: list[TableCall] = []
-    made: list[Operand | None] = []
-    begin = 0
-    for x in operands:
-        if x is None or x.strides is None:
-            made.append(x)
-            continue
-        (dtype, shape), place = x.type, Temporary(begin, x.type.nbytes)
-        given = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, x.strides)  # of which nothing is read
-        call = call_for_copy(given, np.empty(shape, dtype)) or _copy_of_rows(given)
-        if call is None or call.pieces > 1:
-            raise Unsupported("there is no loop that copies so, or it is worth several threads")
-        calls.append(TableCall(call, [x.place, place]))
-        made.append(Operand(place, x.type))
-        begin = aligned(begin + place.nbytes)
-    return calls, made
 
 
 def _copy_of_rows(x: Array) -> Call | None:

@@ -25,6 +25,7 @@ from irc.native.groups import Anchored, Group
 from irc.native.kernels import RELEASED
 from irc.native.loops import POINTER, loop, number, offset
 from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
+from irc.runtime.array_memory import aligned
 from irc.runtime.backends import CompiledSteps, PlannedStep, Unsupported
 from irc.runtime.execution import Frame
 
@@ -117,7 +118,7 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
             if isinstance(array, int):
                 numbers.append(array)
             elif isinstance(array, Temporary):
-                temporary = max(temporary, array.begin + array.nbytes)
+                temporary = max(temporary, aligned(array.begin + array.nbytes))
                 numbers.append(_TEMPORARY + array.begin)
             else:
                 constants.append(array)

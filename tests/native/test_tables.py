@@ -372,3 +372,25 @@ def test_zeros_have_the_sign_of_the_first_run(dtype: str, operator: str) -> None
     feeds = {"x": np.resize([0.0, -0.0], 40).astype(kind), "y": np.resize([0.0, 0.0, -0.0, -0.0], 40).astype(kind)}
     assert len({model.run(feeds)["e"].tobytes() for _ in range(3)}) == 1
     assert model.counters.compiled == 1
+
+
+def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
+    weights = np.round(f32(512, 4, 3), 1).reshape(-1).tolist()
+    text = f"""
+    graph(%x : Float(1, 4, 12), %y : Float(1, 12, 512)):
+      %a : Float(1, 4, 12) = onnx::Abs(%x)
+      %b : Float(1, 12, 512) = onnx::Neg(%y)
+      %t : Float(1, 512, 12) = onnx::Transpose[perm=[0, 2, 1]](%b)
+      %c : Float(1, 512, 12) = prim::FusionGroup_0(%a, %t)
+      %d : Float(2, 512, 12) = onnx::Concat[axis=0](%c, %c)
+      return (%d)
+    with prim::FusionGroup_0 = graph(%a : Float(1, 4, 12), %t : Float(1, 512, 12)):
+      %w : Float(512, 4, 3) = prim::Constant[value=tensor<Float(512, 4, 3)>({weights})]()
+      %c : Float(1, 512, 12) = onnx::Conv[pads=[1, 1]](%a, %w)
+      %s : Float(1, 512, 12) = onnx::Add(%c, %t)
+      %u : Float(1, 512, 12) = onnx::Relu(%s)
+      %v : Float(1, 512, 12) = onnx::Mul(%u, %s)
+      return (%v)
+    """
+    model = same_runs(text, *[{"x": f32(1, 4, 12), "y": f32(1, 12, 512)} for _ in range(4)], exactly=False)
+    assert model.counters.compiled == 1
