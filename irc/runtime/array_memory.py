@@ -57,14 +57,6 @@ def lies_as_new(array: Array) -> bool:
 def overlaps_itself(array: Array) -> bool:
     """Whether two elements may lie in one place; False for sure, True for all layouts that are not simple."""
     extent = array.itemsize
-    for stride, size in zip(array.strides[::-1], array.shape[::-1]):  # most lie in this order: nothing is to be sorted
-        if size > 1:
-            if stride < extent:
-                break
-            extent += stride * (size - 1)
-    else:
-        return False
-    extent = array.itemsize
     for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1):
         if stride < extent:
             return array.size > 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
 from typing import Any
 
 from irc.errors import Error, comes_from_outside
-from irc.ir import Graph, Node, Value
+from irc.ir import Graph, Node
 from irc.ir.kinds import IF
 from irc.ir.region_flow import function_name, inner_graph
 from irc.ir.types import TensorType
@@ -23,29 +23,16 @@ from irc.runtime.values import Array
 from irc.support.formatting import first_of
 
 
-@dataclass(frozen=True)
-class _Functional:
-    """The node whose result an in-place twin writes into its first input; all that a binder may read."""
+def functional(node: Node) -> Node | None:
+    """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has a twin with a trailing underscore.
 
-    kind: str
-    version: int | None
-    name: str
-    attributes: dict[str, Any]
-    inputs: Sequence[Value]
-    outputs: Sequence[Value]
-
-    @property
-    def output(self) -> Value:
-        """The only result."""
-        (value,) = self.outputs
-        return value
-
-
-def functional(node: Node) -> Any:
-    """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has a twin with a trailing underscore."""
-    if node.kind.endswith("_") and node.kind.startswith("onnx::"):
-        return _Functional(node.kind[:-1], node.version, node.name, node.attributes, node.inputs, node.outputs)
-    return None
+    It is only for binders to look at: the graph does not have it, and its operands do not count it among their users.
+    """
+    if not node.kind.endswith("_") or not node.kind.startswith("onnx::"):
+        return None
+    twin = copy(node)
+    twin.kind = node.kind[:-1]
+    return twin
 
 
 def bind(node: Node) -> Kernel:

@@ -204,11 +204,8 @@ def buffer_of(value: Any) -> GrowableBuffer | None:
 
 def is_append_only(value: Any) -> bool:
     """Whether ``value`` is a read-only array in a buffer and may still be appended to."""
-    try:
-        buffer = value.base.base
-    except AttributeError:
-        return False
-    return type(buffer) is GrowableBuffer and buffer.append_only and not value.flags.writeable
+    buffer = buffer_of(value)
+    return buffer is not None and buffer.append_only and not value.flags.writeable
 
 
 def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Array, bool]:

@@ -62,7 +62,8 @@ def fault_of_form(node: Node) -> Error | None:
 def _check_count(node: Node) -> None:
     """Error IRC213 if no overload of ``node``, of those that irc has rows for, takes so many arguments."""
     rows, found = schemas(node.kind), len(node.inputs)
-    if rows and not any(_needed(row) <= found and (row.is_vararg or found <= len(row.arguments)) for row in rows):
+    needed = [sum(not argument.has_default for argument in row.arguments) for row in rows]
+    if rows and not any(n <= found and (row.is_vararg or found <= len(row.arguments)) for n, row in zip(needed, rows)):
         raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {_shown(rows)}")
 
 
@@ -76,10 +77,6 @@ def _check_types(node: Node) -> None:
 
 def _shown(rows: Sequence[Schema]) -> str:
     return " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
-
-
-def _needed(row: Schema) -> int:
-    return sum(not argument.has_default for argument in row.arguments)
 
 
 def onnx_type(value: Any) -> str | None:

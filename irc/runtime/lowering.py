@@ -78,8 +78,7 @@ class Bound:
         self._kernels: dict[Node, Kernel] = {}
         self._deferred = deferred
         self.declined: dict[str, int] = {}
-        self._refused: set[Node] = set()
-        self._groups: dict[Node, CompiledGroup] = {}
+        self._groups: dict[Node, CompiledGroup | None] = {}
 
     def kernel(self, node: Node) -> Kernel:
         """The kernel of ``node``; Error if an attribute has a value that it refuses."""
@@ -107,7 +106,7 @@ class Bound:
 
     def compiled(self, group: Node) -> CompiledGroup | None:
         """The kernels of a fusion group; None if its members are steps like all others."""
-        if self.backend is None or group in self._refused:
+        if self.backend is None:
             return None
         if group not in self._groups:
             graph = subgraph_of(group)
@@ -115,11 +114,9 @@ class Bound:
             reason = f"the kernel of {others[0]} is another package's" if others else ""
             if not others and (refused := self.backend.refuses(graph)) is not None:
                 reason = refused.reason
+            self._groups[group] = None if reason else CompiledGroup(self.backend, graph, self._decline)
             if reason:
-                self._refused.add(group)
                 self._decline(reason)
-                return None
-            self._groups[group] = CompiledGroup(self.backend, graph, self._decline)
         return self._groups[group]
 
     def _decline(self, reason: str) -> None:

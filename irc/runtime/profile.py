@@ -213,7 +213,6 @@ class _Call:
 
     Attributes:
         node: what is called.
-        outermost: whether no call of the same node is around it.
         busy: the time in all nodes by its beginning.
         alive: the bytes alive then.
         in_place: what the run had counted as such by then.
@@ -221,7 +220,6 @@ class _Call:
     """
 
     node: NodeProfile
-    outermost: bool
     busy: int
     alive: int
     in_place: int
@@ -281,8 +279,7 @@ class Profiler(Watch):
         row = self._nodes.get(node) or self._add(node)
         if not row.inputs:
             row.inputs = tuple([describe(frame[s]) for s in ins])
-        outermost = all(other.node is not row for other in self._stack)
-        call = self._latest = _Call(row, outermost, self._busy, self._live.now, self._counters.in_place)
+        call = self._latest = _Call(row, self._busy, self._live.now, self._counters.in_place)
         if self._plan is not None:
             self._turn = self._plan.turns.get(node, self._turn)
         self._note_memory(now, self._live.now)
@@ -302,7 +299,8 @@ class Profiler(Watch):
         made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
         new = self._live.arrays - known
         row.calls += 1
-        row.total += self._busy - call.busy if call.outermost else 0
+        if all(other.node is not row for other in self._stack):
+            row.total += self._busy - call.busy
         row.allocations += new
         row.bytes += made
         over = writes_over(node) or (not has_calls_inside and self._counters.in_place > call.in_place)

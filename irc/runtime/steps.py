@@ -1,4 +1,4 @@
-"""Steps that call a kernel: one closure for each number of operands, as a call of it is all that a step may cost.
+"""Steps that call a kernel: one closure for each form of call, as a call of it is all that a step may cost.
 
 A step may write its result into an input that nothing needs any more. A chain such as Conv, Add, Relu then needs one
 array of full size, not three. What may be overwritten is decided when the graph is lowered; that shapes and element
@@ -9,6 +9,7 @@ strides are known only there. A result without a place may leave the run, so it 
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,10 +39,33 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
     Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
     """
+    operands = operands_in(ins)
     if len(outs) != 1:
-        return _many_results(kernel, ins, outs, dead)
-    make = {1: _unary, 2: _binary}.get(len(ins), _any_arity)
-    return make(kernel, ins, outs[0], dead)
+        return _many_results(kernel, operands, outs, dead)
+    (out,) = outs
+    if len(ins) == 1:
+        (x,) = ins
+
+        def unary(frame: Frame) -> None:
+            frame[out] = kernel(frame[x])
+            for s in dead:
+                frame[s] = None
+
+        return unary
+
+    def step(frame: Frame) -> None:
+        frame[out] = kernel(*operands(frame))
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def operands_in(ins: Slots) -> Callable[[Frame], Sequence[Any]]:
+    """A function that gives the values in the slots ``ins`` of a frame. It is made in C: a comprehension is a call."""
+    if len(ins) > 1:
+        return itemgetter(*ins)
+    return itemgetter(slice(ins[0], ins[0] + 1) if ins else slice(0))  # of one slot, `itemgetter` gives no sequence
 
 
 def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool) -> Step:
@@ -66,8 +90,10 @@ def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: boo
 
         return binary
 
+    operands = operands_in(ins)
+
     def step(frame: Frame) -> None:
-        kernel(*[frame[s] for s in ins], out=frame[out])
+        kernel(*operands(frame), out=frame[out])
         for s in dead:
             frame[s] = None
 
@@ -93,40 +119,9 @@ def drop_step(dead: Slots) -> Step:
     return step
 
 
-def _unary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    (a,) = ins
-
+def _many_results(kernel: Kernel, operands: Callable[[Frame], Sequence[Any]], outs: Slots, dead: Slots) -> Step:
     def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _binary(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    a, b = ins
-
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(frame[a], frame[b])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _any_arity(kernel: Kernel, ins: Slots, out: int, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        frame[out] = kernel(*[frame[s] for s in ins])
-        for s in dead:
-            frame[s] = None
-
-    return step
-
-
-def _many_results(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        results = kernel(*[frame[s] for s in ins])
+        results = kernel(*operands(frame))
         for s, value in zip(outs, results, strict=True) if outs else ():
             frame[s] = value
         for s in dead:
@@ -164,41 +159,28 @@ def reusing_step(
         return x.flags.carray and fits(x, inputs[:shaping], like)
 
     may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
-    otherwise = kernel_step(kernel, ins, outs, dead)
-    out, given = outs[0], tuple([ins[i] for i in candidates])
+    out, operands = outs[0], operands_in(ins)
 
     def step(frame: Frame) -> None:
-        inputs = [frame[s] for s in ins]
-        for s in given:
-            x = frame[s]
-            if may_be_result(x, inputs) and is_apart(x, frame[0].arena, whole):
-                frame[out] = kernel(*inputs, out=x)
+        inputs = operands(frame)
+        for i in candidates:
+            if may_be_result(inputs[i], inputs) and is_apart(inputs[i], frame[0].arena, whole):
+                frame[out] = kernel(*inputs, out=inputs[i])
                 frame[0].in_place += 1
-                for s in dead:
-                    frame[s] = None
-                return
-        otherwise(frame)
+                break
+        else:
+            frame[out] = kernel(*inputs)
+        for s in dead:
+            frame[s] = None
 
     is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-    if of_torch or like != 0 or candidates[0] != 0 or len(ins) > 2 or not is_given:
-        return step
-    if len(ins) == 1:
-        return _unary_over(kernel, ins[0], out, dead, whole)
-    return _binary_over(kernel, ins, out, dead, step, whole)
+    return step if of_torch or like != 0 or len(ins) > 1 or not is_given else _unary_over(kernel, ins, out, dead, whole)
 
 
-def is_apart(x: Array, arena: Any, whole: bool) -> bool:
-    """Whether ``x`` lies outside of ``arena``, and, where something sees it, shows the ``whole`` of its memory.
+def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, whole: bool) -> Step:
+    """A step that writes over the only operand, whose form the result has."""
+    (a,) = ins
 
-    If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
-    """
-    base: Any = x.base
-    if base is None:
-        return True
-    return isinstance(base, np.ndarray) and base is not arena and (not whole or base.nbytes == x.nbytes)
-
-
-def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots, whole: bool) -> Step:
     def step(frame: Frame) -> None:
         x = frame[a]
         if x.flags.carray and is_apart(x, frame[0].arena, whole):
@@ -212,21 +194,15 @@ def _unary_over(kernel: Kernel, a: int, out: int, dead: Slots, whole: bool) -> S
     return step
 
 
-def _binary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, otherwise: Step, whole: bool) -> Step:
-    """A step that writes over the first operand, if the second has the same shape or no axes."""
-    a, b = ins
+def is_apart(x: Array, arena: Any, whole: bool) -> bool:
+    """Whether ``x`` lies outside of ``arena``, and, where something sees it, shows the ``whole`` of its memory.
 
-    def step(frame: Frame) -> None:
-        x, y = frame[a], frame[b]
-        if x.flags.carray and (x.shape == y.shape or not y.shape) and is_apart(x, frame[0].arena, whole):
-            frame[out] = kernel(x, y, out=x)
-            frame[0].in_place += 1
-            for s in dead:
-                frame[s] = None
-        else:
-            otherwise(frame)
-
-    return step
+    If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
+    """
+    base: Any = x.base
+    if base is None:
+        return True
+    return isinstance(base, np.ndarray) and base is not arena and (not whole or base.nbytes == x.nbytes)
 
 
 def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:

@@ -223,7 +223,7 @@ class OneThread:
 @cache
 def one_thread() -> OneThread:
     """What holds NumPy's BLAS to one thread; if that BLAS is not known, it has no effect."""
-    found = _functions()
+    found = functions_of_blas("openblas_get_num_threads", "openblas_set_num_threads")
     return OneThread(*found) if found else OneThread(lambda: 1, lambda number: None)
 
 
@@ -235,11 +235,6 @@ def blas_core() -> str | None:
     (core,) = found
     core.restype = ctypes.c_char_p
     return core().decode()
-
-
-def _functions() -> tuple[Callable[[], int], Callable[[int], object]] | None:
-    found = functions_of_blas("openblas_get_num_threads", "openblas_set_num_threads")
-    return None if found is None else (found[0], found[1])
 
 
 def functions_of_blas(*names: str, suffixes: Sequence[str] = ("64_", "")) -> list[Any] | None:
