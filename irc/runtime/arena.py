@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,15 +44,10 @@ _FORM_BYTES = 768
 Kind = tuple[Any, ...]
 """What a plan is made for: shapes and element types of the inputs, and the positions of those that are donated."""
 
-_TYPE = attrgetter("dtype", "shape")
-
 
 def kind_of(inputs: Sequence[Any], donated: Iterable[int]) -> Kind:
     """The kind of a run on ``inputs``, of which those at the positions ``donated`` may be overwritten."""
-    try:
-        forms: list[Any] = [*map(_TYPE, inputs)]
-    except AttributeError:
-        forms = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
+    forms: list[Any] = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
     # Results lie in C order: they are never made over an array that does not.
     return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
 

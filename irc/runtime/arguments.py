@@ -171,7 +171,10 @@ def typed_array(value: Any, type: TensorType, where: str) -> Array:
         except KeyError:
             raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
     if expected is DType.STRING:
-        return _strings(array, where)
+        try:
+            return python_strings(array)
+        except ValueError as error:
+            raise Error("IRC412", str(error), where) from None
     if array.dtype != expected.numpy:
         raise Error(
             "IRC412",
@@ -180,13 +183,6 @@ def typed_array(value: Any, type: TensorType, where: str) -> Array:
             where,
         )
     return array
-
-
-def _strings(array: Array, where: str) -> Array:
-    try:
-        return python_strings(array)
-    except ValueError as error:
-        raise Error("IRC412", str(error), where) from None
 
 
 def as_array(value: Any, where: str) -> Array:

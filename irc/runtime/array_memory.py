@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_char
+from itertools import accumulate
+from operator import mul
 from sys import getrefcount
 from typing import Any, NamedTuple
 
@@ -39,18 +41,12 @@ def copy_as_it_lies(array: Array) -> Array:
 
 def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """The strides of an array in C order, in bytes."""
-    strides: list[int] = []
-    step = itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
+    steps = tuple(accumulate(reversed(shape), mul, initial=itemsize))  # the last is the size of all elements
+    return steps[-2::-1]
 
 
 def lies_as_new(array: Array) -> bool:
     """Whether ``array`` lies as new arrays do: in C order, with the strides of that also along axes of one element."""
-    if not array.flags.c_contiguous or 1 not in array.shape:
-        return array.flags.c_contiguous
     return array.strides == c_strides(array.shape, array.itemsize)
 
 
@@ -106,24 +102,14 @@ def address_of(memory: Array) -> int:
 
 def is_alone(holder: Mapping[Any, Any] | Sequence[Any], key: Any) -> bool:
     """Whether only ``holder`` refers to its item at ``key``."""
-    return _count(holder, key) <= _ONE
+    return getrefcount(holder[key]) <= _ONE
 
 
 def is_shown_alone(view: Array) -> bool:
     """Whether ``view`` is the only view of the array that it is a view of."""
-    return _views(view) <= _ONE_VIEW
+    return getrefcount(view.base) <= _ONE
 
 
-def _count(holder: Any, key: Any) -> int:
-    return getrefcount(holder[key])
-
-
-def _views(view: Array) -> int:
-    return getrefcount(view.base)
-
-
-_ONE = _count([object()], 0)
-"""What Python counts for an object that one container refers to: versions differ in what asking adds."""
-
-_ONE_VIEW = _views(np.empty(1)[:])
-"""Likewise, of the array that one view has as its base."""
+_HOLDER = [object()]
+_ONE = getrefcount(_HOLDER[0])
+"""What Python counts for an object that one container, or view, refers to: versions differ in what asking adds."""

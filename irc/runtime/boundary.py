@@ -330,8 +330,7 @@ class Signature:
         wanted: the paths of these results, by name.
         values: one for each input of the graph: the objects, the defaults of those that are left out, else None.
         passed: position and declaration of each input that is passed, in the model's order.
-        donated: the names of those that may be overwritten.
-        donated_at: their positions.
+        donated_at: the positions of those that may be overwritten.
         copied: the positions of the others that a run may write to, objects apart.
         defaults: those of inputs that are left out, by name.
         sizes: what these give to named dimensions.
@@ -343,7 +342,6 @@ class Signature:
     wanted: Mapping[str, Path]
     values: list[Any]
     passed: tuple[tuple[int, Argument], ...]
-    donated: frozenset[str]
     donated_at: tuple[int, ...]
     copied: tuple[int, ...]
     defaults: dict[str, Any]
@@ -366,14 +364,14 @@ class Signature:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
         values, sizes = self.values.copy(), dict(self.sizes)
-        is_checked = bool(self.donated) and not held.lent
-        if is_checked:
-            feeds = {name: plain(value) for name, value in feeds.items()}
-            _check_donation(feeds, self.donated)
+        checked = () if held.lent else self.donated_at
         arrays: list[tuple[int, str, Any, tuple[int, ...]]] = []
         seen: set[Any] = set()
         for i, a in self.passed:
             value = feeds[a.name]
+            if i in checked:
+                value = plain(value)
+                _check_donation(value, a.where)
             if a.name in held.arrays:  # of the input's type, and many are alike: of those, one is looked at
                 if (a.shape, value.shape) not in seen:
                     seen.add((a.shape, value.shape))
@@ -382,11 +380,12 @@ class Signature:
                 value = accept(value, a, sizes)
                 if type(value) is np.ndarray and value.dtype is a.dtype and not value.dtype.hasobject:
                     arrays.append((i, a.name, a.dtype, value.shape))
-                if a.name not in self.donated:
+                if i not in self.donated_at:
                     value = read_only(value) if is_array(value) else typed(read_only_view(value), a.type)
             values[i] = value
-        if is_checked:
-            _check_shared({**self.defaults, **{a.name: values[i] for i, a in self.passed}}, self.donated)
+        if checked:
+            passed = {a.name: values[i] for i, a in self.passed}
+            _check_shared({**self.defaults, **passed}, [a.name for i, a in self.passed if i in checked])
         for i in self.copied:
             values[i] = copied(values[i], counters)
         if not held.again:
@@ -418,16 +417,13 @@ def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iter
     return found
 
 
-def _check_donation(feeds: Mapping[str, Any], donate: Iterable[str]) -> None:
-    for name in donate:
-        array = feeds[name]
-        where = f"input {name!r}"
-        if not is_array(array):
-            raise Error("IRC416", f"only arrays can be donated, not {describe(array)}", where)
-        if not array.flags.writeable:
-            raise Error("IRC416", "a read-only array cannot be donated", where)
-        if overlaps_itself(array):
-            raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
+def _check_donation(value: Any, where: str) -> None:
+    if not is_array(value):
+        raise Error("IRC416", f"only arrays can be donated, not {describe(value)}", where)
+    if not value.flags.writeable:
+        raise Error("IRC416", "a read-only array cannot be donated", where)
+    if overlaps_itself(value):
+        raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
 
 
 def _check_shared(accepted: Mapping[str, Any], donate: Iterable[str]) -> None:

@@ -332,11 +332,8 @@ class _Scan:
 
 
 def _padded(rows: Array, length: int) -> Array:
-    if len(rows) == length:
-        return rows
-    whole = np.full((length, *rows.shape[1:]), "" if rows.dtype.hasobject else 0, rows.dtype)
-    whole[: len(rows)] = rows
-    return whole
+    widths = [(0, length - len(rows)), *[(0, 0)] * (rows.ndim - 1)]
+    return np.pad(rows, widths, constant_values="" if rows.dtype.hasobject else 0)
 
 
 def lower_call(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:

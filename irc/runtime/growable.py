@@ -27,7 +27,6 @@ from irc.errors import Error
 from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.array_memory import address_of, aligned_bytes, is_shown_alone
-from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import Frame, Slots, Step, label
 from irc.runtime.kernels.support import MAX_BYTES, adding, axis_in, check_size
 from irc.runtime.values import Array, integer
@@ -245,8 +244,7 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     buffer, is_ours = buffer_of(old), old.flags.writeable
     in_buffer = buffer is not None and buffer.axis == axis and (buffer.append_only or is_ours)
     if not in_buffer and (length >= 2 * size or not (again or is_ours) or old.dtype.hasobject):
-        if CURRENT.scope.guard is not None or old.nbytes + new.nbytes > MAX_BYTES:
-            check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
+        check_size((*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :]), old.dtype)
         from irc.runtime.kernels.shape import concatenate  # a family, which models without Concat do not need
 
         return concatenate(parts, axis)
@@ -344,8 +342,8 @@ class GrowableArray:
             raise Error("IRC421", "a growable array cannot hold strings or other objects")
         if not start.dtype.itemsize:
             raise Error("IRC421", f"a growable array cannot hold elements without bytes, as {start.dtype} has them")
-        self._axis = axis_in(_integer("IRC420", "axis", axis), start.ndim)
-        if _integer("IRC419", "capacity", capacity) < 0:
+        self._axis = axis_in(checked_integer("IRC420", "axis", axis), start.ndim)
+        if checked_integer("IRC419", "capacity", capacity) < 0:
             raise Error("IRC419", f"capacity must not be negative, but it is {capacity}")
         self._view = filled((start,), self._axis, max(int(capacity), start.shape[self._axis]))
 
@@ -452,8 +450,10 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
         for item in arrays_in(value, name):
             as_array(item, name)
         array = np.asarray(value)
-        known = None if dtype is None or array.dtype == dtype else _tensor(dtype)
-        return accept(value, Argument(name, known), {}) if known else array
+        if dtype is not None and array.dtype != dtype:
+            with suppress(KeyError):  # of a type that models do not have, nothing is converted
+                return accept(value, Argument(name, TensorType(DType.from_numpy(dtype))), {})
+        return array
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}", name) from None
     except ValueError as error:
@@ -462,16 +462,8 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
         raise Error("IRC421" if error.code == "IRC415" else error.code, error.message, name) from None
 
 
-def _tensor(dtype: np.dtype[Any]) -> TensorType | None:
-    """The type of tensors of ``dtype``; None if that is not a type of numbers that irc knows."""
-    try:
-        found = DType.from_numpy(dtype)
-    except KeyError:
-        return None
-    return None if found is DType.STRING else TensorType(found)
-
-
-def _integer(code: str, name: str, value: Any) -> int:
+def checked_integer(code: str, name: str, value: Any) -> int:
+    """``value``, called ``name``, as Python's int; Error ``code`` if it is no integer."""
     number = integer(value)
     if number is None:
         raise Error(code, f"{name} must be an integer, not {value!r}")

@@ -52,31 +52,26 @@ def fault_of_form(node: Node) -> Error | None:
     """What is wrong with the attributes of ``node``, or the number and declared types of its operands, if known."""
     try:
         check_form(node)
-        _check_count(node)
-        _check_types(node)
+        _check_operands(node)
     except Error as error:
         return Error(error.code, error.message.partition("\n")[0])  # without the node's text, which runs have not shown
     return None
 
 
-def _check_count(node: Node) -> None:
-    """Error IRC213 if no overload of ``node``, of those that irc has rows for, takes so many arguments."""
-    rows, found = schemas(node.kind), len(node.inputs)
-    needed = [sum(not argument.has_default for argument in row.arguments) for row in rows]
-    if rows and not any(n <= found and (row.is_vararg or found <= len(row.arguments)) for n, row in zip(needed, rows)):
-        raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {_shown(rows)}")
+def _check_operands(node: Node) -> None:
+    """Error if no overload of ``node`` that irc has a row for takes so many arguments (IRC213), of types like these.
 
-
-def _check_types(node: Node) -> None:
-    """Error IRC423 if no overload of ``node``, of those that irc has rows for, takes arguments of the types it has."""
+    (IRC423: of open types, nothing is said.)
+    """
     rows, given = schemas(node.kind), [value.type for value in node.inputs]
+    shown = " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
+    needed = [sum(not argument.has_default for argument in row.arguments) for row in rows]
+    found = len(given)
+    if rows and not any(n <= found and (row.is_vararg or found <= len(row.arguments)) for n, row in zip(needed, rows)):
+        raise Error("IRC213", f"{node.kind} does not take {count(found, 'argument')}: it is {shown}")
     if rows and not any(type.is_open for type in given) and not takes(node.kind, given):
         arguments = ", ".join(map(str, given))
-        raise Error("IRC423", f"{node.kind} does not take arguments of the types ({arguments}): it is {_shown(rows)}")
-
-
-def _shown(rows: Sequence[Schema]) -> str:
-    return " or ".join(map(str, rows[:_SHOWN])) + (" or others" if len(rows) > _SHOWN else "")
+        raise Error("IRC423", f"{node.kind} does not take arguments of the types ({arguments}): it is {shown}")
 
 
 def onnx_type(value: Any) -> str | None:

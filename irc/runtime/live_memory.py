@@ -28,14 +28,10 @@ class ArrayBytes:
 
     def __init__(self, others: Iterable[Any] = ()) -> None:
         self.now = self.arrays = 0
-        self._known: dict[int, weakref.ref[Array]] = {}  # by identity of the array that owns the memory
+        # By identity of the array that owns the memory: what it is counted as.
+        self._known: dict[int, tuple[weakref.ref[Array], int]] = {}
         self._lock = RLock()  # an array may die, and say so, at any time: inside of these methods too
-        self.ignore(others)
-
-    def ignore(self, values: Iterable[Any]) -> None:
-        """Never count the memory of ``values``, unless it has been counted already: it is not the run's."""
-        for array in arrays_once(values):
-            self._enter(owner(array), 0)
+        self.disown(others)
 
     def count(self, values: Iterable[Any]) -> int:
         """Count the memory of ``values``, lists and the like included. Returns the bytes not counted before."""
@@ -48,12 +44,12 @@ class ArrayBytes:
         return made
 
     def disown(self, values: Iterable[Any]) -> None:
-        """The memory of ``values`` no longer belongs to the run."""
+        """Never count the memory of ``values``, and no longer if it has been counted: it is not the run's."""
         for array in arrays_once(values):
             root = owner(array)
             with self._lock:
-                if self._known.pop(id(root), None) is not None:
-                    self.now -= root.nbytes + text_bytes(root)
+                # The weak reference goes at once: it must not tell that the array is gone.
+                self.now -= self._known.pop(id(root), (None, 0))[1]
             self._enter(root, 0)
 
     def _enter(self, root: Array, size: int) -> int:
@@ -67,7 +63,7 @@ class ArrayBytes:
         with self._lock:
             if key in self._known:
                 return 0
-            self._known[key] = weakref.ref(root, gone)
+            self._known[key] = weakref.ref(root, gone), size
             self.now += size
         return size
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Reversible, Sequence
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from irc.ops.layouts import sees_layouts, sees_storage
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
-from irc.runtime.backends import CompiledGroup
+from irc.runtime.backends import CompiledGroup, Declined
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.execution import Code, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
@@ -38,7 +39,7 @@ from irc.runtime.steps import drop_step, kernel_step, reusing_step
 from irc.runtime.values import ConstantList, is_sequence, is_tuple, typed, with_types
 
 if TYPE_CHECKING:
-    from irc.ir import Block, Node, Value
+    from irc.ir import Block, Graph, Node, Value
     from irc.runtime.backends import Backend
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.plan import Plan
@@ -111,12 +112,11 @@ class Bound:
         if group not in self._groups:
             graph = subgraph_of(group)
             others = [node.kind for node in graph.nodes if binder_of_others(node) is not None]
-            reason = f"the kernel of {others[0]} is another package's" if others else ""
-            if not others and (refused := self.backend.refuses(graph)) is not None:
-                reason = refused.reason
-            self._groups[group] = None if reason else CompiledGroup(self.backend, graph, self._decline)
-            if reason:
-                self._decline(reason)
+            another = Declined(f"the kernel of {others[0]} is another package's") if others else None
+            declined = another or self.backend.refuses(graph)
+            self._groups[group] = None if declined else CompiledGroup(self.backend, graph, self._decline)
+            if declined:
+                self._decline(declined.reason)
         return self._groups[group]
 
     def _decline(self, reason: str) -> None:
@@ -132,6 +132,7 @@ class Lowering:
 
     Args:
         plan: of the graph; its frame and slots are filled in.
+        graph: the graph.
         storage: which values of the graph are one memory.
         specials: how to lower the kinds that are no kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
@@ -145,6 +146,7 @@ class Lowering:
     def __init__(
         self,
         plan: Plan,
+        graph: Graph,
         storage: Storage,
         specials: dict[str, Special],
         function: Callable[[str], Any],
@@ -152,9 +154,9 @@ class Lowering:
     ) -> None:
         self.plan = plan
         self.bound = plan.bound
-        self._in_order = False
+        self._in_order = sees_layouts(graph)
         """Whether something may look at how results lie in memory."""
-        self.whole = False
+        self.whole = sees_storage(graph)
         """Whether something may look at where the memory of results begins."""
         self._bulk = bulk
         self._specials = specials
@@ -165,7 +167,7 @@ class Lowering:
         self._shown: list[frozenset[int]] = [frozenset([FOREIGN])]  # by slot
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
-        self._regions_made = 0
+        self._new_region = count(1).__next__
         self._inside = 0  # of how many groups and branches of Ifs, one inside of the other, code is being lowered
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
@@ -174,11 +176,8 @@ class Lowering:
 
     def region(self, block: Block) -> Code:
         """Lower a block as a region of its own."""
-        if self._region == _NOWHERE:
-            self._in_order, self.whole = sees_layouts(block.graph), sees_storage(block.graph)
         outer = self._region
-        self._regions_made += 1
-        self._region = self._regions_made
+        self._region = self._new_region()
         self._bodies.append(block)
         code = self.block(block)
         self._bodies.pop()

@@ -372,7 +372,6 @@ class CompiledModel:
             wanted,
             values=[values.get(name) for _, name in places],
             passed=tuple([(i, known[name]) for i, name in places if name in given]),
-            donated=frozenset(donate),
             donated_at=tuple([i for i, name in places if name in donate]),
             copied=tuple([i for i, name in places if name in written]),
             defaults=defaults,

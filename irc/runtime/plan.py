@@ -176,7 +176,7 @@ class Lowerer:
     def _fill(self, plan: Plan, graph: Graph, storage: Storage) -> None:
         self.bound.prepared.lasting.update(storage.lasting)
         try:
-            plan.code = Lowering(plan, storage, SPECIAL, self._function, self._bulk).region(graph.block)
+            plan.code = Lowering(plan, graph, storage, SPECIAL, self._function, self._bulk).region(graph.block)
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
 

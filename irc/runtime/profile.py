@@ -107,7 +107,7 @@ class GroupProfile(NamedTuple):
     members: list[NodeProfile]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Profile:
     """What one run did, and for how long. Times are in nanoseconds.
 
@@ -126,16 +126,16 @@ class Profile:
         outputs: what the run returned.
     """
 
-    elapsed: int
-    own: int
-    following: int
-    nodes: list[NodeProfile]
-    events: list[Event]
-    memory: list[tuple[int, int]]
-    peak: int
-    dropped: int
-    counters: Counters
-    outputs: Mapping[str, Any] = field(repr=False)
+    elapsed: int = 0
+    own: int = 0
+    following: int = 0
+    nodes: list[NodeProfile] = field(default_factory=list[NodeProfile])
+    events: list[Event] = field(default_factory=list[Event])
+    memory: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    peak: int = 0
+    dropped: int = 0
+    counters: Counters = field(default_factory=Counters)
+    outputs: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     least: int = 0
 
     @property
@@ -193,13 +193,8 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         """Tables as plain data; without the single calls, which the trace has."""
         return {
-            "elapsed_ns": self.elapsed,
-            "own_ns": self.own,
-            "following_ns": self.following,
-            "between_ns": self.between,
-            "peak_bytes": self.peak,
-            "arena_bytes": self.arena,
-            "least_bytes": self.least,
+            **{f"{name}_ns": getattr(self, name) for name in ("elapsed", "own", "following", "between")},
+            **{f"{name}_bytes": getattr(self, name) for name in ("peak", "arena", "least")},
             "allocations": self.allocations,
             "counters": self.counters.to_dict(),
             "operators": [row._asdict() for row in self.by_operator()],
@@ -243,15 +238,12 @@ class Profiler(Watch):
         self._clock = clock
         self._most = most_events
         self._live = ArrayBytes()
-        self._counters = Counters()
+        self._found = Profile()
         self._nodes: dict[Node, NodeProfile] = {}
         self._passing: set[str] = set()  # kinds whose lists hold what was there
         self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
-        self._events: list[Event] = []
-        self._memory: list[tuple[int, int]] = [(0, 0)]
-        self._busy = self._following = self._dropped = self._peak = 0
         self._plan: MemoryPlan | None = None
         self._lent = 0  # bytes of planned memory
         self._turn = 0  # of the plan
@@ -262,8 +254,8 @@ class Profiler(Watch):
         """The run of ``graph`` begins, on ``inputs``, which do not count as memory of it; it counts in ``counters``."""
         groups = (node for node in with_subgraphs(graph) if node.kind == GROUP)
         self._groups = {inner: node for node in groups if (inner := inner_graph(node)) is not None}
-        self._live.ignore(inputs)
-        self._counters = counters
+        self._live.disown(inputs)
+        self._found.counters = counters
 
     def lend(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
@@ -279,13 +271,13 @@ class Profiler(Watch):
         row = self._nodes.get(node) or self._add(node)
         if not row.inputs:
             row.inputs = tuple([describe(frame[s]) for s in ins])
-        call = self._latest = _Call(row, self._busy, self._live.now, self._counters.in_place)
+        call = self._latest = _Call(row, self._found.own, self._live.now, self._found.counters.in_place)
         if self._plan is not None:
             self._turn = self._plan.turns.get(node, self._turn)
         self._note_memory(now, self._live.now)
         self._stack.append(call)
         call.began = self._left = self._clock()
-        self._following += self._left - now
+        self._found.following += self._left - now
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """End the call."""
@@ -300,45 +292,36 @@ class Profiler(Watch):
         new = self._live.arrays - known
         row.calls += 1
         if all(other.node is not row for other in self._stack):
-            row.total += self._busy - call.busy
+            row.total += self._found.own - call.busy
         row.allocations += new
         row.bytes += made
-        over = writes_over(node) or (not has_calls_inside and self._counters.in_place > call.in_place)
+        over = writes_over(node) or (not has_calls_inside and self._found.counters.in_place > call.in_place)
         self._note_place(node, row, over, new > 0)
         # A dead operand is given back by the step that reads it, but only once the result is there.
         self._note_memory(now, max(self._live.now, 0 if has_calls_inside else call.alive + made))
-        if len(self._events) < self._most:
-            self._events.append(Event(row, call.began - self._start, now - self._start))
+        if len(self._found.events) < self._most:
+            self._found.events.append(Event(row, call.began - self._start, now - self._start))
         else:
-            self._dropped += 1
+            self._found.dropped += 1
         self._left = self._clock()
         self._note_memory(self._left, self._live.now)
-        self._following += self._left - now
+        self._found.following += self._left - now
 
     def finish(self, outputs: Mapping[str, Any]) -> Profile:
         """The profile of the run, which has ended."""
-        elapsed = self._clock() - self._start
+        found = self._found
+        found.elapsed = self._clock() - self._start
         self._sum_up_groups()
-        return Profile(
-            elapsed,
-            self._busy,
-            self._following,
-            [node for node in self._nodes.values() if node.calls],
-            self._events,
-            self._memory,
-            self._peak,
-            self._dropped,
-            self._counters,
-            outputs,
-            self._least(),
-        )
+        found.nodes = [node for node in self._nodes.values() if node.calls]
+        found.least, found.outputs = self._least(), outputs
+        return found
 
     def _account(self) -> int:
         """Give the time since the last event to the innermost call. Returns what time it is."""
         now = self._clock()
         if self._stack:
             self._stack[-1].node.own += now - self._left
-            self._busy += now - self._left
+            self._found.own += now - self._left
         return now
 
     def _add(self, node: Node) -> NodeProfile:
@@ -383,14 +366,14 @@ class Profiler(Watch):
         return max([self._beside[turn] + planned for turn, planned in enumerate(used)] + [*self._beside.values(), 0])
 
     def _note_memory(self, when: int, alive: int) -> None:
-        self._peak = max(self._peak, alive)
+        self._found.peak = max(self._found.peak, alive)
         self._beside[self._turn] = max(self._beside[self._turn], alive - self._lent)
-        if self._memory[-1][1] == alive:
+        if self._found.memory[-1][1] == alive:
             return
-        if len(self._memory) < self._most:
-            self._memory.append((when - self._start, alive))
+        if len(self._found.memory) < self._most:
+            self._found.memory.append((when - self._start, alive))
         else:
-            self._dropped += 1
+            self._found.dropped += 1
 
 
 def _passes_on(node: Node) -> bool:

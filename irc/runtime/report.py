@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate
 from types import UnionType
-from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
@@ -132,17 +132,12 @@ class Report:
         reasons = [f"{count(n, 'group')} left to NumPy: {reason}" for reason, n in self.declined.items()]
         return "\n".join([self.backend, *reasons]) if self.backend else ""
 
-    def group_kinds(self) -> Counter[str]:
-        """How many fusion groups have which operators, most frequent first."""
-        kinds = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
-        return Counter(dict(kinds.most_common()))
-
     def fusion_text(self) -> str:
         """How much was fused, in a line, and a line for each of the most frequent kinds of groups."""
         inside = sum(len(group.operators) for group in self.groups)
         refused = sum(refusal.reason.startswith(NO_MERGER) for refusal in self.refusals)
         groups, operators = count(len(self.groups), "group"), count(inside, "operator")
-        kinds = self.group_kinds()
+        kinds = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
         lines = [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
         if len(kinds) > MOST_GROUPS:
             lines.append(f"      and {count(len(kinds) - MOST_GROUPS, 'other kind')}")
@@ -212,7 +207,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     """
     positions = {node: i for i, node in enumerate(graph.nodes, 1)}
     positions[graph.block.return_node] = len(positions) + 1
-    held: list[_Held] = []
+    lives: dict[Value, tuple[int, int, int]] = {}  # the turns at which it begins and ends, and the size
     for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
         if value.made_by(CONSTANT):
             continue
@@ -222,26 +217,17 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
         size = value_bytes(value)
         if size is None:
             return None
-        held.append(_Held(value, born, died, size))
+        lives[value] = born, died, size
     memory = _Memory(graph, db)
-    born_by = memory.first_of_each(held)
-    died_by = memory.first_of_each(sorted(held, key=lambda h: -h.died))
-    sized_by = memory.first_of_each(sorted(held, key=lambda h: -h.size))
+    first = memory.first_of_each(lives)
+    last = memory.first_of_each(sorted(lives, key=lambda v: -lives[v][1]))
+    largest = memory.first_of_each(sorted(lives, key=lambda v: -lives[v][2]))
     change = [0] * (len(positions) + 2)
-    for location, largest in sized_by.items():
-        change[born_by[location].born] += largest.size
-        change[died_by[location].died + 1] -= largest.size
+    for location, value in largest.items():
+        change[lives[first[location]][0]] += lives[value][2]
+        change[lives[last[location]][1] + 1] -= lives[value][2]
     most = max(accumulate(change))
     return most if most <= MAX_SIZE else None
-
-
-class _Held(NamedTuple):
-    """A value, the turns at which its life begins and ends, and its size."""
-
-    value: Value
-    born: int
-    died: int
-    size: int
 
 
 class _Memory:
@@ -258,19 +244,19 @@ class _Memory:
                 if db.is_unknown(x):
                     self._borrowed.setdefault(x, []).append(value)
 
-    def first_of_each(self, held: Iterable[_Held]) -> dict[int | Value, _Held]:
-        """Location, or borrowed input -> the first whose value may be there."""
-        found: dict[int | Value, _Held] = {}
+    def first_of_each(self, values: Iterable[Value]) -> dict[int | Value, Value]:
+        """Location, or borrowed input -> the first value that may be there."""
+        found: dict[int | Value, Value] = {}
         new = self._db.sweep(contained=False)
-        for one in held:
-            if self._is_known(one.value):
-                for location in new(one.value):
+        for value in values:
+            if self._is_known(value):
+                for location in new(value):
                     for place in self._places(location):
-                        found.setdefault(place, one)
+                        found.setdefault(place, value)
             else:
-                for location in members(self._db.location_set(one.value)):
+                for location in members(self._db.location_set(value)):
                     if self._db.describe(location).kind is not Kind.CONSTANT:
-                        found.setdefault(location, one)
+                        found.setdefault(location, value)
         return found
 
     def _is_known(self, value: Value) -> bool:

@@ -24,11 +24,11 @@ from irc.runtime.arguments import Argument, accept, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied
 from irc.runtime.execution import Counters
-from irc.runtime.growable import buffer_of, reserve
+from irc.runtime.growable import buffer_of, checked_integer, reserve
 from irc.runtime.kernels.support import check_size
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, check_number
-from irc.runtime.values import Array, describe, integer, is_mapping
+from irc.runtime.values import Array, describe, is_mapping
 
 
 class Session:
@@ -135,13 +135,14 @@ class Session:
             self._check_idle()
             shorter = self._cut(length)
             self._held = {**self._held, **shorter}  # first, so that nothing longer can be taken from here any more
-            self._due |= _without_buffer(shorter)
+            for name, array in shorter.items():
+                buffer = buffer_of(array)
+                if buffer is None or not buffer.go_back(array):  # another view may show what is to be overwritten
+                    self._due |= {name}
 
     def _cut(self, length: int) -> dict[str, Array]:
         """The caches longer than `truncate` allows, each cut to the length that remains."""
-        number = integer(length)
-        if number is None:
-            raise Error("IRC419", f"a length must be an integer, not {length!r}")
+        number = checked_integer("IRC419", "a length", length)
         held = self._shown()
         if not held:
             raise Error("IRC419", "there is nothing to truncate before the first step")
@@ -239,12 +240,6 @@ class Session:
         if held.keys().isdisjoint(feeds):
             return held, lent
         return {name: array for name, array in held.items() if name not in feeds}, lent
-
-
-def _without_buffer(shorter: Mapping[str, Array]) -> frozenset[str]:
-    """The names of cut caches that cannot free their buffer's tail: they are in none, or another view shows it."""
-    buffers = [(name, array, buffer_of(array)) for name, array in shorter.items()]
-    return frozenset(name for name, array, buffer in buffers if buffer is None or not buffer.go_back(array))
 
 
 def _can_be_lent(array: Array) -> bool:

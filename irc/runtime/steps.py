@@ -9,6 +9,7 @@ strides are known only there. A result without a place may leave the run, so it 
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from irc.ops.pointwise import keeps_float_type, overwritable, result_like
 from irc.ops.registry import record
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.binding import fits
-from irc.runtime.execution import Frame, Slots, Step
+from irc.runtime.execution import Frame, Slots, Step, put
 from irc.runtime.kernels.primitives import ufunc_of
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.values import is_array
@@ -43,15 +44,6 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     if len(outs) != 1:
         return _many_results(kernel, operands, outs, dead)
     (out,) = outs
-    if len(ins) == 1:
-        (x,) = ins
-
-        def unary(frame: Frame) -> None:
-            frame[out] = kernel(frame[x])
-            for s in dead:
-                frame[s] = None
-
-        return unary
 
     def step(frame: Frame) -> None:
         frame[out] = kernel(*operands(frame))
@@ -111,12 +103,7 @@ def move_step(source: int, target: int) -> Step:
 
 def drop_step(dead: Slots) -> Step:
     """A step that only empties ``dead``."""
-
-    def step(frame: Frame) -> None:
-        for s in dead:
-            frame[s] = None
-
-    return step
+    return partial(put, slots=(), values=(), dead=dead)
 
 
 def _many_results(kernel: Kernel, operands: Callable[[Frame], Sequence[Any]], outs: Slots, dead: Slots) -> Step:

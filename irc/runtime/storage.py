@@ -48,10 +48,6 @@ class _Column(NamedTuple):
     takers: tuple[Value, ...]
     given: tuple[Value, ...]
 
-    @property
-    def values(self) -> tuple[Value, ...]:
-        return self.takers + self.given
-
 
 class LoopAliases:
     """Which classes of memory the values of a graph may show.
@@ -73,8 +69,8 @@ class LoopAliases:
             if not joined:
                 return
             for one in joined:
-                for value in one.values[1:]:
-                    classes.join(one.values[0], value)
+                for value in (*one.takers[1:], *one.given):
+                    classes.join(one.takers[0], value)
             left = [one for one in left if one not in joined]
 
     def of(self, value: Value) -> frozenset[int]:
@@ -89,7 +85,9 @@ class LoopAliases:
     def _must_be_joined(self, one: _Column, changed: Collection[int]) -> bool:
         """Whether memory of ``one`` cannot be borrowed, or is at too many locations to tell them apart."""
         return (
-            any(may_hold(value.type) for value in one.values)  # what a container holds is not read-only if that is
+            any(
+                may_hold(value.type) for value in one.takers + one.given
+            )  # what a container holds is not read-only if that is
             or any(self._classes.of(value) in changed for value in one.takers)
             or any(len(self._reached(self._classes.locations(value), _MOST)) > _MOST for value in one.takers)
         )

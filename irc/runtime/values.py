@@ -129,24 +129,23 @@ def describe(value: Any, levels: int = 3) -> str:
     return "absent" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
+Inside = Callable[[Object], Iterable[Any]]
+"""Gives those attributes of an object that are to be looked at."""
+
+
 def attributes(object: Object) -> Iterable[Any]:
     """The attributes of an object."""
     return object.attributes.values()
 
 
-def nothing(object: Object) -> Iterable[Any]:
-    """No attributes: for callers that do not look into objects."""
-    return ()
-
-
-def holders(value: Any, inside: Callable[[Object], Iterable[Any]] = nothing) -> Iterator[tuple[Any, Iterable[Any]]]:
+def holders(value: Any, inside: Inside | None = None) -> Iterator[tuple[Any, Iterable[Any]]]:
     """All lists, tuples, maps and objects in ``value``, itself included, and what they hold.
 
     Each comes once, an outer one before what is only in it: lists may hold each other many times, and themselves.
 
     Args:
         value: any value.
-        inside: what to look at of an object.
+        inside: what to look at of an object; None: objects hold nothing.
     """
     pending, seen = [value], set[int]()
     while pending:
@@ -157,7 +156,7 @@ def holders(value: Any, inside: Callable[[Object], Iterable[Any]] = nothing) -> 
             items: Iterable[Any] = holder
         elif is_mapping(holder):
             items = holder.values()
-        elif isinstance(holder, Object):
+        elif inside is not None and isinstance(holder, Object):
             items = inside(holder)
         else:
             continue
@@ -172,7 +171,7 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType, EnumMember}
 _LEAVES = _PLAIN | {np.ndarray}
 
 
-def arrays_once(values: Iterable[Any], inside: Callable[[Object], Iterable[Any]] = nothing) -> Iterator[Array]:
+def arrays_once(values: Iterable[Any], inside: Inside | None = None) -> Iterator[Array]:
     """All arrays in ``values``, each container looked at once."""
     for _, items in holders(list(values), inside):
         if not _PLAIN.issuperset(map(type, items)):
