@@ -250,7 +250,7 @@ class _Ranges:
         first = bisect_right(self._ends, low)  # the first range that ends after the array's begin
         last = bisect_left(self._starts, high)  # the first that begins at or after its end
         free = first == last
-        if not free:
+        if not free:  # the overlapping ranges become one
             low, high = min(low, self._starts[first]), max(high, self._ends[last - 1])
         self._starts[first:last] = [low]
         self._ends[first:last] = [high]

@@ -58,6 +58,7 @@ class Stack:
             first = describe(buffer[0])
             raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
         if buffer is None or self._count == len(buffer):
+            # Doubled, so that n rows cost O(n) copies; the guard of a run with limits is asked for each new buffer.
             rows = 2 * self._count or _FIRST_ROWS
             rows = rows if self._most is None else min(self._most, rows)
             larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
@@ -217,7 +218,7 @@ class Body:
             stacks: get the rows.
         """
         put(frame, self.code.params, [*before, *values, *after])
-        values.clear()
+        values.clear()  # a reference here would keep a value alive that the body could free
         execute(self.code, frame)
         found = self.code.take_returns(frame)
         for stack, row in zip(stacks, found[self._returned.stop :]):

@@ -249,6 +249,7 @@ def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
 
         return concatenate(parts, axis)
     row = old.itemsize * prod(parts[0].shape[:axis]) * prod(parts[0].shape[axis + 1 :])
+    # Twice the length, so that appending n positions one by one copies O(n) of them in all.
     capacity = min(2 * size, MAX_BYTES // row if row else length)
     if length < capacity:
         with suppress(Error):  # memory, or what a run may use of it, may do for what is needed

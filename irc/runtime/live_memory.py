@@ -117,6 +117,7 @@ class ObjectBytes:
 
     def let_go(self) -> None:
         """Release all that nothing else refers to."""
+        # Again and again: what a list held may be alone once the list is gone.
         while gone := [key for key in self._held if is_alone(self._held, key)]:
             for key in gone:
                 del self._held[key]

@@ -230,7 +230,7 @@ class Lowering:
                 self._place(node)
             else:
                 own.update(self._define(node.outputs, given))
-        own.difference_update(given.values())
+        own.difference_update(given.values())  # results of a group belong to the code around it
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
         live = _Live(self._shown)

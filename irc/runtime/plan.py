@@ -150,6 +150,7 @@ class Lowerer:
         backend: Backend | None = None,
         analyses: Analyses | None = None,
     ) -> None:
+        # Before anything is analysed: one message then names all operators that have no kernel.
         absent = without_kernels(graph)
         deferred = {node: None for node in absent if may_stay_out(node)}
         if len(deferred) < len(absent):
@@ -220,7 +221,8 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
     nothing = copy.create(CONSTANT, (), (NONE,))
     copy.block.append(nothing)
     copy.set_outputs([value if i in outputs else nothing.output for i, value in enumerate(copy.outputs)])
-    for original, node in reversed(list(zip(graph.nodes, copy.nodes))):  # of the copy, the constant is not among them
+    # Last first: a node can be erased once nothing uses its results. The constant, which is appended, has no original.
+    for original, node in reversed(list(zip(graph.nodes, copy.nodes))):
         if original not in needed and original.kind != CONSTANT:
             node.erase()
     return copy

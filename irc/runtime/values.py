@@ -214,6 +214,7 @@ def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = Tru
             found = Object(holder.type)
         else:
             return holder
+        # Filled later, from a list instead of by recursion: holders may be nested deeply, or hold themselves.
         made[id(holder)] = found
         empty.append(holder)
         return found
