@@ -16,7 +16,7 @@ from irc.ir.tensor import Array
 from irc.native.functions.exponential import exp_of_negative
 from irc.native.kernels import RELEASED, Call
 from irc.native.lanes import Lanes, load, load_one, only, store, tree
-from irc.native.loops import INT, finished, fold, loop, loop_function, number, offset, paced_loop, space_of
+from irc.native.loops import BYTE, INT, finished, fold, loop, loop_function, number, offset, paced_loop, space_of
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import current
 from irc.ops.algebra import DOUBLE, SINGLE, AnyDType
@@ -26,13 +26,16 @@ MOST_WIDTH = 256
 
 
 class Form(NamedTuple):
-    """What code depends on: elements of a row of queries and keys, and of values; heads that share keys."""
+    """What code depends on: elements of a row of queries and keys, and of values; heads that share keys; what scores of
+    keys are that a mask excludes, None without one.
+    """
 
     dtype: AnyDType
     width: int
     values: int
     group: int
     scale: float
+    fill: float | None
 
 
 class Layout(NamedTuple):
@@ -47,14 +50,14 @@ class Layout(NamedTuple):
     value_row: Any
 
 
-def call_for_attention(query: Array, key: Array, value: Array, scale: float) -> Call | None:
+def call_for_attention(query: Array, key: Array, value: Array, scale: float, fill: float | None = None) -> Call | None:
     """A call for arrays like these, whatever the number of keys; None if there is no code for them.
 
     It takes a query in C order, keys, values, the number of keys (int64), scores (heads, keys, rounded up to a multiple
-    of `lanes_of`), and the result in C order.
+    of `lanes_of`), the mask (heads, keys) in C order if there is one, and the result in C order.
     """
     group = query.shape[-3] if query.ndim > key.ndim else 1
-    form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale)
+    form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale, fill)
     lead = key.shape[:-2]
     heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
     axes = len(heads.sizes)
@@ -66,8 +69,12 @@ def call_for_attention(query: Array, key: Array, value: Array, scale: float) -> 
         return None
     strides = [((0, *each)[-2], each[-1]) for each in heads.strides]
     layout = Layout(heads.sizes[-1], *strides[0], key.strides[-2], *strides[1], value.strides[-2])
-    name, size = "irc.attention", query.size // form.width
-    return Call.of_loops(name, f"{name} {form!r}", partial(emit_attention, name, form), 6, layout, size, RELEASED + 1)
+    name, size, make = "irc.attention", query.size // form.width, partial(emit_attention, "irc.attention", form)
+    return Call.of_loops(name, f"{name} {form!r}", make, _arrays(form), layout, size, RELEASED + 1)
+
+
+def _arrays(form: Form) -> int:
+    return 6 if form.fill is None else 7
 
 
 def lanes_of(dtype: AnyDType) -> int:
@@ -78,8 +85,8 @@ def lanes_of(dtype: AnyDType) -> int:
 def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
     """The loop function ``name`` of a range of heads, and what it needs."""
     dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
-    emitter, arrays, numbers, begin, end = loop_function(name, current(), count, 6, len(Layout._fields))
-    queries, keys, values, count_at, scores, out = arrays
+    emitter, arrays, numbers, begin, end = loop_function(name, current(), count, _arrays(form), len(Layout._fields))
+    queries, keys, values, count_at, scores, *mask, out = arrays
     layout, builder = Layout(*numbers), emitter.builder
     many = builder.load(count_at, typ=INT, align=8)
     padded = builder.and_(builder.add(many, number(count - 1)), number(-count))
@@ -104,7 +111,12 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
             total = products[0] * products[1]
             for x, y in others:
                 total = x.fma(y, total)
-            builder.store(only(tree(total, PRIMITIVES["add"])), moved(row, j, number(size)), align=size)
+            score = only(tree(total, PRIMITIVES["add"]))
+            if form.fill is not None:
+                place = builder.add(builder.mul(head, many), j)
+                is_seen = builder.icmp_unsigned("!=", builder.load(offset(builder, mask[0], place), typ=BYTE), BYTE(0))
+                score = builder.select(is_seen, score, only(emitter.constant(form.fill, dtype)))
+            builder.store(score, moved(row, j, number(size)), align=size)
         lowest, zero = emitter.constant(-np.inf, dtype), emitter.constant(0, dtype)
         with loop(builder, many, padded) as j:
             builder.store(only(lowest), moved(row, j, number(size)), align=size)

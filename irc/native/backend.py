@@ -180,7 +180,7 @@ class Native(Backend):
         if not node.kind.startswith("onnx::") or any(map(is_none, node.inputs)) or not (writes or takes_out(kernel)):
             return kernel
         plain = functional(node) if writes else node
-        if not _is_slow_on_numpy(plain):
+        if plain is None or not _is_slow_on_numpy(plain):
             return kernel
         return _overwriting(plain, kernel) if writes else _bound(node, kernel, range(len(node.inputs)))
 

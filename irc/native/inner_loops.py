@@ -338,16 +338,28 @@ class NativeLoops(InnerLoops):
             loop = self._keep(kind, "moves", "call_for_padding", x, before, out, others=others)
         return None if loop.call is None else OneCall(loop.call, (*loop.others, constant.repeat(out.shape[-1])))
 
-    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
-        kind = "attend", query.dtype, query.shape, key.shape[:-2], key.strides, value.strides, value.shape[-1], scale
-        loop = self._loops.get(kind) or self._keep(kind, "attention", "call_for_attention", query, key, value, scale)
+    def attend(
+        self,
+        query: Array,
+        key: Array,
+        value: Array,
+        scale: float,
+        out: Array,
+        mask: Array | None = None,
+        fill: float = -math.inf,
+    ) -> bool:
+        shapes, strides = (query.shape, key.shape[:-2], value.shape[-1]), (key.strides, value.strides)
+        kind = "attend", query.dtype, shapes, strides, scale, None if mask is None else fill
+        make = "attention", "call_for_attention", query, key, value, scale, kind[-1]
+        loop = self._loops.get(kind) or self._keep(kind, *make)
         if loop.call is None or not out.flags.c_contiguous:
             return False
         keys = key.shape[-2]
         scores = scratch("scores", (loop.call.size, keys + _LANES), query.dtype)
         query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
+        masks = () if mask is None else (np.ascontiguousarray(np.broadcast_to(mask, (*query.shape[:-1], keys))),)
         call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
-        return call.run((query, key, value, np.array(keys), scores, out))
+        return call.run((query, key, value, np.array(keys), scores, *masks, out))
 
     def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
         kind, r, direction, late, zero = cells

@@ -81,10 +81,13 @@ class InnerLoops:
         """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.shape.padded`."""
         return False
 
-    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array) -> bool:
+    def attend(
+        self, query: Array, key: Array, value: Array, scale: float, out: Array, mask: Array | None, fill: float
+    ) -> bool:
         """``softmax(query @ key^T * scale) @ value`` of one row of each head (`irc.runtime.kernels.attention`).
 
-        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E).
+        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E). The mask
+        broadcasts to the scores; those that it excludes are ``fill`` instead.
         """
         return False
 

@@ -248,8 +248,8 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide
     number = 1 / math.sqrt(width or 1) if form.scale is None else form.scale
-    is_plain = not is_half and bias is mask is sink is None and _is_plain(form)
-    if is_plain and shape[-2] == 1 and scope.guard is None and scope.loops.attend(query, key, value, number, out):
+    is_one_row = shape[-2] == 1 and not is_half and bias is sink is None and _is_plain(form) and scope.guard is None
+    if is_one_row and scope.loops.attend(query, key, value, number, out, mask, form.fill):
         return
     scale = wide.type(number)
     is_moved = _LEAST <= abs(scale) <= 1  # to the queries, which are fewer
