@@ -85,6 +85,7 @@ IN_TABLES = {
     "onnx::MaxPool": "maxima",
     "onnx::AveragePool": "means",
     "onnx::Concat": "concat",
+    "irc::attention": "attention",
 }
 """Kinds that may be in tables, besides those that are pointwise or reduce rows; which method reads them
 (`irc.native.step_calls.StepReader`)."""

@@ -52,7 +52,7 @@ LEAST_PRODUCTS = 1 << 14
 _BYTES = np.dtype(np.int8), np.dtype(np.uint8)
 _SMALL = (*_BYTES, np.dtype(np.int16), np.dtype(np.uint16))
 
-_LANES = 64
+LANES = 64
 """Of a vector, at the most."""
 
 NOWHERE = -(1 << 63)
@@ -300,7 +300,7 @@ class NativeLoops(InnerLoops):
             from irc.runtime.kernels.pool import counts_of
 
             *before, widths = counts_of(axes, include, divisor, x.dtype)
-            spare = np.ones(_LANES, widths.dtype)  # for the lanes of a vector that a row has no room for
+            spare = np.ones(LANES, widths.dtype)  # for the lanes of a vector that a row has no room for
             others = before[-1] if before else spare, np.concatenate([widths, spare])
             loop = self._keep(kind, "windows", "call_for", "means", (x, *others, out), axes, others=others)
         return loop
@@ -348,18 +348,24 @@ class NativeLoops(InnerLoops):
         mask: Array | None = None,
         fill: float = -math.inf,
     ) -> bool:
-        shapes, strides = (query.shape, key.shape[:-2], value.shape[-1]), (key.strides, value.strides)
-        kind = "attend", query.dtype, shapes, strides, scale, None if mask is None else fill
-        make = "attention", "call_for_attention", query, key, value, scale, kind[-1]
-        loop = self._loops.get(kind) or self._keep(kind, *make)
-        if loop.call is None or not out.flags.c_contiguous:
+        call = self.attention(query, key, value, scale, None if mask is None else fill)
+        if call is None or not out.flags.c_contiguous:
             return False
         keys = key.shape[-2]
-        scores = scratch("scores", (loop.call.size, keys + _LANES), query.dtype)
+        scores = scratch("scores", (call.size, keys + LANES), query.dtype)
         query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
         masks = () if mask is None else (np.ascontiguousarray(np.broadcast_to(mask, (*query.shape[:-1], keys))),)
-        call = loop.call.of_work((query.size + out.size) * keys * _NANOSECONDS)
         return call.run((query, key, value, np.array(keys), scores, *masks, out))
+
+    def attention(self, query: Array, key: Array, value: Array, scale: float, fill: float | None) -> Call | None:
+        """What `attend` calls: see `irc.native.attention.call_for_attention`."""
+        shapes, strides = (query.shape, key.shape[:-2], value.shape[-1]), (key.strides, value.strides)
+        kind = "attend", query.dtype, shapes, strides, scale, fill
+        make = "attention", "call_for_attention", query, key, value, scale, fill
+        call = (self._loops.get(kind) or self._keep(kind, *make)).call
+        width = query.shape[-1] + value.shape[-1]
+        work = query.size // query.shape[-1] * width * key.shape[-2] * _NANOSECONDS
+        return None if call is None else call.of_work(work)
 
     def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
         kind, r, direction, late, zero = cells

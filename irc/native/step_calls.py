@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from irc import ops
 from irc.ir import parse_graph
@@ -21,17 +22,18 @@ from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
 from irc.native.groups import Anchored, Group, GroupCall
 from irc.native.inline_cache import product_like
-from irc.native.inner_loops import LOOPS, Compute, OneCall
+from irc.native.inner_loops import LANES, LOOPS, Compute, OneCall
 from irc.native.kernels import Call
 from irc.native.loops import space_of
 from irc.native.moves import call_for_copy, call_for_rows
-from irc.ops.algebra import SINGLE
+from irc.ops.algebra import BOOL, SINGLE
 from irc.ops.axes import reduces
 from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
 from irc.runtime.execution import Slots
 from irc.runtime.groups import subgraph_of
+from irc.runtime.kernels.attention import form_of, is_plain
 from irc.runtime.kernels.convolution import repeats_one_filter
 from irc.runtime.kernels.matmul import product_shape
 from irc.runtime.kernels.support import axis_in, is_constant
@@ -209,6 +211,34 @@ class StepReader:
         stored = self._temporary(nbytes)
         return [TableCall(pad, [x.place, stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
 
+    def attention(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
+        """The call of attention of one row of each head, where nothing broadcasts."""
+        query, key, value, bias, mask, sink = (*operands, None, None, None)[:6]
+        form = form_of(node)
+        given = [x for x in (query, key, value, mask) if x is not None]
+        if bias is not None or sink is not None or not is_plain(form) or query is None or key is None or value is None:
+            raise Unsupported("scores are changed")
+        lead, rows, keys = query.type.shape[:-2], query.type.shape[-2], key.type.shape[-2]
+        is_alike = rows == 1 and lead == key.type.shape[:-2] == value.type.shape[:-2] and keys == value.type.shape[-2]
+        if not is_alike or not lead or (mask is not None and mask.type != ArrayType(BOOL, (*lead, 1, keys))):
+            raise Unsupported("operands broadcast, or there are several rows")
+        if {x.type.dtype for x in (query, key, value)} != {query.type.dtype} or not query.type.nbytes * keys:
+            raise Unsupported("operands are of several types, or empty")
+        if any(isinstance(x.place, Temporary) for x in given) or query.strides is not None:
+            raise Unsupported("rows do not lie in order")
+        if mask is not None and mask.strides is not None:
+            raise Unsupported("the mask does not lie in order")
+        scale = 1 / math.sqrt(query.type.shape[-1]) if form.scale is None else form.scale
+        examples = [_like(x) for x in (query, key, value)]
+        call = LOOPS.attention(examples[0], examples[1], examples[2], scale, None if mask is None else form.fill)
+        if call is None or call.pieces > 1:
+            raise Unsupported("there is no loop, or it is worth several threads")
+        dtype = query.type.dtype
+        scores = self._temporary(call.size * (keys + LANES) * dtype.itemsize)
+        masks = [] if mask is None else [mask.place]
+        places = [query.place, key.place, value.place, np.array(keys), scores, *masks, out]
+        return [TableCall(call, places)], ArrayType(dtype, (*lead, 1, value.type.shape[-1]))
+
     def maxima(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The call of MaxPool."""
         return self._pool(node, operands, out, None)
@@ -255,9 +285,8 @@ class StepReader:
             if x is None or x.strides is None:
                 made.append(x)
                 continue
-            (dtype, shape), place = x.type, self._temporary(x.type.nbytes)
-            given = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, x.strides)  # of which nothing is read
-            call = call_for_copy(given, np.empty(shape, dtype)) or _copy_of_rows(given)
+            given, place = _like(x), self._temporary(x.type.nbytes)
+            call = call_for_copy(given, np.empty(given.shape, given.dtype)) or _copy_of_rows(given)
             if call is None or call.pieces > 1:
                 raise Unsupported("there is no loop that copies so, or it is worth several threads")
             calls.append(TableCall(call, [x.place, place]))
@@ -301,6 +330,12 @@ def _of_constant(array: Array) -> Operand:
     """An array that is in no slot."""
     strides = None if array.flags.c_contiguous else array.strides
     return Operand(array, ArrayType(array.dtype, array.shape), strides, array)
+
+
+def _like(x: Operand) -> Array:
+    """An array of its type that lies as ``x`` does, of which nothing may be read."""
+    dtype, shape = x.type
+    return np.empty(shape, dtype) if x.strides is None else as_strided(np.empty(1, dtype), shape, x.strides)
 
 
 def _copy_of_rows(x: Array) -> Call | None:

@@ -394,3 +394,29 @@ def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
     """
     model = same_runs(text, *[{"x": f32(1, 4, 12), "y": f32(1, 12, 512)} for _ in range(4)], exactly=False)
     assert model.counters.compiled == 1
+
+
+ATTENTION = """
+graph(%x : Float(2, 3, 1, 32), %k : Float(2, 3, 9, 32), %v : Float(2, 3, 9, 48), %m : Bool(2, 3, 1, 9)):
+  %q : Float(2, 3, 1, 32) = onnx::Neg(%x)
+  %n : Bool(2, 3, 1, 9) = onnx::Not(%m)
+  %a : Float(2, 3, 1, 48) = irc::attention[fill=-1000.](%q, %k, %v, %none, %n)
+  %b : Float(2, 3, 1, 48) = irc::attention[scale=0.5](%q, %k, %v)
+  %c : Float(2, 3, 1, 48) = onnx::Add(%a, %b)
+  %d : Float(2, 3, 1, 48) = onnx::Abs(%c)
+  return (%d)
+"""
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_attention_of_one_row(is_inside: bool) -> None:
+    text = ATTENTION.replace("  %q : F", "  %none : NoneType = prim::Constant()\n  %q : F")
+    native, plain = models(text)
+    found: dict[str, Array] = {}
+    for _ in range(4):
+        feeds = {"x": f32(2, 3, 1, 32), "v": f32(2, 3, 9, 48), "m": RNG.random((2, 3, 1, 9)) < 0.5}
+        feeds["k"] = f32(2, 9, 3, 32).swapaxes(1, 2) if is_inside else f32(2, 3, 9, 32)
+        found = native.run(feeds)
+        np.testing.assert_allclose(found["d"], plain.run(feeds)["d"], rtol=1e-4, atol=1e-5)
+    assert native.counters.compiled == 1
+    assert models(text)[0].run(feeds)["d"].tobytes() == found["d"].tobytes()

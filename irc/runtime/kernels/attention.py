@@ -69,7 +69,8 @@ class Form(NamedTuple):
 _PLAIN = Form()
 
 
-def _form(node: Node) -> Form:
+def form_of(node: Node) -> Form:
+    """What the attributes of a node say."""
     given = node.attributes
     return Form(
         scale=None if given.get("scale") is None else float(given["scale"]),
@@ -81,7 +82,7 @@ def _form(node: Node) -> Form:
     )
 
 
-@computes("irc::attention", form=_form)
+@computes("irc::attention", form=form_of)
 def attend(
     query: Array,
     key: Array,
@@ -248,7 +249,7 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide
     number = 1 / math.sqrt(width or 1) if form.scale is None else form.scale
-    is_one_row = shape[-2] == 1 and not is_half and bias is sink is None and _is_plain(form) and scope.guard is None
+    is_one_row = shape[-2] == 1 and not is_half and bias is sink is None and is_plain(form) and scope.guard is None
     if is_one_row and scope.loops.attend(query, key, value, number, out, mask, form.fill):
         return
     scale = wide.type(number)
@@ -304,7 +305,7 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
         narrowed(made.reshape(out.shape), query.dtype, out)
 
 
-def _is_plain(form: Form) -> bool:
+def is_plain(form: Form) -> bool:
     """Whether each row is but the softmax of all scores, times the scale."""
     return not (form.softcap or form.zero_rows or form.dropout or form.causal == "first")
 
