@@ -21,6 +21,7 @@ from irc.ir.types import BOOL, FLOAT, INT
 from irc.ir.value import Value
 from irc.ops import functional_by_default, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
+from irc.ops.opaque import is_opaque
 
 _HANDING_ON = frozenset({CALL, "prim::SetAttr"})
 """What hands its operands to other functions of the module, or to the next run."""
@@ -134,6 +135,8 @@ def _may_look(node: Node) -> bool:
     """Whether ``node`` may see the layouts of its operands, if they are in the graph in which it is."""
     if sees_layout(node.kind) or node.kind == "prim::CallMethod":
         return True
+    if is_opaque(node.kind):  # of ONNX, whose tensors have no strides
+        return False
     namespace = node.kind.partition("::")[0]
     return namespace not in ("prim", "irc") and not functional_by_default(node.kind) and not schemas(node.kind)
 
