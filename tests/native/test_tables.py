@@ -13,6 +13,7 @@ pytest.importorskip("llvmlite")
 import irc
 from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
+from irc.native.panels import features_at_once
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 
@@ -214,7 +215,8 @@ def test_windows_and_concat() -> None:
         found, wanted = native.run(feeds), plain.run(feeds)
         for name, value in wanted.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
-    assert native.counters.compiled == 2  # before %i, which is an output, and behind it
+    # Before %i, which is an output, and, where the processor has convolutions, behind it.
+    assert native.counters.compiled == (1 if features_at_once(8) is None else 2)
     first = CompiledModel(graph).run(feeds)
     for name, value in first.items():
         assert value.tobytes() == found[name].tobytes()
@@ -393,7 +395,7 @@ def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
       return (%v)
     """
     model = same_runs(text, *[{"x": f32(1, 4, 12), "y": f32(1, 12, 512)} for _ in range(4)], exactly=False)
-    assert model.counters.compiled == 1
+    assert features_at_once(8) is None or model.counters.compiled == 1
 
 
 ATTENTION = """
