@@ -32,14 +32,14 @@ def is_contiguous(m: Maker) -> None:
     _show(m, m.emit("aten::Int", [found], Num(0, 1)))
 
 
-def storage_offset(m: Maker) -> None:
+def storage_offset(m: Maker, of: str = "aten::relu") -> None:
     """Of a result of a part of a larger tensor: of what a program is given, it depends on the caller."""
     x = m.tensor(lambda k: k.dtype is FLOAT and k.rank > 0 and all(k.shape) and k.shape[0] > 1)
     k = m.kind(x)
     part = Tens(k.dtype, (k.shape[0] - 1, *k.shape[1:]))
     whole = m.emit("aten::neg", [x], Tens(k.dtype, k.shape))
     y = m.emit("aten::slice", [whole, m.number(0), m.number(1), m.number(None), m.number(1)], part)
-    made = m.emit(m.pick(["aten::relu", "onnx::Relu"]), [y], part)
+    made = m.emit(of, [y], part)
     _show(m, m.emit("aten::storage_offset", [made], Num(0, _FAR)))
 
 
@@ -114,7 +114,13 @@ def scatter_(m: Maker) -> None:
     m.emit(m.pick(["aten::scatter_add_", "aten::scatter_"]), [x, m.number(m.below(k.rank)), index, m.like(k)], k)
 
 
+def onnx_storage_offset(m: Maker) -> None:
+    """The same of an operator that PyTorch does not know."""
+    storage_offset(m, "onnx::Relu")
+
+
 STEPS: dict[str, tuple[Step, ...]] = {
+    "onnx layouts": (onnx_storage_offset,),
     "layouts": (stride, is_contiguous, storage_offset, as_strided, flatten, contiguous, clone_in_order, split),
     "layout writes": (masked_fill_, triangle_, scatter_),
 }

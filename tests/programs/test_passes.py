@@ -61,7 +61,9 @@ def test_what_sees_memory_layouts_sees_the_same(program: Program, pipeline: str)
 
 @examples(50)
 @given(
-    programs(("torch", "torch views", "layouts", "layouts", "onnx", "onnx views", "constants", "products"), size=24),
+    programs(
+        ("torch", "torch views", "layouts", "onnx layouts", "onnx", "onnx views", "constants", "products"), size=24
+    ),
     st.sampled_from(["canonicalize", "in-place", "conv-bn-fold", "cse,fuse", "default"]),
 )
 def test_what_sees_memory_layouts_sees_the_same_of_onnx_operators(program: Program, pipeline: str) -> None:
