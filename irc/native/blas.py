@@ -100,7 +100,7 @@ def _matmul(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
     steps = c_strides((*batch, rows, columns), dtype.itemsize)[:-2]
     given = [(x.shape[:-2], [stride * dtype.itemsize for stride in x.strides[:-2]]) for x in (a, b)]
     space = space_of(batch, [*given, (batch, steps)])
-    (_, a_row, a_column), (_, b_row, b_column) = ((0, *x.strides[-2:]) for x in (a, b))
+    (a_row, a_column), (b_row, b_column) = a.strides[-2:], b.strides[-2:]
     a_as_is, b_as_is = _is_dense(a_row, a_column, depth), _is_dense(b_row, b_column, columns)
     can_be_a = a_as_is or _is_dense(a_column, a_row, rows)
     can_be_b = b_as_is or _is_dense(b_column, b_row, depth)
@@ -202,10 +202,8 @@ def _emit(name: str, function: str, count: int, size: int, target: Target) -> tu
         first, second, result = map(partial(offset, builder), arrays, places)
         if function == "gemv":
             order, depth, columns, width, apart = given
-            order = builder.trunc(order, word)
-            sizes = (depth, columns)
-            kinds = order, ir.Constant(word, _TRANSPOSED)
-            call(address, *kinds, *sizes, one, first, width, second, apart, zero, result, number(1))
+            kinds = builder.trunc(order, word), ir.Constant(word, _TRANSPOSED)
+            call(address, *kinds, depth, columns, one, first, width, second, apart, zero, result, number(1))
         else:
             how, how_second, rows, columns, depth, width, width_second, width_result, is_turned = given
             order, how, how_second = ir.Constant(word, _ROWS), builder.trunc(how, word), builder.trunc(how_second, word)

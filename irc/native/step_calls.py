@@ -96,12 +96,12 @@ class StepReader:
         self._taken = 0
         operands = [None if x is None else Operand(x.slot, x.type, x.strides, x.constant) for x in step.operands]
         try:
-            return self._calls(step.node, operands, step.outs)
+            return _in_one_piece(self._calls(step.node, operands, step.outs))
         except Unsupported:
             if all(x is None or x.strides is None for x in operands):
                 raise
         copies, ordered = self._ordered(operands)
-        return [*copies, *self._calls(step.node, ordered, step.outs)]
+        return _in_one_piece([*copies, *self._calls(step.node, ordered, step.outs)])
 
     def _calls(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
         if node.kind == GROUP:
@@ -184,9 +184,7 @@ class StepReader:
             raise Unsupported("rows do not lie in order")
         if is_turned and (isinstance(a.place, Temporary) or (c is not None and bias is None)):
             return None  # outside of tables, a turned matrix is packed for rows in C order alone
-        dtype, shape = a.type
-        x: Array = np.empty(shape, dtype)
-        like = product_like(x, weights, bias if is_turned else None, is_turned, node.kind == "onnx::Gemm")
+        like = product_like(_like(a), weights, bias if is_turned else None, is_turned, node.kind == "onnx::Gemm")
         return None if like is None else like.compute
 
     def convolution(
@@ -202,7 +200,7 @@ class StepReader:
             raise Unsupported("the convolution takes more than a loop")
         axes = resolver(node)(x.type.shape[2:], weights.shape[2:])
         made = ArrayType(SINGLE, (x.type.shape[0], len(weights), *outputs(axes)))
-        given, result = np.empty(x.type.shape, SINGLE), np.empty(made.shape, SINGLE)
+        given, result = _like(x), _like(Operand(out, made))
         group = node.attributes.get("group", 1)
         padded = LOOPS.padded_convolution(given, weights, bias, group, axes, result)
         if padded is None:
@@ -215,7 +213,6 @@ class StepReader:
         """The call of attention of one row of each head, where nothing broadcasts."""
         query, key, value, bias, mask, sink = (*operands, None, None, None)[:6]
         form = form_of(node)
-        given = [x for x in (query, key, value, mask) if x is not None]
         if bias is not None or sink is not None or not is_plain(form) or query is None or key is None or value is None:
             raise Unsupported("scores are changed")
         lead, rows, keys = query.type.shape[:-2], query.type.shape[-2], key.type.shape[-2]
@@ -224,15 +221,14 @@ class StepReader:
             raise Unsupported("operands broadcast, or there are several rows")
         if {x.type.dtype for x in (query, key, value)} != {query.type.dtype} or not query.type.nbytes * keys:
             raise Unsupported("operands are of several types, or empty")
-        if any(isinstance(x.place, Temporary) for x in given) or query.strides is not None:
+        are_ordered = _lies_in_order(query) and (mask is None or _lies_in_order(mask))
+        if not are_ordered or any(isinstance(x.place, Temporary) for x in (key, value)):
             raise Unsupported("rows do not lie in order")
-        if mask is not None and mask.strides is not None:
-            raise Unsupported("the mask does not lie in order")
         scale = 1 / math.sqrt(query.type.shape[-1]) if form.scale is None else form.scale
-        examples = [_like(x) for x in (query, key, value)]
-        call = LOOPS.attention(examples[0], examples[1], examples[2], scale, None if mask is None else form.fill)
-        if call is None or call.pieces > 1:
-            raise Unsupported("there is no loop, or it is worth several threads")
+        fill = None if mask is None else form.fill
+        call = LOOPS.attention(_like(query), _like(key), _like(value), scale, fill)
+        if call is None:
+            raise Unsupported("there is no loop")
         dtype = query.type.dtype
         scores = self._temporary(call.size * (keys + LANES) * dtype.itemsize)
         masks = [] if mask is None else [mask.place]
@@ -255,8 +251,7 @@ class StepReader:
             raise Unsupported("rows do not lie in order")
         axes = resolver(node)(x.type.shape[2:], None)
         made = ArrayType(x.type.dtype, (*x.type.shape[:2], *outputs(axes)))
-        given, result = np.empty(x.type.shape, x.type.dtype), np.empty(made.shape, x.type.dtype)
-        return [_one_call(LOOPS.pooling(given, axes, result, include), x, out)], made
+        return [_one_call(LOOPS.pooling(_like(x), axes, _like(Operand(out, made)), include), x, out)], made
 
     def concat(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
         """The calls that copy rows of the operands of Concat side by side."""
@@ -287,8 +282,8 @@ class StepReader:
                 continue
             given, place = _like(x), self._temporary(x.type.nbytes)
             call = call_for_copy(given, np.empty(given.shape, given.dtype)) or _copy_of_rows(given)
-            if call is None or call.pieces > 1:
-                raise Unsupported("there is no loop that copies so, or it is worth several threads")
+            if call is None:
+                raise Unsupported("there is no loop that copies so")
             calls.append(TableCall(call, [x.place, place]))
             made.append(Operand(place, x.type))
         return calls, made
@@ -298,6 +293,13 @@ class StepReader:
         found = Temporary(self._taken, nbytes)
         self._taken = aligned(self._taken + nbytes)
         return found
+
+
+def _in_one_piece(calls: Sequence[TableCall]) -> Sequence[TableCall]:
+    """``calls``, none of which is worth several threads; else raises `Unsupported`."""
+    if any(each.call.pieces > 1 for each in calls):
+        raise Unsupported("it is worth several threads")
+    return calls
 
 
 def _lies_in_order(x: Operand) -> bool:
@@ -313,8 +315,8 @@ def _constant(operand: Operand | None) -> Array | None:
 
 def _one_call(found: Compute | None, x: Operand, out: int) -> TableCall:
     """The call of a loop for ``x``."""
-    if not isinstance(found, OneCall) or found.call.pieces > 1:
-        raise Unsupported("it takes more than a loop, or is worth several threads")
+    if not isinstance(found, OneCall):
+        raise Unsupported("it takes more than a loop")
     return TableCall(found.call, [x.place, *found.constants, out])
 
 

@@ -422,3 +422,21 @@ def test_attention_of_one_row(is_inside: bool) -> None:
         np.testing.assert_allclose(found["d"], plain.run(feeds)["d"], rtol=1e-4, atol=1e-5)
     assert native.counters.compiled == 1
     assert models(text)[0].run(feeds)["d"].tobytes() == found["d"].tobytes()
+
+
+def test_what_is_worth_several_threads_is_in_no_table() -> None:
+    """Of whatever calls it is made: an image is stored with its padding first here."""
+    text = """
+graph(%x : Float(1, 512, 8)):
+  %w : Float(3072, 512, 3) = prim::Constant[value=@"w"]()
+  %a : Float(1, 512, 8) = onnx::Neg(%x)
+  %c : Float(1, 3072, 8) = onnx::Conv[pads=[1, 1]](%a, %w)
+  %d : Float(1, 3072, 8) = onnx::Relu(%c)
+  return (%d)
+"""
+    graph = parse_graph(text, {"w": Tensor.of(f32(3072, 512, 3), "w")})
+    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
+    for _ in range(3):
+        feeds = {"x": f32(1, 512, 8)}
+        np.testing.assert_allclose(native.run(feeds)["d"], plain.run(feeds)["d"], rtol=1e-3, atol=1e-3)
+    assert native.counters.compiled == 0
