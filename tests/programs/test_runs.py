@@ -100,10 +100,13 @@ def check_runs(program: Program, model: CompiledModel, draw: Callable[[st.Search
 
 
 def test_random_programs_run_in_all_ways() -> None:
-    """Of some 100 programs, always the same, many lie in planned memory: else the tests here would tell little."""
+    """Of 100 programs, always the same, many lie in planned memory: else the tests here would tell little.
+
+    The number of programs does not follow `EXAMPLES`: of a quarter of them, too few are planned to tell.
+    """
     did: Counter[str] = Counter()
 
-    @settings(examples(100), derandomize=True, database=None)
+    @settings(examples(100), max_examples=100, derandomize=True, database=None)
     @given(programs() | pointwise, st.just([]) | cuts, st.sampled_from(FUSING), st.sampled_from(BULKS), st.data())
     def run(program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject) -> None:
         did.update([*+check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)])
