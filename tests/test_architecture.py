@@ -179,6 +179,7 @@ INSIDES = {
     "native": {"native", "runtime"},
     "programs": {"alias", "passes", "runtime"},
     "test_catalog.py": {"tools"},
+    "tools": {"tools"},
     "test_demo.py": {"demo"},
     "test_operator_plugins.py": {"ir", "runtime"},
     "test_operator_tables.py": {"alias", "passes", "tools"},
