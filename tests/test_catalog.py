@@ -202,8 +202,8 @@ def test_other_names() -> None:
 
 def test_the_record_is_shown() -> None:
     conv = the("onnx::Conv").record
-    assert conv.keys() == {"attributes", "contracts", "epilogues", "value_operands", "widened"}
-    assert conv["contracts"][0].startswith("irc/ops/onnx/convolution.py:")
+    assert conv.keys() == {"attributes", "epilogues", "macs", "value_operands", "widened"}
+    assert conv["macs"][0].startswith("irc/ops/onnx/convolution.py:")
     assert (conv["epilogues"], conv["widened"], conv["value_operands"]) == (["yes"], ["1", "2"], [])
     assert conv["attributes"] == ["auto_pad: NOTSET SAME_UPPER SAME_LOWER VALID"]
     assert the("onnx::Reshape").record["movement"] == ["in-order"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from irc.ir.types import TensorType, Type
 from irc.ops.inference import NodeTypes
-from irc.ops.onnx.products import largest_operand, recurrent
+from irc.ops.onnx.products import recurrent, recurrent_products
 from irc.ops.onnx.reductions import along_axis, last_axis
 from irc.ops.onnx.shaping import concat
 from irc.ops.record import AllowedValues, Family, Operator
-from irc.ops.shape_rules import same_as_first
+from irc.ops.shape_rules import for_each_element, same_as_first, sizes
 
 FAMILY = Family(
     "irc",
@@ -49,10 +51,18 @@ FAMILY.each("overwrite slice_scatter", shaped_like_first=True, keeps_type="buifc
 FAMILY.each("slice_scatter", scatters=True, layout=frozenset({"contiguous"}))
 FAMILY.each("overwrite", layout=frozenset({"like-first"}))
 FAMILY.each("rotate_half", shape=same_as_first, value_operands=(), kernel="attention")
+FAMILY.each("masked_softmax", flops=for_each_element(5))
 FAMILY.each("masked_softmax", shape=along_axis, reduces=last_axis, value_operands=(), kernel="softmax")
+
+
+@FAMILY.macs("attention")
+def _attention_products(c: NodeTypes, elements: int) -> int:
+    query, keys, width = sizes(c, 0), sizes(c, 1)[-2], sizes(c, 2)[-1]
+    return math.prod(query[:-1]) * keys * (query[-1] + width)
+
+
 FAMILY.each(
     "attention",
-    contracts=largest_operand,
     value_operands=(),
     attributes={
         "scale": "number",
@@ -72,6 +82,7 @@ FAMILY.add(
         "Tensor? initial_h, Tensor? initial_c, Tensor? P, Tensor W_scale, Tensor W_zero_point, Tensor R_scale, "
         "Tensor R_zero_point) -> (Tensor Y, Tensor Y_h, Tensor Y_c)",
         shape=recurrent,
+        macs=recurrent_products,
         needed_outputs=1,
         kernel="recurrent",
     )

@@ -75,8 +75,9 @@ ReducedAxes = Callable[["Node", int], "Sequence[int] | None"]
 Size = Callable[["OperandTypes"], "float | None"]
 """The most bytes that the results take of the operands with which a node is run; None if the shape rule tells them."""
 
-Count = Callable[[Sequence[Sequence[int]]], int]
-"""A number of products, from the shapes of the operands that are tensors."""
+Count = Callable[["NodeTypes", int], int]
+"""A number of operations of a node whose first result has this many elements. TypeError if it depends on a size that
+is not known (None among the sizes that are multiplied)."""
 
 
 AllowedValues = tuple[object, ...] | Literal["number", "integer", "integers"]
@@ -162,7 +163,9 @@ class Operator:
             writes there, so that both may be one tensor. True of commutative ones anyway.
         keeps_type: of others than ONNX's, the kinds of element types that the result has if the first operand has
             them, and no other operand widens it, so that the in-place form may be put in its place; "" if none.
-        contracts: if it sums products, how many make an element of the result.
+        macs: if it sums products, the multiply-accumulates of a node, which bound what constant folding may take.
+        flops: of an operator that sums no products and is not pointwise, the arithmetic operations of a node; None:
+            one for each element of the operand if it reduces, else none.
         reduces: the axes along which it reduces rows of the first operand, each by itself.
         epilogues: whether pointwise operators behind it may be fused with it.
         widened: the operands of which constants of 16-bit floats are worth keeping as float32, in which it computes.
@@ -212,7 +215,8 @@ class Operator:
     commutative: bool = False
     reads_first: bool = False
     keeps_type: str = ""
-    contracts: Count | None = None
+    macs: Count | None = None
+    flops: Count | None = None
     reduces: ReducedAxes | None = None
     epilogues: bool = False
     widened: tuple[int, ...] = ()
@@ -391,6 +395,10 @@ class Family:
     def reduces(self, *names: str) -> Callable[[ReducedAxes], ReducedAxes]:
         """Make a function tell the axes along which these operators reduce."""
         return self._attach("reduces", names)
+
+    def macs(self, *names: str) -> Callable[[Count], Count]:
+        """Make a function tell the multiply-accumulates of these operators."""
+        return self._attach("macs", names)
 
     def requires(self, *names: str) -> Callable[[Check], Check]:
         """Make a function a check of nodes of these operators, after those stated before."""

@@ -21,7 +21,7 @@ from irc.ir.types import Dim, DType, Shape, TensorType, Type, rebuilt, with_plai
 from irc.ir.verify.attribute_rules import type_fault
 from irc.ops.inference import Contents, NodeTypes, elementwise
 from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
-from irc.ops.record import ContentsRule, Operator, ShapeRule
+from irc.ops.record import ContentsRule, Count, Operator, ShapeRule
 from irc.ops.registry import register
 from irc.support.formatting import count
 
@@ -270,3 +270,26 @@ def einsum_shape(
             together = types.broadcast([(sizes.get(axis, 1),), (size,)])
             (sizes[axis],) = together or (None,)
     return tuple(sizes[axis] for axis in result)
+
+
+# -- operations, for the fields `macs` and `flops` of records ----------------------
+
+
+def sizes(c: NodeTypes, index: int) -> tuple[int, ...]:
+    """The shape of an operand; TypeError if it is not known."""
+    return cast("tuple[int, ...]", tuple(cast("Shape", c.shape(index))))
+
+
+def for_each_element(times: int = 1) -> Count:
+    """So many operations for each element of the first operand."""
+    return lambda c, elements: times * math.prod(sizes(c, 0))
+
+
+def einsum_products(equation: str, shapes: Sequence[Sequence[int]]) -> int:
+    """The multiply-accumulates of ``equation`` evaluated at once, a product of all operands for each index."""
+    terms, _ = axes_of(equation.replace(" ", ""), [len(shape) for shape in shapes], True)
+    sizes: dict[Axis, int] = {}
+    for axes, shape in zip(terms, shapes, strict=True):
+        for axis, size in zip(axes, shape, strict=True):
+            sizes[axis] = max(sizes.get(axis, 1), size)
+    return math.prod(sizes.values()) * (len(shapes) - 1)

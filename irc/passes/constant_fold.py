@@ -31,7 +31,7 @@ from irc.ir.types import (
     with_plain_sizes,
 )
 from irc.ops import record
-from irc.ops.inference import Known, NodeTypes
+from irc.ops.inference import Known, NodeTypes, OperandTypes
 from irc.ops.layouts import contiguous_if, sees_layout
 from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
@@ -122,12 +122,15 @@ def _strings(tensor: Tensor | None) -> list[str]:
 
 def multiplications(node: Node, size: int) -> int:
     """About how many multiplications ``size`` bytes of results take, if the operator sums products; else 0."""
-    products = record(node.kind).contracts
+    products = record(node.kind).macs
     if products is None:
         return 0
-    tensors = [t for v in node.inputs if (t := constant_tensor(v)) is not None]
-    item = max((t.dtype.numpy.itemsize for t in tensors), default=1)
-    return size // item * products([t.shape for t in tensors])
+    operands = [constant_value(v) for v in node.inputs]
+    item = max((t.dtype.numpy.itemsize for t in operands if isinstance(t, Tensor)), default=1)
+    try:
+        return products(OperandTypes(node, operands), size // item)
+    except (TypeError, ValueError, LookupError, ArithmeticError):
+        return 0  # the operands are not those that the operator takes, which the kernel will report
 
 
 def stored_bytes(content: Any) -> int:

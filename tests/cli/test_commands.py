@@ -683,7 +683,7 @@ def test_all_about_some_operators(irc: Command) -> None:
         r"  memory       writes nothing; results are fresh memory\n"
         r"  fuses        pointwise operators join it\n"
         r"  shape rule   irc/ops/onnx/convolution\.py:\d+\n"
-        r"  record       contracts: irc/ops/onnx/convolution\.py:\d+\n"
+        r"  record       macs: irc/ops/onnx/convolution\.py:\d+\n"
         r"               epilogues: yes\n"
         r"               widened: 1, 2\n"
         r"               value_operands: none\n"

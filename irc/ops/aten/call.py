@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from irc.ops.signatures import resolve
 
 CallRule = Callable[["Call"], "Type | Sequence[Type]"]
 """Gives the types of a call's results; trailing ones that are missing, and what types leave open, are unknown."""
+
+
+CallCount = Callable[["Call", int], int]
+"""As `irc.ops.record.Count`, of a call."""
 
 
 class TorchFamily(Family):
@@ -37,6 +41,22 @@ class TorchFamily(Family):
         def enter(rule: CallRule) -> CallRule:
             self._attach("shape", kinds)(shape_rule_of(rule))
             return rule
+
+        return enter
+
+    def macs(self, *kinds: str) -> Callable[[CallCount], CallCount]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Make a function tell the multiply-accumulates of ``kinds``."""
+
+        def enter(count: CallCount) -> CallCount:
+            @wraps(count)
+            def told(c: NodeTypes, elements: int) -> int:
+                schema = resolve(c.node)
+                if schema is None:
+                    raise TypeError("no overload takes such operands")
+                return count(Call(c, schema), elements)
+
+            self._attach("macs", kinds)(told)
+            return count
 
         return enter
 
@@ -99,6 +119,10 @@ class Call:
         found = self.type(name)
         found = found.elem if isinstance(found, OptionalType) else found
         return found if isinstance(found, TensorType) else TENSOR
+
+    def sizes(self, name: str | int) -> tuple[int, ...]:
+        """The shape of a tensor argument, as counts of operations need it: TypeError if it is not known."""
+        return cast("tuple[int, ...]", tuple(cast("Shape", self.tensor(name).shape)))
 
     def arg(self, name: str, default: Any = None) -> Any:
         """The constant value of an argument; ``default`` if this overload does not have it; UNKNOWN if it may vary."""

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, resized
 from irc.ops.aten.promotion import COMPLEX, REAL, as_float, common_type, if_float, like_first, together
-from irc.ops.shape_rules import einsum_shape, matrix_product
+from irc.ops.shape_rules import einsum_products, einsum_shape, matrix_product
 
 ROWS = """
     aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor | takes=uifc layout=anew
@@ -105,6 +108,22 @@ def _product(a: TensorType, b: TensorType, c: Call) -> Shape | None:
 def matmul(c: Call) -> Type:
     a, b = c.tensor(0), c.tensor(1)
     return TensorType(common_type(a, b), _product(a, b, c))
+
+
+@FAMILY.macs("matmul", "mm", "bmm", "mv", "dot", "linear")
+def _products(c: Call, elements: int) -> int:
+    return elements * c.sizes(0)[-1]
+
+
+@FAMILY.macs("addmm", "baddbmm")
+def _added_products(c: Call, elements: int) -> int:
+    return elements * c.sizes(1)[-1]
+
+
+@FAMILY.macs("einsum")
+def _einsum_products(c: Call, elements: int) -> int:
+    shapes = [cast("Sequence[int]", item.shape) for item in c.elements("tensors") or ()]
+    return einsum_products(cast("str", c.arg("equation")), shapes)
 
 
 @FAMILY.shape("addmm", "baddbmm")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -14,6 +15,7 @@ from irc.ops.aten.promotion import common_type, like_first, like_first_if_float
 from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects
+from irc.ops.shape_rules import for_each_element
 
 ROWS = """
     aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=[1], int[1] padding=[0], int[1] dilation=[1], int groups=1) -> Tensor | takes=uifc out=none
@@ -188,6 +190,18 @@ def convolution(c: Call) -> Type:
     return TensorType(dtype, (x.shape[0], weight.shape[0], *spatial))
 
 
+@FAMILY.macs(*(f"conv{n}d" for n in (1, 2, 3)), "convolution", "_convolution", "_convolution_mode")
+def _window_products(c: Call, elements: int) -> int:
+    if c.arg("transposed", False) is not False:
+        return _transposed_window_products(c, elements)
+    return elements * math.prod(c.sizes("weight")[1:])
+
+
+@FAMILY.macs("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _transposed_window_products(c: Call, elements: int) -> int:
+    return math.prod(c.sizes("input")) * math.prod(c.sizes("weight")[1:])
+
+
 @FAMILY.shape("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def conv_transpose(c: Call) -> Type:
     x, weight = c.tensor("input"), c.tensor("weight")
@@ -289,6 +303,12 @@ def attention(c: Call) -> Type:
     return TensorType(q.dtype, None if batch is None else (*batch, q.shape[-2], v.shape[-1]))
 
 
+@FAMILY.macs("scaled_dot_product_attention")
+def _attention_products(c: Call, elements: int) -> int:
+    query, keys, width = c.sizes("query"), c.sizes("key")[-2], c.sizes("value")[-1]
+    return math.prod(query[:-1]) * keys * (query[-1] + width)
+
+
 @FAMILY.shape("lstm", "gru", "rnn_tanh", "rnn_relu")
 def recurrent(c: Call) -> tuple[Type, ...]:
     """The last axis of the output is that of the states, twice if bidirectional; the last states are as the first."""
@@ -319,6 +339,12 @@ def cell(c: Call) -> tuple[Type, ...]:
 def loss(c: Call) -> Type:
     """A mean or sum has no dimensions."""
     return TensorType(None, () if c.arg("reduction") in (1, 2) else None)
+
+
+FAMILY.each("softmax _softmax log_softmax _log_softmax", flops=for_each_element(5))
+FAMILY.each("layer_norm native_layer_norm group_norm instance_norm", flops=for_each_element(7))
+FAMILY.each("rms_norm", flops=for_each_element(4))
+FAMILY.each("batch_norm", flops=for_each_element(2))
 
 
 @FAMILY.reduces("softmax", "_softmax", "log_softmax", "_log_softmax")

@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from irc.ir.polynomials import plus
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
-from irc.ops.onnx.products import largest_operand
 from irc.ops.onnx.reductions import image_axes
 from irc.ops.record import Family
+from irc.ops.shape_rules import for_each_element, sizes
 
 FAMILY = Family("onnx")
 _AUTO_PAD = {"auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")}
 
 
-def _window_products(shapes: Sequence[Sequence[int]]) -> int:
-    return math.prod(shapes[1][1:])
+@FAMILY.macs("Conv", "ConvInteger", "QLinearConv", "DeformConv", "CausalConvWithState")
+def _window_products(c: NodeTypes, elements: int) -> int:
+    """Those with padding count, too."""
+    return elements * math.prod(sizes(c, 3 if c.node.kind == "onnx::QLinearConv" else 1)[1:])
 
 
-def _transposed_window_products(shapes: Sequence[Sequence[int]]) -> int:
-    return math.prod((*shapes[1][:1], *shapes[1][2:]))
+@FAMILY.macs("ConvTranspose")
+def _transposed_window_products(c: NodeTypes, elements: int) -> int:
+    return math.prod(sizes(c, 0)) * math.prod(sizes(c, 1)[1:])
 
 
-FAMILY.each(
-    "Conv", contracts=_window_products, widened=(1, 2), epilogues=True, attributes=_AUTO_PAD, kernel="convolution"
-)
+FAMILY.each("Conv", widened=(1, 2), epilogues=True, attributes=_AUTO_PAD, kernel="convolution")
 FAMILY.each(
     "ConvTranspose",
-    contracts=_transposed_window_products,
     widened=(1, 2),
     epilogues=True,
     attributes=_AUTO_PAD,
     requires=(checks.positive("group"), checks.not_negative("output_padding", "output_shape")),
     kernel="convolution",
 )
-FAMILY.each("DeformConv", contracts=largest_operand, kernel="grid_sample")
-FAMILY.each("ConvInteger QLinearConv", contracts=largest_operand, attributes=_AUTO_PAD, kernel="quantized")
+FAMILY.each("DeformConv", kernel="grid_sample")
+FAMILY.each("ConvInteger QLinearConv", attributes=_AUTO_PAD, kernel="quantized")
 FAMILY.each(
     "CausalConvWithState",
     attributes={"activation": ("silu", "swish", "none")},
     requires=(checks.rank("bias", 2, 1),),
     kernel="attention",
 )
+
+
+def _pooled(c: NodeTypes, elements: int) -> int:
+    return elements * math.prod(c.attr("kernel_shape"))
+
+
+FAMILY.each("AveragePool LpPool MaxPool", flops=_pooled)
+FAMILY.each("GlobalLpPool", flops=for_each_element())
 FAMILY.each("AveragePool LpPool", attributes=_AUTO_PAD, kernel="pool")
 FAMILY.each("MaxPool", needed_outputs=1, attributes=_AUTO_PAD, requires=(checks.flags("storage_order"),), kernel="pool")
 FAMILY.each("GlobalAveragePool GlobalLpPool GlobalMaxPool", kernel="pool")

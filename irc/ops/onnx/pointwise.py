@@ -12,7 +12,7 @@ from irc.ops.algebra import Expression, at_least, at_most, select
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
 from irc.ops.record import Family, Movement
 from irc.ops.scalar import Choice, ScalarSemantics, single
-from irc.ops.shape_rules import broadcast_as, compare, contents_by, same_as_first
+from irc.ops.shape_rules import broadcast_as, compare, contents_by, for_each_element, same_as_first
 
 FAMILY = Family("onnx")
 _LARGEST = 3.4028234663852886e38  # of float32
@@ -80,7 +80,7 @@ FAMILY.each("Max", contents=contents_by(_largest, oldest=1))
 
 
 FAMILY.primitives("Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Exp Floor Log Round=rint Sin Sinh Sqrt Tan Tanh")
-FAMILY.each("BitCast Cast CastLike", kernel="cast")
+FAMILY.each("BitCast Cast CastLike", flops=for_each_element(0), kernel="cast")
 FAMILY.each("Cast CastLike", attributes={"round_mode": ("up", "down", "nearest")})
 
 
@@ -118,7 +118,7 @@ FAMILY.shape("BitCast")(lambda c: TensorType(DType.from_onnx(c.attr("to")), c.sh
 
 # -- quantisation ----------------------------------------------------------------
 
-FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", kernel="quantized")
+FAMILY.each("DequantizeLinear DynamicQuantizeLinear QuantizeLinear", flops=for_each_element(2), kernel="quantized")
 
 
 @FAMILY.shape("QuantizeLinear")

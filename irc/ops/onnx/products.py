@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from irc.ir.types import DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
-from irc.ops.shape_rules import einsum_shape, matrix_product, same_as_first
+from irc.ops.shape_rules import einsum_products, einsum_shape, matrix_product, same_as_first, sizes
 
 FAMILY = Family("onnx")
 
 
-def largest_operand(shapes: Sequence[Sequence[int]]) -> int:
-    """An upper bound of the products in an element: no operand gives more."""
-    return max(map(math.prod, shapes), default=0)
+@FAMILY.macs("MatMul", "MatMulInteger", "QLinearMatMul")
+def _matrix_products(c: NodeTypes, elements: int) -> int:
+    return elements * sizes(c, 0)[-1]
 
 
-def _columns(shapes: Sequence[Sequence[int]]) -> int:
-    return max(shapes[0][-2:], default=1)
+@FAMILY.macs("Gemm")
+def _gemm_products(c: NodeTypes, elements: int) -> int:
+    return elements * sizes(c, 0)[0 if c.attr("transA", 0) else 1]
 
 
-FAMILY.each("MatMul Gemm", contracts=_columns, epilogues=True, kernel="matmul")
+@FAMILY.macs("Einsum")
+def _einsum_products(c: NodeTypes, elements: int) -> int:
+    operands = range(len(c.node.inputs))
+    return einsum_products(c.attr("equation", ""), [sizes(c, i) for i in operands])
+
+
+FAMILY.each("MatMul Gemm", epilogues=True, kernel="matmul")
 FAMILY.each("MatMul", widened=(1,))
 FAMILY.each("Gemm Einsum", widened=(1, 2))
-FAMILY.each("Einsum", contracts=largest_operand, kernel="matmul")
-FAMILY.each("MatMulInteger QLinearMatMul", contracts=largest_operand, kernel="quantized")
+FAMILY.each("Einsum", kernel="matmul")
+FAMILY.each("MatMulInteger QLinearMatMul", kernel="quantized")
 FAMILY.each("Det", kernel="matmul")
 
 
@@ -87,9 +93,16 @@ def check_attention(c: NodeTypes) -> None:
         c.fail(f"{heads[0]} is for operands of 3 dimensions: where these have 4, the second is the heads")
 
 
+@FAMILY.macs("Attention")
+def _attention_products(c: NodeTypes, elements: int) -> int:
+    query, key, value = (sizes(c, i) for i in range(3))
+    length = key[-2] + (sizes(c, 4)[-2] if c.has(4) else 0)
+    shared = 1 if len(query) == 4 else c.attr("q_num_heads", 1) // c.attr("kv_num_heads", 1)  # else heads lie in rows
+    return math.prod(query[:-1]) * length * (query[-1] + value[-1] * shared)
+
+
 FAMILY.each(
     "Attention",
-    contracts=largest_operand,
     value_operands=(),
     expanded=True,
     requires=(
@@ -116,9 +129,16 @@ FAMILY.each(
 
 # -- recurrent networks ----------------------------------------------------------
 
+
+@FAMILY.macs("GRU", "LSTM", "RNN")
+def recurrent_products(c: NodeTypes, elements: int) -> int:
+    """Products with both matrices of weights in each step."""
+    steps, batch, _ = sizes(c, 0)
+    return steps * batch * (math.prod(sizes(c, 1)) + math.prod(sizes(c, 2)))
+
+
 FAMILY.each(
     "GRU LSTM RNN",
-    contracts=largest_operand,
     widened=(1, 2, 3),
     needed_outputs=1,
     attributes={"direction": ("forward", "reverse", "bidirectional")},

@@ -15,12 +15,22 @@ from irc.ir.types import Dim, DType, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import Contents, NodeTypes, dims_array
 from irc.ops.record import Family
-from irc.ops.shape_rules import same_as_first
+from irc.ops.shape_rules import for_each_element, same_as_first
 
 FAMILY = Family("onnx")
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
 FAMILY.each(" ".join(_REDUCTIONS), value_operands=(1,), kernel="reduce")
 FAMILY.each("ArgMax ArgMin", kernel="reduce")
+FAMILY.each("ArgMax ArgMin CumProd CumSum", flops=for_each_element())
+# The largest, the difference from it, the exponential, the sum, and the quotient.
+FAMILY.each("Hardmax LogSoftmax Softmax", flops=for_each_element(5))
+# The mean, the difference from it, the square, its sum, the product with what it is divided by, with scale, and bias.
+FAMILY.each(
+    "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization",
+    flops=for_each_element(7),
+)
+FAMILY.each("RMSNormalization", flops=for_each_element(4))
+FAMILY.each("BatchNormalization", flops=for_each_element(2))  # folded into a scale and a shift
 FAMILY.each(
     "CumProd CumSum",
     shape=same_as_first,

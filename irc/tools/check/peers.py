@@ -326,7 +326,7 @@ IN_ONNXRUNTIME: Sequence[Fault] = (
     ("Cast", "to float8e8m0", lambda use: use.get("to") == DType.FLOAT8E8M0.onnx),
     # Numbers that are just too large for a type of float8 become the largest one, or no number for an infinity.
     ("Cast CastLike QuantizeLinear", "that does not saturate", lambda use: not use.get("saturate", 1)),
-    (" ".join(each.name for each in _WINDOWS if not each.contracts), _DENSE, _is_dilated),
+    (" ".join(each.name for each in _WINDOWS if not each.macs), _DENSE, _is_dilated),
     (" ".join(each.name for each in _WINDOWS), _PADDED, _is_sparse),
     ("MaxUnpool", "with an output_shape", lambda use: use.has(2)),
     ("Resize", "of a region", lambda use: use.get("coordinate_transformation_mode") == b"tf_crop_and_resize"),

@@ -355,7 +355,7 @@ def _work(node: Node) -> int:
     if node.kind == CONSTANT:
         return 0
     made = sum(_elements(value.type, {}) for value in node.outputs)
-    if record(node.kind).contracts is None or len(node.inputs) < 2:
+    if record(node.kind).macs is None or len(node.inputs) < 2:
         return made
     operand = node.inputs[1].type.shape or ()
     known = [d for d in operand if isinstance(d, int)]
