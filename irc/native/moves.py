@@ -223,34 +223,54 @@ def emit_padding(name: str, itemsize: int) -> tuple[str, Mapping[str, Make]]:
     return finished(emitter)
 
 
-def call_for_rows(rows: int, width: int, whole: int, place: int, step: int = 0, fills: bool = False) -> Call:
-    """A call that copies so many rows of ``width`` bytes into rows of ``whole`` bytes, where they begin at ``place``.
+def call_for_rows(
+    rows: int,
+    width: int,
+    whole: int,
+    place: int,
+    step: int | None = None,
+    fills: bool = False,
+    inner: Sequence[Axis] = (),
+) -> Call:
+    """A call that copies rows of ``width`` bytes into rows of ``whole`` bytes, where they begin at ``place``.
 
     Args:
-        rows: how many.
+        rows: how many, or how many times those that the ``inner`` axes number.
         width: of a row.
         whole: of a row of the result.
         place: in that.
-        step: bytes from one row to the next; 0: they lie side by side.
+        step: bytes from one row to the next; None: they lie side by side.
         fills: whether the rest of the result's rows is to be 0.
+        inner: up to two axes, the outer first, each with its size and the bytes from one row to the next.
     """
-    nanoseconds = rows * (_ROW + whole / _BYTES)
-    layout = [width, whole, place, step or width, fills]
+    (middle, middle_step), (last, last_step) = [*[(1, 0)] * (2 - len(inner)), *inner]
+    each = middle * last
+    nanoseconds = rows * each * (_ROW + whole / _BYTES)
+    layout = [width, whole, place, fills, width if step is None else step, middle, middle_step, last, last_step]
     return Call.of_loops("irc.rows", "irc.rows", _emit_rows, 2, layout, rows, nanoseconds)
 
+
+Axis = tuple[int, int]
+"""Size and stride in bytes."""
 
 _ROW, _BYTES = 5.0, 20.0
 """Nanoseconds for a row, by estimate, and bytes for a nanosecond."""
 
 
 def _emit_rows() -> tuple[str, Mapping[str, Make]]:
-    """The loop function ``irc.rows``; its range is of rows."""
-    emitter, (source, target), numbers, begin, end = loop_function("irc.rows", current(), 4, 2, 5)
-    builder, (width, whole, place, step, fills) = emitter.builder, numbers
-    with loop(builder, begin, end) as row:
-        to = offset(builder, target, builder.mul(row, whole))
-        with builder.if_then(builder.icmp_signed("!=", fills, number(0))):
-            emitter.call("memset", POINTER, [to, ir.Constant(ir.IntType(32), 0), whole])
-        operands = [offset(builder, to, place), offset(builder, source, builder.mul(row, step)), width]
-        emitter.call("memcpy", POINTER, operands)
+    """The loop function ``irc.rows``; its range is of the outermost axis of rows."""
+    emitter, (source, target), numbers, begin, end = loop_function("irc.rows", current(), 4, 2, 9)
+    builder, (width, whole, place, fills, step, middle, middle_step, last, last_step) = emitter.builder, numbers
+
+    def at(base: Any, index: Any, stride: Any) -> Any:
+        return offset(builder, base, builder.mul(index, stride))
+
+    with loop(builder, begin, end) as i, loop(builder, number(0), middle) as j:
+        first = builder.mul(builder.add(builder.mul(i, middle), j), last)
+        outer = at(at(source, i, step), j, middle_step)
+        with loop(builder, number(0), last) as k:
+            to = at(target, builder.add(first, k), whole)
+            with builder.if_then(builder.icmp_signed("!=", fills, number(0))):
+                emitter.call("memset", POINTER, [to, ir.Constant(ir.IntType(32), 0), whole])
+            emitter.call("memcpy", POINTER, [offset(builder, to, place), at(outer, k, last_step), width])
     return finished(emitter)

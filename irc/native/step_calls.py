@@ -343,11 +343,11 @@ def _like(x: Operand) -> Array:
 def _copy_of_rows(x: Array) -> Call | None:
     """A call that copies arrays like ``x`` to C order, if rows lie as they should; None if not."""
     sizes, (steps, _) = space_of(x.shape, [(x.shape, x.strides), (x.shape, c_strides(x.shape, x.itemsize))])
-    if not 0 < len(sizes) < 3 or steps[-1] != x.itemsize or not x.size or steps[0] == 0:
+    if not 0 < len(sizes) < 5 or steps[-1] != x.itemsize or not x.size:
         return None
-    *_, last = sizes
-    rows, width = math.prod(sizes[:-1]), last * x.itemsize
-    return call_for_rows(rows, width, width, 0, steps[0] if len(sizes) > 1 else width)
+    (rows, step), *inner = [(1, 0), *zip(sizes[:-1], steps)][-max(1, len(sizes) - 1) :]
+    width = sizes[-1] * x.itemsize
+    return call_for_rows(rows, width, width, 0, step, inner=inner)
 
 
 def _matrices(operand: Operand, is_turned: bool) -> Matrices:

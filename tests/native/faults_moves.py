@@ -48,3 +48,16 @@ def test_rows_of_a_concatenation(end: End, fills: bool) -> None:
     assert call_for_rows(rows, width, whole, place, fills=fills).run((source, out))
     np.testing.assert_array_equal(out[:, place:], source)
     assert (out[:, :place] == (0 if fills else 0xA5)).all()
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_along_several_axes(end: End, shape: tuple[int, ...], turned: bool) -> None:
+    whole = guarded(np.arange(2 * 3 * 4 * 5, dtype=np.int32).reshape(2, 3, 4, 5), end, is_read_only=True)
+    source = np.broadcast_to(whole[0, 0], (*shape[:-2], 4, 5))[..., : shape[-2], :] if len(shape) < 4 else whole
+    source = source[(..., slice(None, None, -1), slice(None))] if turned else source
+    (rows, *axes), (step, *steps) = source.shape[:-1], source.strides[:-1]
+    out = guarded_empty(source.shape, source.dtype, end)
+    assert call_for_rows(rows, 20, 20, 0, step, inner=list(zip(axes, steps))).run((source, out))
+    np.testing.assert_array_equal(out, source)
