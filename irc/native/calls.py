@@ -34,6 +34,7 @@ from irc.native.jit import Make, process_jit
 from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
 from irc.native.target import ir
 from irc.ops.algebra import AnyDType
+from irc.runtime.array_memory import ALIGNMENT
 
 FIELDS = 6
 """The code's address, the number of arrays, the begin and the end of the range, whether to release the lock, the bytes
@@ -208,16 +209,17 @@ class Builtin:
 
     @contextmanager
     def scratch(self, size: Any) -> Generator[Any]:
-        """What follows has ``size`` bytes of memory of its own, or, for 0, none."""
+        """What follows has ``size`` bytes of memory of its own, from the begin of a cache line on, or, for 0, none."""
         builder = self.builder
         at = builder.alloca(POINTER)
         builder.store(ir.Constant(POINTER, None), at)
         with builder.if_then(self.is_set(size)):
-            memory = self.call("PyMem_RawMalloc", POINTER, size)
+            memory = self.call("PyMem_RawMalloc", POINTER, builder.add(size, number(ALIGNMENT)))
             with builder.if_then(builder.not_(self.is_set(memory)), likely=False):
                 builder.ret(self.call("PyErr_NoMemory", POINTER))
             builder.store(memory, at)
-        yield builder.load(at)
+        first = builder.and_(builder.ptrtoint(builder.load(at), INT), number(-ALIGNMENT))
+        yield builder.inttoptr(builder.add(first, number(ALIGNMENT)), POINTER)
         self.call("PyMem_RawFree", VOID, builder.load(at))
 
     @contextmanager

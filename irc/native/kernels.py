@@ -22,7 +22,7 @@ from irc.errors import Error
 from irc.ir.tensor import Array
 from irc.native.calls import Expected, call_of
 from irc.native.jit import Code, Make, process_jit
-from irc.runtime.array_memory import aligned_bytes
+from irc.runtime.array_memory import ALIGNMENT, aligned_bytes
 from irc.runtime.bounds import CURRENT, pace
 from irc.runtime.kernels.support import check_size, scratch
 
@@ -125,10 +125,15 @@ class Call(NamedTuple):
         if pieces == 1:
             return call(*arrays, _work_memory(work)) if work else call(*arrays)
         refused: list[int] = []
+        # Long pieces begin where a cache line does, as vectors that are stored across two of them take 10 % longer.
+        mask = -ALIGNMENT if size >= pieces << 10 else -1
+
+        def bound(number: int) -> int:
+            return size * number // pieces & mask if number < pieces else size
 
         def piece(number: int) -> None:
             own = [_work_memory(work)] if work else []
-            if not call(*arrays, *own, size * number // pieces, size * (number + 1) // pieces):
+            if not call(*arrays, *own, bound(number), bound(number + 1)):
                 refused.append(number)
             pace()
 

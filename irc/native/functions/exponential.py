@@ -130,15 +130,40 @@ def exp_of_negative(x: Lanes) -> Lanes:
 
 
 def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> Lanes:
-    """``numerator / (1 + exp(-x))``, or 1 over that: both are scaled so that results may be denormal."""
+    """``numerator / (1 + exp(-x))``, or 1 over that."""
+    if x.dtype != SINGLE or not x.emitter.has_fma:
+        return _gate_of_any(numerator, x, rest_of_x)
+    # Where nothing overflows and log(2), rounded, is near enough: a sixth less time over long arrays.
+    whole, exponent = rounded(-x, LOG2_E)
+    exponential = _exp_of_rest(whole.fma(-math.log(2), -x))
+    divisor = exponential.fma(power_of_two(exponent, x), 1.0)
+    found = (1.0 if numerator is None else numerator) / divisor
+    is_far = ~(magnitude(x - _USUAL[0]) < _USUAL[1])
+    # Of other lanes, nothing depends on their neighbours.
+    return where_any(is_far, [found], lambda: [select(is_far, _gate_of_any(numerator, x, rest_of_x), found)])[0]
+
+
+_USUAL = 28.0, 44.0
+"""The middle of a range of float32, and how far away from it gates are computed by fewer operations.
+
+Just below the range they would be up to 3.2 ulp off.
+"""
+
+
+def _exp_of_rest(rest: Lanes) -> Lanes:
+    """Exp of at most log(2)/2, as one chain: of all orders, it has the fewest operations, which gates are bound by."""
+    return horner(rest, (1.0, 1.0, *coefficients("exp", rest)))
+
+
+def _gate_of_any(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None) -> Lanes:
+    """The same of any number: numerator and divisor are scaled so that results may be denormal."""
     form = format_of(x)
     # Below, the power is infinite, so that any finite numerator gives 0, and an infinite one NaN. Above, 1 is added to
     # less than half an ulp.
     limit = -(form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
     x = at_least(at_most(x, (form.bias - form.half_range - 1) * math.log(2)), limit)
     rest, exponent = _rest(-x, rest_of_x)
-    # As one chain: of all orders, it has the fewest operations, which gates over long arrays are bound by.
-    exponential = horner(rest, (1.0, 1.0, *coefficients("exp", x)))
+    exponential = _exp_of_rest(rest)
     scale = x.constant(2.0**-form.half_range)
     if numerator is not None:  # scaled it may be denormal itself
         scale = select(x < -form.half_range * math.log(2), scale, 1.0)
