@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks import peers, results
 from benchmarks.results import Row
@@ -35,17 +36,24 @@ TABLES = ("memory", "models", "passes")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.runtime", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these, of {', '.join(BENCHMARKS)}")
-    names = parser.parse_args().names or [*BENCHMARKS]
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of native: so many of each contender")
+    given = parser.parse_args()
+    names = given.names or [*BENCHMARKS]
+    measures, several = dict(BENCHMARKS), f"-{given.threads}" if given.threads > 1 else ""
+    if several:
+        if names != ["native"]:
+            parser.error("--threads is of native alone")
+        measures["native"] = partial(native.measure, threads=given.threads)
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(f"unknown benchmarks: {', '.join(sorted(unknown))}")
     print(*peers.absent(), sep="\n")
     for name in names:
         print(f"\n{name}", flush=True)
         begin = time.perf_counter()
-        rows = BENCHMARKS[name]()
+        rows = measures[name]()
         if name not in TABLES:
             results.show(rows)
-        print(f"{results.save(f'runtime-{name}', rows)}, {time.perf_counter() - begin:.0f} s", flush=True)
+        print(f"{results.save(f'runtime-{name}{several}', rows)}, {time.perf_counter() - begin:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

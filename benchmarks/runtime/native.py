@@ -1,8 +1,9 @@
-"""``python -m benchmarks.runtime native``: what compiled loops take beside ONNX Runtime, on one thread.
+"""``python -m benchmarks.runtime native``: what compiled loops take beside ONNX Runtime, on one thread; or on several.
 
 Normalisations, softmax, groups of pointwise operators, depthwise convolutions and pooling, each a model of its own.
 Contenders take turns, and what is measured is processor time. The limits are ratios to ONNX Runtime in the same run; a
-row misses its limit only if all of the 95 % confidence interval of the median does.
+row misses its limit only if all of the 95 % confidence interval of the median does. ``--threads N`` measures wall time
+on as many threads of each, which has no limits.
 """
 
 from __future__ import annotations
@@ -164,23 +165,29 @@ def _window_cases() -> dict[str, Case]:
 CASES |= _window_cases()
 
 
-def measure(turns: int = TURNS, names: Sequence[str] = tuple(CASES)) -> list[Row]:
+def measure(turns: int = TURNS, names: Sequence[str] = tuple(CASES), threads: int = 1) -> list[Row]:
     """Milliseconds a run of each contender."""
-    return [row for name in names for row in _measured(name, CASES[name], turns)]
-
-
-def _measured(name: str, case: Case, turns: int) -> list[Row]:
-    return beside_peer(name, case.proto(), case.feeds(), case.limit, turns)
+    found: list[Row] = []
+    for name, case in CASES.items():
+        if name in names:
+            found += beside_peer(name, case.proto(), case.feeds(), case.limit, turns, threads=threads)
+    return found
 
 
 def beside_peer(
-    name: str, proto: onnx.ModelProto, given: dict[str, Array], limit: float, turns: int, apart: float = 1e-4
+    name: str,
+    proto: onnx.ModelProto,
+    given: dict[str, Array],
+    limit: float,
+    turns: int,
+    apart: float = 1e-4,
+    threads: int = 1,
 ) -> list[Row]:
     """Milliseconds a run of a model on ``given`` inputs, by each contender, whose results may be so far ``apart``."""
-    options = irc.Options(threads=1)
+    options = irc.Options(threads=threads)
     contenders: dict[str, Callable[[Any], Any]] = {"irc": irc.compile(proto, options=options).run}
     if peers.is_installed(PEER):
-        session = onnxruntime_session(proto, threads=1)
+        session = onnxruntime_session(proto, threads=threads)
         contenders[PEER] = lambda f: session.run(None, f)
 
     def several(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -192,13 +199,16 @@ def beside_peer(
         return repeated
 
     samples, results = race(
-        {name: several(run) for name, run in contenders.items()}, lambda _: given, turns, clock=time.process_time
+        {name: several(run) for name, run in contenders.items()},
+        lambda _: given,
+        turns,
+        clock=time.process_time if threads == 1 else time.perf_counter,
     )
     for peer, result in results.items():
         values = result.values() if isinstance(result, dict) else result
         for own, other in zip(results["irc"].values(), values, strict=True):
             np.testing.assert_allclose(other, own, rtol=1e-3, atol=apart, err_msg=peer)
     rows = against_peers(name, samples, "ms", scale=1e3 / RUNS)
-    if PEER in samples:
+    if PEER in samples and threads == 1:
         rows.append(limited(f"{name}/irc to {PEER}", samples["irc"], samples[PEER], limit))
     return rows
