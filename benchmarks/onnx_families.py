@@ -56,8 +56,8 @@ def loops(n: int) -> onnx.GraphProto:
         body: onnx.GraphProto | None = None
         for depth in reversed(range(NEST)):
             inner, body = body, onnx.GraphProto(name=f"body{i}_{depth}")
-            trip, go, p = f"t{i}_{depth}", f"c{i}_{depth}", f"p{i}_{depth}"
-            body.input.append(helper.make_tensor_value_info(trip, TensorProto.INT64, []))
+            iteration, go, p = f"t{i}_{depth}", f"c{i}_{depth}", f"p{i}_{depth}"
+            body.input.append(helper.make_tensor_value_info(iteration, TensorProto.INT64, []))
             body.input.append(helper.make_tensor_value_info(go, TensorProto.BOOL, []))
             body.input.append(helper.make_tensor_value_info(p, TensorProto.FLOAT, SHAPE))
             _node(body, "Relu", [p], [f"r{i}_{depth}"])

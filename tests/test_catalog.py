@@ -138,8 +138,8 @@ def test_places_lead_to_what_they_name() -> None:
 def test_forms_belong_together(everything: list[dict[str, object]]) -> None:
     by_kind = {operator["kind"]: operator for operator in everything}
     for kind, operator in by_kind.items():
-        twin = operator["in_place"]
-        assert twin is None or by_kind[twin]["functional"] == kind
+        inplace_variant = operator["in_place"]
+        assert inplace_variant is None or by_kind[inplace_variant]["functional"] == kind
     assert the("aten::add_").functional == "aten::add" and the("irc::append_").functional == "onnx::Concat"
     assert the("onnx::Relu").is_put_in_place and not the("aten::eq").is_put_in_place
     assert the("onnx::Greater").in_place is None

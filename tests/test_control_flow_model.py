@@ -13,12 +13,12 @@ from irc.tools.check.peers import onnxruntime_session
 
 MODEL = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
-nested (float[n, 4] x, int64 trips, bool again, bool choose)
+nested (float[n, 4] x, int64 iterations, bool again, bool choose)
     => (float[n, 4] last, float[t, n, 4] history, float[n, 4] chosen, float[4] total, float[n, 4] partial)
 <float[4] w = {1, 2, 3, 4}, float half = {0.5}>
 {
     scaled = local.ScaleAndShift (x, w)
-    last, history = Loop (trips, again, scaled) <body = body (int64 i, bool go, float[n, 4] state)
+    last, history = Loop (iterations, again, scaled) <body = body (int64 i, bool go, float[n, 4] state)
         => (bool still, float[n, 4] next, float[n, 4] seen)
         {
             shrunk = Mul (state, half)
@@ -80,13 +80,13 @@ def compiled(request, tmp_path_factory):
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", [0, 1, 4])
+@pytest.mark.parametrize("iterations", [0, 1, 4])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("choose", [False, True])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_same_as_onnx_runtime(compiled, oracle, trips, again, choose, rows):
-    x = np.random.default_rng(trips + 10 * rows).normal(size=(rows, 4)).astype(np.float32)
-    feeds = {"x": x, "trips": np.array(trips), "again": np.array(again), "choose": np.array(choose)}
+def test_same_as_onnx_runtime(compiled, oracle, iterations, again, choose, rows):
+    x = np.random.default_rng(iterations + 10 * rows).normal(size=(rows, 4)).astype(np.float32)
+    feeds = {"x": x, "iterations": np.array(iterations), "again": np.array(again), "choose": np.array(choose)}
     names = [output.name for output in MODEL.graph.output]
     expected = dict(zip(names, oracle.run(names, feeds)))
     found = compiled.run(feeds)
@@ -95,12 +95,12 @@ def test_same_as_onnx_runtime(compiled, oracle, trips, again, choose, rows):
         assert found[name].dtype == expected[name].dtype
         assert found[name].shape == expected[name].shape
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5)
-    assert len(found["history"]) == (trips if again else 0)
+    assert len(found["history"]) == (iterations if again else 0)
 
 
 def test_a_loop_ends_early_when_its_condition_fails(compiled, oracle):
     x = np.full((1, 4), 900, np.float32)
-    feeds = {"x": x, "trips": np.array(50), "again": np.array(True), "choose": np.array(True)}
+    feeds = {"x": x, "iterations": np.array(50), "again": np.array(True), "choose": np.array(True)}
     history = compiled.run(feeds)["history"]
     assert 0 < len(history) < 50
     np.testing.assert_allclose(history, oracle.run(["history"], feeds)[0], rtol=1e-5)

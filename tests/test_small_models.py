@@ -75,14 +75,14 @@ MODELS: dict[str, tuple[int, str, dict[str, Any]]] = {
         }""",
         {"x": np.array(["ab", "c"], object)},
     ),
-    "a trip number with an axis": (
+    "a iteration number with an axis": (
         17,
-        """(int64 trips, bool go) => (int64[N, M] y) {
-            y = Loop(trips, go)
+        """(int64 iterations, bool go) => (int64[N, M] y) {
+            y = Loop(iterations, go)
                 <body = body (int64[1] i, bool go_in) => (bool go_out, int64[K] row)
                     <int64[1] ten = {10}> { go_out = Identity(go_in) row = Concat<axis = 0>(i, ten) }>
         }""",
-        {"trips": np.array(3), "go": np.array(True)},
+        {"iterations": np.array(3), "go": np.array(True)},
     ),
 }
 

@@ -9,10 +9,10 @@ from irc.alias.facts import Kind
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, members
 from irc.ir.value import Value
 
-FOREIGN = 0
-"""The class of all memory that code outside may know, and of which nothing is known here."""
+ESCAPED = 0
+"""The class of all memory that code outside the graph may reach: nothing may be assumed of it."""
 
-_UNKNOWN = (FOREIGN,)
+_UNKNOWN = (ESCAPED,)
 """The locations of a value of which nothing is known."""
 
 
@@ -26,14 +26,14 @@ class MemoryClasses:
 
     Args:
         kinds: the kinds of memory that get classes of their own while unknown code cannot know it; all other memory
-            is `FOREIGN`.
+            is `ESCAPED`.
     """
 
     def __init__(self, kinds: Container[Kind]) -> None:
         self._kinds = kinds
         self._joined = _Joined()  # locations, to classes
         self._merged = _Joined()  # locations that stand for the same memory
-        self._new()  # FOREIGN, which swallows any other
+        self._new()  # ESCAPED, which swallows any other
         self._locations: dict[Value, tuple[int, ...]] = {}
 
     def add(self, db: AliasDb) -> None:
@@ -42,7 +42,7 @@ class MemoryClasses:
         values = db.values_in_order()
         crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]
         # What values of very many locations may be is not worth telling apart.
-        numbers = dict.fromkeys(members(db.reach_set(crowds)), FOREIGN)
+        numbers = dict.fromkeys(members(db.reach_set(crowds)), ESCAPED)
         for value in values:
             reach = db.reach_set(value)
             if reach not in by_set:
@@ -55,7 +55,7 @@ class MemoryClasses:
             self._locations[value] = (self._new(),)
 
     def of(self, value: Value) -> int:
-        """The class of ``value``, a number; `FOREIGN` for memory that others may know."""
+        """The class of ``value``, a number; `ESCAPED` for memory that others may know."""
         return self._joined.of(self._locations.get(value, _UNKNOWN)[0])
 
     def locations(self, value: Value) -> frozenset[int]:
@@ -85,7 +85,7 @@ class MemoryClasses:
         """The numbers of the locations in ``reach``, which are joined; ``numbers`` has those of earlier calls."""
         for location in members(reach):
             if location not in numbers:
-                numbers[location] = self._new() if db.is_private(location, self._kinds) else FOREIGN
+                numbers[location] = self._new() if db.is_private(location, self._kinds) else ESCAPED
         first, *others = found = tuple(dict.fromkeys(numbers[location] for location in members(reach)))
         for other in others:
             self._joined.join(first, other)

@@ -272,7 +272,7 @@ class Node(HasMetadata):
         """This node or the one around it that stands in ``block``; None if there is none."""
         node: Node | None = self
         while node is not None and node.block is not block:
-            node = node.block.node if node.block else None  # not `outer`, whose call costs as much as the trip
+            node = node.block.node if node.block else None  # not `outer`, whose call costs as much as the turn
         return node
 
     # -- removal ---------------------------------------------------------

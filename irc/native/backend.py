@@ -28,8 +28,8 @@ from irc.runtime.backends import (
     Backend,
     CompiledSteps,
     Declined,
+    KernelKey,
     KernelsByType,
-    Kind,
     PlannedStep,
     Unsupported,
     suits_nothing,
@@ -187,7 +187,7 @@ class Native(Backend):
 
 
 def _overwriting(node: Node, kernel: Kernel) -> Kernel:
-    """Runs the in-place twin of ``node``, which ``kernel`` computes, natively where there is code."""
+    """Runs the in-place variant of ``node``, which ``kernel`` computes, natively where there is code."""
     like = result_like(node.kind)
     native = _Operator(node, range(len(node.inputs)))
 
@@ -271,7 +271,7 @@ def _takes_several_ufuncs(expression: Expression) -> bool:
 
 
 def _is_slow_in_torch(node: Node) -> bool:
-    """Whether ``node``, pointwise of TorchScript or the in-place twin of such, is more than one cheap ufunc."""
+    """Whether ``node``, pointwise of TorchScript or the in-place variant of such, is more than one cheap ufunc."""
     record = ops.semantics(node.kind.removesuffix("_"))
     if record is None or record.name == "pow" or len(node.outputs) != 1:
         return False
@@ -316,9 +316,9 @@ class _Operator(KernelsByType["Kernel"]):
         self._group: Group | None = None
         self._latest: Kernel = suits_nothing
 
-    def compile(self, kind: Kind) -> Kernel | None:
-        types = [each for each in kind if each is not None]
-        if len(types) < len(kind) or unusable():
+    def compile(self, key: KernelKey) -> Kernel | None:
+        types = [each for each in key if each is not None]
+        if len(types) < len(key) or unusable():
             return None
         if self._group is None:
             self._group = group_of(self._node, self._places)

@@ -5,9 +5,9 @@ Fresh memory costs a page fault for each 4 KiB, which takes as long as many kern
 
 Invariants:
 
-- An array over a block has the block's `_Loan` at the end of its chain of bases, so that a loan lives exactly as
-  long as something shows its memory.
-- The pool keeps at most `MOST` bytes; what is more is freed.
+- An array over a block has the block's `_BlockOwner` at the end of its chain of bases, so the block returns to the pool
+  exactly when the last array over its memory dies.
+- The pool keeps at most `MOST` bytes; further blocks are freed.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ class _Pool:
 _POOL = _Pool()
 
 
-class _Loan:
-    """A block while arrays show it."""
+class _BlockOwner:
+    """Owns a block while arrays refer to it, and returns it to the pool afterwards."""
 
     __slots__ = ("__array_interface__", "_block")
 
@@ -208,4 +208,4 @@ def new_array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     size = dtype.itemsize * math.prod(shape)
     if size < LEAST:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, np.asarray(_Loan(size)))
+    return np.ndarray(shape, dtype, np.asarray(_BlockOwner(size)))

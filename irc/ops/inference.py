@@ -73,7 +73,7 @@ class Known:
     def type_of(self, value: Value) -> Type:
         """The type of ``value``, with polynomials for sizes without a name: if the rank is known, no size is left open.
 
-        So unknown sizes can be found equal; for nodes that a loop repeats, within one trip.
+        So unknown sizes can be found equal; for nodes that a loop repeats, within one iteration.
         """
         found, type = self.symbolic.get(value), self.plain_type(value)
         if found is not None:

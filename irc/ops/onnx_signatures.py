@@ -194,7 +194,7 @@ def check_onnx(node: Node) -> bool:
     """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
     if not functional_by_default(node.kind):
         return False
-    signature = _twin_or_own(node.kind, node.version)
+    signature = _inplace_or_own(node.kind, node.version)
     if signature is None:
         version = "" if node.version is None else f" at version {node.version}"
         raise node_error("IRC217", f"the onnx package knows no operator {node.kind}{version}", node)
@@ -365,13 +365,13 @@ def _has_kind(value: Any, kind: str) -> bool:
 
 
 def _signature_of(kind: str, version: int | None) -> _Signature | None:
-    """The signature of nodes of a kind, in-place twins too; None if it is not ONNX's, or has a form of its own."""
+    """The signature of nodes of a kind, in-place variants too; None if it is not ONNX's, or has a form of its own."""
     if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
-    return _twin_or_own(kind, version)
+    return _inplace_or_own(kind, version)
 
 
-def _twin_or_own(kind: str, version: int | None) -> _Signature | None:
+def _inplace_or_own(kind: str, version: int | None) -> _Signature | None:
     return _signature(kind, version) or _signature(kind.removesuffix("_"), version)
 
 

@@ -1,8 +1,8 @@
 """Pointwise operators: each element of a result depends on one element of each input.
 
 Such operators fuse into one pass over memory, and may write their result over an input of the same shape and type: each
-has an in-place twin, as ``onnx::Relu_`` of ``onnx::Relu``, which computes the same into its first input. As an element
-of the result depends on the element of that input at the same place only, a twin may write while it reads.
+has an in-place variant, as ``onnx::Relu_`` of ``onnx::Relu``, which writes the same result into its first input. As an
+element of the result depends on that input at the same index only, the variant may write while it reads.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_elementwise(node: Node) -> bool:
     return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
 
 
-# -- in-place twins ------------------------------------------------------------
+# -- in-place variants ---------------------------------------------------------
 
 
 _ALL_KINDS = "buifc"
@@ -82,21 +82,21 @@ def reads_first(kind: str) -> bool:
     return found.commutative or found.reads_first
 
 
-def twin_of(node: Node) -> str | None:
-    """The kind that computes what ``node`` does into its first input; None if there is none."""
-    found = twin(node.kind)
+def inplace_variant_of(node: Node) -> str | None:
+    """The kind of node that writes the result of ``node`` into its first input; None if there is none."""
+    found = inplace_variant(node.kind)
     return None if record(node.kind).pointwise and not is_pointwise(node) else found
 
 
-def twin(kind: str) -> str | None:
-    """The kind of the twin of nodes of ``kind``, unless their version rules it out; None if there is none."""
+def inplace_variant(kind: str) -> str | None:
+    """The kind of the in-place variant of ``kind``; None if there is none. Some versions of ``kind`` have none."""
     found = record(kind)
     in_onnx = found.pointwise and kind.startswith("onnx::") and result_like(kind) == 0
     return f"{kind}_" if in_onnx or found.keeps_type else None
 
 
-def may_take(node: Node, index: int) -> bool:
-    """Whether the result of ``node``, which has a twin, surely has the element type and shape of input ``index``.
+def can_replace_input(node: Node, index: int) -> bool:
+    """Whether the result of ``node``, which has an in-place variant, surely has input ``index``'s type and shape.
 
     For ONNX operators with one operand this is always so; for others the
     types of the inputs decide.

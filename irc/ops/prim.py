@@ -51,7 +51,7 @@ FAMILY.each("Print RaiseException", size=sizes.written)
 FAMILY.each("rangelist", size=sizes.number_range)
 FAMILY.each("tolist", size=sizes.nested_list)
 FAMILY.each("Print RaiseException TimePoint", effects=Effects.SIDE_EFFECT)
-FAMILY.each("unchecked_cast", whole=True)
+FAMILY.each("unchecked_cast", covers_operand=True)
 FAMILY.each("data", view=View(same, turns=True))
 
 

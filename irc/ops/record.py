@@ -150,10 +150,10 @@ class Operator:
         contents: tells the elements of the result, in the arithmetic on shapes that exporters write.
         requires: what the specification asks of attributes, and of operands' ranks, sizes and constants, beyond types.
         movement: how it moves elements, if it does nothing else.
-        whole: whether the first result is all of the first operand's memory, in its order; so it is, too, where
-            `movement` is `IN_ORDER`.
-        view: of a view that can be taken anew of other memory, how new contents of what it shows reach the whole. None:
-            there is no telling.
+        covers_operand: whether the first result shows all of the first operand's memory, in its order; implied by the
+            `movement` `IN_ORDER`.
+        view: how the view is taken again of other memory, and how new contents of a view reach its base; None if either
+            cannot be said.
         keeps_elements: of a view that may show no elements though the operand has some, whether that of a node shows
             some. None: all do.
         scatters: whether the result is the first operand but for some elements.
@@ -207,7 +207,7 @@ class Operator:
     contents: ContentsRule | None = None
     requires: tuple[Check, ...] = ()
     movement: Movement | None = None
-    whole: bool = False
+    covers_operand: bool = False
     view: View | None = None
     keeps_elements: Callable[[Node], bool] | None = None
     scatters: bool = False

@@ -55,10 +55,10 @@ def content_bytes(value: Any) -> int:
     return object_bytes(value) + sum(map(content_bytes, inner))
 
 
-def made_bytes(node: Node, operands: Sequence[Any]) -> int | None:
-    """The bytes of the results of ``node`` on ``operands`` by the field `size` of its record; None if it tells nothing.
+def declared_bytes(node: Node, operands: Sequence[Any]) -> int | None:
+    """Bytes of the results of ``node`` on ``operands`` by its record's field `size`; None if the record has none.
 
-    0 for operands that it does not take.
+    0 for operands that the operator rejects.
     """
     size = record(node.kind).size
     return None if size is None else _asked(size, OperandTypes(node, operands))
@@ -71,7 +71,7 @@ def result_bytes(node: Node, operands: Sequence[Any]) -> int:
     at. Results that may share the memory of an operand do not count, nor do those of a node that will fail.
     """
     operator = record(node.kind)
-    told = made_bytes(node, operands)
+    told = declared_bytes(node, operands)
     if told or _may_share(node.kind):
         return told or 0
     rule = _by_shapes if operator.shape is not None else broadcast if operator.pointwise else None

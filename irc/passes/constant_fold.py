@@ -36,7 +36,7 @@ from irc.ops.layouts import contiguous_if, sees_layout
 from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
 from irc.ops.shape_rules import types_told
-from irc.ops.sizes import content_bytes, made_bytes, object_bytes
+from irc.ops.sizes import content_bytes, declared_bytes, object_bytes
 from irc.passes.base import Evaluate, PassContext, Refused
 from irc.passes.layouts import Layouts
 from irc.passes.quantised import QUANTISING, dequantises
@@ -68,7 +68,7 @@ def output_types(node: Node) -> list[Type]:
 def evaluation_bytes(node: Node, types: list[Type]) -> int:
     """An upper bound on the bytes of the results, so that nothing too large is computed; Refused if unknown."""
     if any(isinstance(type, TensorType) and type.static_shape is None for type in types):
-        made = made_bytes(node, [constant_value(v) for v in node.inputs])
+        made = declared_bytes(node, [constant_value(v) for v in node.inputs])
         if made is None:
             raise Refused("the size of its result is not known")
         return made + made // 8 * _characters(types[0], node)
@@ -100,7 +100,7 @@ def _object_bytes(type: Type, node: Node) -> int:
     if _takes_strings(node.kind):
         return 0
     operands = [constant_value(v) for v in node.inputs]
-    made = made_bytes(node, operands)
+    made = declared_bytes(node, operands)
     return _beyond_node(sum(map(content_bytes, operands)) if made is None else made)
 
 

@@ -17,7 +17,7 @@ from irc.ir.kinds import CONSTANT, DOMAINS, GROUP, IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.region_flow import Slot, bodies, slots
 from irc.ops import record, schemas
 from irc.ops.layouts import lies_as_first
-from irc.ops.pointwise import may_take, reads_first, twin_of
+from irc.ops.pointwise import can_replace_input, inplace_variant_of, reads_first
 from irc.ops.record import Movement
 from irc.passes.base import PassContext
 from irc.passes.layouts import Contiguity, Layouts
@@ -75,7 +75,7 @@ class _Overwriter:
         self._rewriter = ctx.rewriter(graph)
         self._db = self._rewriter.db
         self._holders = ReverseAlias(self._db, graph.inputs)  # of values in sight: those before the node in question
-        self._whole = StorageOwners(self._db)
+        self._owners = StorageOwners(self._db)
         self._uses = LastUses()
         self._layouts = Layouts(graph, self._db, ctx.memory)
         self._contiguity = Contiguity(self._db.has_metadata_writers)
@@ -99,7 +99,7 @@ class _Overwriter:
 
     def _overwrite(self, node: Node) -> bool:
         """Let ``node`` write over an operand, the first that it may; whether it was replaced."""
-        kind = twin_of(node)
+        kind = inplace_variant_of(node)
         if kind is None or not node.inputs or len(node.outputs) != 1 or not node.output.has_uses:
             return False
         reasons: list[str] = []
@@ -118,7 +118,7 @@ class _Overwriter:
         """Why ``node`` may not write its result into operand ``index``; None if it may."""
         value = node.inputs[index]
         changes_metadata = self._db.has_metadata_writers((*node.inputs, node.output))
-        if not may_take(node, index) and not changes_metadata:
+        if not can_replace_input(node, index) and not changes_metadata:
             return f"its result may have another shape or element type than %{value.name}"
         db = self._db
         memory = db.location_set(value)
@@ -127,7 +127,7 @@ class _Overwriter:
         foreign = self._foreign(memory)
         if foreign is not None:
             return f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}"
-        if not self._whole.is_whole(value):
+        if not self._owners.owns_storage(value):
             return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
         others = [v for i, v in enumerate(node.inputs) if i != index and intersects(db.reach_set(v), memory)]
         if others and not (reads_first(node.kind) and all(db.same_tensor(v, value) for v in others)):
@@ -195,7 +195,7 @@ class _Overwriter:
             self._rewriter.erase(node)
         self._holders.moved(freed, memory)
         self._holders.enter(variant.outputs)
-        self._whole.add(variant.output)
+        self._owners.add(variant.output)
         self.done += 1
 
 
@@ -293,18 +293,18 @@ def _last_uses(value: Value) -> dict[Block, Node]:
     return found
 
 
-# -- values that are the whole of their memory: each element once, in the order of memory ---
+# -- values that own their storage: each element once, in the order of memory ---
 
 
 _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
-"""Namespaces of operators whose kernels give fresh results of which each element has a place of its own."""
+"""Namespaces of operators whose kernels return fresh results in which no two elements share memory."""
 
 
 class StorageOwners:
-    """Whether values are whole, with a memo; whatever adds values that are whole must call ``add``.
+    """Which values own their storage, memoised: whoever adds one that does must call ``add``.
 
-    Slices, transposes and expanded tensors are not whole: writing into them
-    would keep something larger alive, be slow, or write one place twice.
+    Slices, transposes and expanded tensors do not: writing into them would keep something larger alive, be slow, or
+    write one element twice.
     """
 
     def __init__(self, db: AliasDb) -> None:
@@ -314,11 +314,11 @@ class StorageOwners:
         """Node with blocks -> of each parameter and result that blocks return, its slot."""
 
     def add(self, value: Value) -> None:
-        """``value`` is whole."""
+        """Note that ``value`` owns its storage."""
         self._known[value] = True
 
-    def is_whole(self, value: Value) -> bool:
-        """Whether ``value`` surely is the whole of its memory, whichever it is."""
+    def owns_storage(self, value: Value) -> bool:
+        """Whether ``value`` surely covers all its storage, whichever value allocated it."""
         known = self._known.get(value)
         if known is not None:
             return known
@@ -351,7 +351,7 @@ class StorageOwners:
         return location.kind is wanted and location.site is value and not location.path
 
     def _sources(self, value: Value) -> list[Value]:
-        """The values that ``value`` may be the same as, and with which it is whole; empty if they are not known."""
+        """The values that ``value`` may be, all of which must own their storage; empty if they are not known."""
         node = value.node
         if node is None:
             owner = value.definer
@@ -374,7 +374,7 @@ class StorageOwners:
 def _reshapes(kind: str) -> bool:
     """Whether the first result has all elements of the first input, in their order, each once."""
     found = record(kind)
-    return found.whole or found.movement is Movement.IN_ORDER
+    return found.covers_operand or found.movement is Movement.IN_ORDER
 
 
 def _makes_dense(kind: str) -> bool:

@@ -12,14 +12,14 @@ from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from irc.alias import AliasDb
-from irc.alias.classes import FOREIGN, MemoryClasses
+from irc.alias.classes import ESCAPED, MemoryClasses
 from irc.alias.facts import OWN
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, common, members
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, TensorType, Type, may_be_equal
-from irc.ops.pointwise import overwritable, reads_first, twin_of
+from irc.ops.pointwise import inplace_variant_of, overwritable, reads_first
 from irc.passes.base import PassContext
 from irc.passes.registry import register
 
@@ -459,7 +459,7 @@ class _Sorter:
         repeated = Counter(node.inputs) if reads_first(node.kind) else Counter[Value]()
         for value, storage in dict(zip(node.inputs, storages)).items():
             once = times[storage] == max(1, repeated[value])  # or it is one tensor that is read before it is written
-            if once and storage != FOREIGN and _can_take(node, value):
+            if once and storage != ESCAPED and _can_take(node, value):
                 found.append(storage)
         return found
 
@@ -490,9 +490,9 @@ class _Sorter:
 def _can_take(node: Node, value: Value) -> bool:
     """Whether ``node`` can write its result over ``value``, as far as types tell; shapes at run time may rule it out.
 
-    The runtime writes over what is `overwritable`, in-place twins over their first operand.
+    The runtime writes over `overwritable` operands, in-place variants over their first.
     """
-    count = overwritable(node) or (0 if twin_of(node) is None else 1)
+    count = overwritable(node) or (0 if inplace_variant_of(node) is None else 1)
     if value not in node.inputs[:count] or len(node.outputs) != 1:
         return False
     a, b = value.type, node.output.type

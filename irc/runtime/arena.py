@@ -1,9 +1,9 @@
-"""Runs in planned memory: from the second run with inputs of the same kind on, results lie in an arena.
+"""Runs in planned memory: from the second run with the same `RunKey` on, results lie in an arena.
 
-The first such run is watched (`irc.runtime.memory_plan.FormRecorder`); before the second, the memory plan is
-made. A run in planned memory begins with arrays in the slots of its results, where the steps write them
-(`irc.runtime.steps.placed_step`); a backend may compile consecutive ones to one step. Arenas are kept for later runs of
-any kind, as many as there were runs at the same time; what runs return is never in one.
+The first run with a key records shapes and element types (`irc.runtime.memory_plan.FormRecorder`); the second makes the
+memory plan from them. A run in planned memory starts with arrays in the slots of its results, and the steps write into
+these (`irc.runtime.steps.placed_step`); a backend may compile consecutive steps to one. Finished runs give their arena
+back for any later run, so there are as many arenas as runs were ever active at once. No output lies in an arena.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from irc.runtime.plan_cache import PlanCache
 from irc.runtime.planned_steps import FastSteps, PlannedSteps
 from irc.runtime.values import is_array
 
-KINDS = 8
-"""So many kinds of runs are watched when they come for the first time; more, if these do not come again, only when they
-come the second time. There is room for so many plans, however large."""
+LEAST_PLANS = 8
+"""Plans for this many run keys are kept, however large. While fewer keys have been recorded and not seen again, a new
+key is recorded in its first run; after that, only in its second."""
 
 BUDGET = 1 << 23
 """Bytes that all plans of a graph may take. They may take as much as its arena, too."""
 
-_KIND_BYTES = 1 << 10
-"""What is kept for a kind, but for what grows with the graph."""
+_PLAN_BYTES = 1 << 10
+"""The part of a plan's memory cost that does not grow with the graph."""
 
 _FORM_BYTES = 768
-"""What is kept for a value in one kind of run: its form, its place, the array there, the step that makes it."""
+"""A plan's memory cost for each value: its form, its place, the array there, the step that computes it."""
 
-Kind = tuple[Any, ...]
-"""What a plan is made for: shapes and element types of the inputs, and the positions of those that are donated."""
+RunKey = tuple[Any, ...]
+"""The key of a memory plan: shapes and element types of the inputs, and the positions of the donated ones."""
 
 
-def kind_of(inputs: Sequence[Any], donated: Iterable[int]) -> Kind:
-    """The kind of a run on ``inputs``, of which those at the positions ``donated`` may be overwritten."""
+def run_key(inputs: Sequence[Any], donated: Iterable[int]) -> RunKey:
+    """The key of a run on ``inputs``; the run may overwrite the inputs at the positions ``donated``."""
     forms: list[Any] = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
     # Results lie in C order: they are never made over an array that does not.
     return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
@@ -114,12 +114,12 @@ class _Planned:
 
     def begin(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> tuple[Frame, Code]:
         """What a run in ``arena`` starts from, and its steps."""
-        if run.watch is None:
+        if run.observer is None:
             template, code = arena.template(self), self.fast
             run.compiled += self.count
         else:  # it is told of each step
             template, code = self.frame(arena.memory), self._code
-            run.watch.lend(arena.memory, self.memory)
+            run.observer.use_arena(arena.memory, self.memory)
         if self._sources:
             template = template.copy()
             for slot, source in self._sources:
@@ -142,30 +142,30 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self.lowerer = lowerer
-        self._kinds: PlanCache[FormRecorder | _Planned | None] = PlanCache(BUDGET, KINDS)
-        self._watched = 0  # kinds that have not come again
+        self._plans: PlanCache[FormRecorder | _Planned | None] = PlanCache(BUDGET, LEAST_PLANS)
+        self._recorded = 0  # keys of which one run has been recorded, and no second one has come
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
-        self._latest: tuple[Kind | None, _Planned | None, Frame, Code] = None, None, [], lowerer.plan.code
+        self._latest: tuple[RunKey | None, _Planned | None, Frame, Code] = None, None, [], lowerer.plan.code
         self._lock = RLock()
 
-    def run(self, inputs: Sequence[Any], run: Run, kind: Kind | None) -> list[Any]:
+    def run(self, inputs: Sequence[Any], run: Run, key: RunKey | None) -> list[Any]:
         """The graph's outputs, in order; as `irc.runtime.plan.Plan.run`.
 
         Args:
             inputs: one value for each input.
-            run: the run. If it is watched step by step, results lie where NumPy puts them.
-            kind: of the run, by `kind_of`; None if it will not come again, as with caches that grow.
+            run: the run. If an observer follows its steps, results lie where NumPy puts them.
+            key: its `run_key`; None if the key will not come again, as with caches that grow.
         """
-        if kind is None:
+        if key is None:
             return self.lowerer.plan.call(inputs, run)
         latest, planned, template, code = self._latest
-        if (kind is not latest and kind != latest) or run.watch is not None:
+        if (key is not latest and key != latest) or run.observer is not None:
             planned, template, code = None, self.lowerer.plan.template, self.lowerer.plan.code
-            if run.watch is None or run.watch.in_arena:
-                planned, to_record = self._find(kind)
-                if to_record and run.watch is None:
-                    return self._record(kind, inputs, run)
+            if run.observer is None or run.observer.in_arena:
+                planned, to_record = self._find(key)
+                if to_record and run.observer is None:
+                    return self._record(key, inputs, run)
         arena = None
         if planned is not None:
             arena = self._take(planned.memory.nbytes)
@@ -184,15 +184,15 @@ class PlannedRuns:
                 run.arena = NOWHERE
                 self._arenas.append(arena)
 
-    def _record(self, kind: Kind, inputs: Sequence[Any], run: Run) -> list[Any]:
-        """As `run`, for the first run of its ``kind``."""
-        recorder = run.watch = FormRecorder()
+    def _record(self, key: RunKey, inputs: Sequence[Any], run: Run) -> list[Any]:
+        """As `run`, for the first run with ``key``."""
+        recorder = run.observer = FormRecorder()
         results = self.lowerer.plan.call(inputs, run)
         recorder.forms.update(
-            (v, ArrayType(*f)) for v, f in zip(self.lowerer.graph.inputs, kind) if isinstance(f, tuple)
+            (v, ArrayType(*f)) for v, f in zip(self.lowerer.graph.inputs, key) if isinstance(f, tuple)
         )
-        run.watch = None
-        self._keep(kind, recorder, len(recorder.forms) * _FORM_BYTES)
+        run.observer = None
+        self._keep(key, recorder, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
@@ -202,30 +202,30 @@ class PlannedRuns:
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""
-        return [p.memory for p in self._kinds.made() if isinstance(p, _Planned)]
+        return [p.memory for p in self._plans.made() if isinstance(p, _Planned)]
 
-    def _find(self, kind: Kind) -> tuple[_Planned | None, bool]:
-        """The plan for runs of ``kind`` and, if there is none, whether this run is to be recorded."""
+    def _find(self, key: RunKey) -> tuple[_Planned | None, bool]:
+        """The plan for ``key``; if there is none, whether to record this run."""
         with self._lock:
             try:
-                found = self._kinds.get(kind)
+                found = self._plans.get(key)
             except KeyError:
-                return None, self._kinds.admits(kind, new=self._watched < KINDS)
+                return None, self._plans.admits(key, new=self._recorded < LEAST_PLANS)
             if isinstance(found, FormRecorder):
                 with gc_paused():
-                    found = self._plan(kind, found)
+                    found = self._plan(key, found)
             plan = self.lowerer.plan
-            self._latest = kind, found, plan.template, plan.code
+            self._latest = key, found, plan.template, plan.code
             return found, False
 
-    def _keep(self, kind: Kind, known: FormRecorder | _Planned | None, nbytes: int) -> None:
+    def _keep(self, key: RunKey, known: FormRecorder | _Planned | None, nbytes: int) -> None:
         with self._lock:
-            self._kinds.put(kind, known, _KIND_BYTES + nbytes)
-            self._watched = sum([isinstance(found, FormRecorder) for found in self._kinds.made()])
+            self._plans.put(key, known, _PLAN_BYTES + nbytes)
+            self._recorded = sum([isinstance(found, FormRecorder) for found in self._plans.made()])
 
-    def _plan(self, kind: Kind, recorder: FormRecorder) -> _Planned | None:
+    def _plan(self, key: RunKey, recorder: FormRecorder) -> _Planned | None:
         forms = recorder.forms
-        donated = kind[len(self.lowerer.graph.inputs) :]
+        donated = key[len(self.lowerer.graph.inputs) :]
         compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
         planner = self._planner(compiled)
         memory, planned = planner.plan(forms, donated), None
@@ -236,8 +236,8 @@ class PlannedRuns:
             steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner)
             planned.fast, planned.once, planned.count = steps.code(plan.code), steps.once, steps.count
             self._arenas.append(arena)
-            self._kinds.budget = max(self._kinds.budget, memory.nbytes)
-        self._keep(kind, planned, len(forms) * _FORM_BYTES if planned else 0)
+            self._plans.budget = max(self._plans.budget, memory.nbytes)
+        self._keep(key, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
     def _planner(self, compiled: frozenset[Node]) -> Planner:

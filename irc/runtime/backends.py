@@ -183,44 +183,44 @@ def find_backend(name: str | Backend) -> Backend | None:
     return backend
 
 
-MOST_KINDS = 64
-"""Kinds of operands that one group keeps kernels for; of more, those that came first are forgotten."""
+MOST_KERNELS = 64
+"""Kernels kept for one group or operator, one a tuple of operand types; beyond that, the older half is dropped."""
 
 K = TypeVar("K")
 
-Kind = tuple[ArrayType | None, ...]
+KernelKey = tuple[ArrayType | None, ...]
 """The types of operands; None for one that is no array."""
 
 
 class KernelsByType(Generic[K]):
-    """What is compiled of one group or operator, by the types of operands. Subclasses compile it."""
+    """The compiled kernels of one group or operator, by operand types. Subclasses define `compile`."""
 
     def __init__(self) -> None:
-        self._kernels: dict[Kind, K | None] = {}
+        self._kernels: dict[KernelKey, K | None] = {}
 
     def kernel(self, operands: Sequence[Any]) -> K | None:
-        """What there is for ``operands``; None if nothing is compiled for them."""
-        kind: Any = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
+        """The kernel for the types of ``operands``, compiled on first use; None if there is none."""
+        key: Any = tuple([(x.dtype, x.shape) if is_array(x) else None for x in operands])
         try:
-            return self._kernels[kind]
+            return self._kernels[key]
         except KeyError:
-            return self._compiled(kind)
+            return self._compiled(key)
 
-    def _compiled(self, kind: Kind) -> K | None:
-        kernel = self.compile(tuple([None if each is None else ArrayType(*each) for each in kind]))
+    def _compiled(self, key: KernelKey) -> K | None:
+        kernel = self.compile(tuple([None if each is None else ArrayType(*each) for each in key]))
         kernels = self._kernels
-        if len(kernels) >= MOST_KINDS:
-            kernels = dict(list(kernels.items())[MOST_KINDS // 2 :])
-        self._kernels = {**kernels, kind: kernel}  # replaced as a whole: another thread may look at it
+        if len(kernels) >= MOST_KERNELS:
+            kernels = dict(list(kernels.items())[MOST_KERNELS // 2 :])
+        self._kernels = {**kernels, key: kernel}  # a new dict, not a change: another thread may be reading
         return kernel
 
-    def compile(self, kind: Kind) -> K | None:
-        """What is compiled for operands of these types; None if nothing is."""
+    def compile(self, key: KernelKey) -> K | None:
+        """A kernel for operands of these types; None if the backend has none."""
         raise NotImplementedError
 
 
 def suits_nothing(*operands: Any, out: Any = None) -> Any:
-    """A kernel that is compiled for no operands."""
+    """A kernel that declines all operands."""
     return NotImplemented
 
 
@@ -249,14 +249,14 @@ class CompiledGroup(KernelsByType[GroupKernel]):
         self._reasons: set[str] = set()
 
     def over(self, result: int, operands: Sequence[ArrayType | None]) -> list[int]:
-        """The operands of these types, for which it was compiled, that the result at that position may be made over."""
-        kind: Any = tuple(operands)
-        found = self._kernels.get(kind)
+        """The positions of operands that the kernel for these types may write the given result over."""
+        key: Any = tuple(operands)
+        found = self._kernels.get(key)
         return [operand for made, operand in found.over if made == result] if found is not None else []
 
-    def compile(self, kind: Kind) -> GroupKernel | None:
-        types = tuple([each for each in kind if each is not None])
-        if len(types) < len(kind):
+    def compile(self, key: KernelKey) -> GroupKernel | None:
+        types = tuple([each for each in key if each is not None])
+        if len(types) < len(key):
             self.decline("an operand is no array")
             return None
         made = self._backend.compile_group(self._group, types)

@@ -1,4 +1,4 @@
-"""From node to kernel: what `irc.runtime.kernels` has, and in-place twins made from it."""
+"""From node to kernel: those of `irc.runtime.kernels`, and in-place variants made from them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from irc.support.formatting import first_of
 
 
 def functional(node: Node) -> Node | None:
-    """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has a twin with a trailing underscore.
+    """``onnx::Relu`` for ``onnx::Relu_``: every pointwise ONNX operator has an in-place variant.
 
     It is only for binders to look at: the graph does not have it, and its operands do not count it among their users.
     """
     if not node.kind.endswith("_") or not node.kind.startswith("onnx::"):
         return None
-    twin = copy(node)
-    twin.kind = node.kind[:-1]
-    return twin
+    inplace_variant = copy(node)
+    inplace_variant.kind = node.kind[:-1]
+    return inplace_variant
 
 
 def bind(node: Node) -> Kernel:
@@ -41,12 +41,12 @@ def bind(node: Node) -> Kernel:
     Raises:
         Error: IRC321 if there is none; others if an attribute has a value that the kernel refuses.
     """
-    twin = functional(node)
-    kernel = kernels.bind(twin or node)
-    if twin is not None:
-        if not can_overwrite(twin.kind, kernel):
-            raise Error("IRC322", f"{twin.kind} cannot run in place")
-        kernel = _writing_first(kernel, result_like(twin.kind))
+    inplace_variant = functional(node)
+    kernel = kernels.bind(inplace_variant or node)
+    if inplace_variant is not None:
+        if not can_overwrite(inplace_variant.kind, kernel):
+            raise Error("IRC322", f"{inplace_variant.kind} cannot run in place")
+        kernel = _writing_first(kernel, result_like(inplace_variant.kind))
     binder = binder_of_others(node)
     return kernel if binder is None else checked(kernel, node, binder, can_overwrite(node.kind, kernel))
 

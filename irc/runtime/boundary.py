@@ -26,7 +26,7 @@ import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ops.sizes import object_bytes
-from irc.runtime.arena import Kind, PlannedRuns, kind_of
+from irc.runtime.arena import PlannedRuns, RunKey, run_key
 from irc.runtime.arguments import Argument, Path, Sizes, accept, check_shape, element
 from irc.runtime.array_memory import copy_as_it_lies, overlaps_itself
 from irc.runtime.bounds import CURRENT, check_bytes
@@ -37,8 +37,8 @@ from irc.runtime.values import (
     Array,
     arrays_once,
     attributes,
+    containers,
     describe,
-    holders,
     is_array,
     is_tuple,
     read_only,
@@ -134,7 +134,7 @@ class _Detacher:
         self._counters = counters
         self._held = held
         self._leaving = leaving
-        self._holders: set[int] = set()  # identities of lists and the like whose copies have left
+        self._containers: set[int] = set()  # identities of lists and the like whose copies have left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
         self._handed_on: dict[Path, Array] = {}  # the arrays that `keep` has handed on to the next step
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
@@ -152,9 +152,9 @@ class _Detacher:
             if is_tuple(value) and any(other[: len(path)] == path for other in self._handed_on):
                 return tuple(self.release(v, (*path, i)) for i, v in enumerate(value))
         if not is_array(value) and CURRENT.scope.guard is not None:
-            found = {id(holder): object_bytes(holder) for holder, _ in holders(value, attributes)}
-            self._count(sum(found[key] for key in self._holders & found.keys()))
-            self._holders |= found.keys()
+            found = {id(container): object_bytes(container) for container, _ in containers(value, attributes)}
+            self._count(sum(found[key] for key in self._containers & found.keys()))
+            self._containers |= found.keys()
         return rebuild(value, self._release, typed=False)
 
     def keep(self, values: Sequence[Any], paths: Sequence[Path]) -> list[Array]:
@@ -175,7 +175,7 @@ class _Detacher:
     @cached_property
     def _session_ids(self) -> frozenset[int]:
         """The identities of the session's arrays that the run could not overwrite. (Caches that grow do not ask.)"""
-        return frozenset(id(array) for name, array in self._held.arrays.items() if name not in self._held.lent)
+        return frozenset(id(array) for name, array in self._held.arrays.items() if name not in self._held.donated)
 
     @cached_property
     def _shown(self) -> dict[int, int]:
@@ -291,29 +291,29 @@ class Held:
 
     Attributes:
         arrays: read-only arrays by input name. They may be extended in place, unless they have been extended already.
-        lent: those of them that the run may overwrite, as if they were donated: no other array shows their contents.
+        donated: those of them that the run may overwrite: no other array shows their memory.
         keep: paths of the results to return as arrays that nothing may change.
         again: whether inputs of the same shapes may come again. (Caches that grow do not.)
-        begun: whether the run has begun; what it was lent has undefined contents from then on.
+        begun: whether the run has begun; from then on, donated arrays have undefined contents.
     """
 
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
-    lent: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    donated: Mapping[str, Array] = field(default_factory=dict[str, Array])
     keep: tuple[Path, ...] = ()
     again: bool = True
     begun: bool = False
 
     def begin(self) -> None:
-        """Let the run write to what it is lent."""
+        """Let the run write to the donated arrays."""
         self.begun = True
-        for array in self.lent.values():
+        for array in self.donated.values():
             array.flags.writeable = True
 
 
 NOTHING = Held()
 
 
-Compute = Callable[[list[Any], "Run", "Kind | None"], list[Any]]
+Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
 Arrays = tuple[tuple[int, str, Any, tuple[int, ...]], ...]
@@ -350,7 +350,7 @@ class Signature:
 
     def bind(
         self, feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> tuple[list[Any], Kind | None, Arrays | None]:
+    ) -> tuple[list[Any], RunKey | None, Arrays | None]:
         """The values for the graph's inputs, in order, the kind of run that they make, and how to know another like it.
 
         (By arrays of these types and shapes; None if it takes other checks, or there will be none.)
@@ -364,7 +364,7 @@ class Signature:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
         values, sizes = self.values.copy(), dict(self.sizes)
-        checked = () if held.lent else self.donated_at
+        checked = () if held.donated else self.donated_at
         arrays: list[tuple[int, str, Any, tuple[int, ...]]] = []
         seen: set[Any] = set()
         for i, a in self.passed:
@@ -391,7 +391,7 @@ class Signature:
         if not held.again:
             return values, None, None
         is_usual = self.recurs and len(arrays) == len(self.passed)
-        return values, kind_of(values, self.donated_at), tuple(arrays) if is_usual else None
+        return values, run_key(values, self.donated_at), tuple(arrays) if is_usual else None
 
 
 def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iterable[str]) -> list[Argument]:

@@ -35,11 +35,11 @@ _FIRST_ROWS = 16
 class Stack:
     """Collects equally shaped arrays as rows of one.
 
-    Rows are copied when they come, so that later trips may write where they
+    Rows are copied when they come, so that later iterations may write where they
     were. The room for them doubles when it is used up.
 
     Args:
-        row: the type of a row, needed if there is no trip; see `irc.ir.region_flow.row_type`.
+        row: the type of a row, needed if there is no iteration; see `irc.ir.region_flow.row_type`.
         rows: the most rows that can come; None: unknown.
     """
 
@@ -52,11 +52,12 @@ class Stack:
     def append(self, row: Any) -> None:
         """Add a copy of ``row``; Error IRC432 if it is no tensor, or its type or shape differs from the first's."""
         if not is_array(row):
-            raise Error("IRC432", f"a scan output must be a tensor in each trip; got {describe(row)}")
+            raise Error("IRC432", f"a scan output must be a tensor in each iteration; got {describe(row)}")
         buffer = self._buffer
         if buffer is not None and (row.shape != buffer.shape[1:] or row.dtype != buffer.dtype):
             first = describe(buffer[0])
-            raise Error("IRC432", f"a scan output was {first} in the first trip and is {describe(row)} in a later one")
+            was = f"a scan output was {first} in the first iteration and is {describe(row)} in a later one"
+            raise Error("IRC432", was)
         if buffer is None or self._count == len(buffer):
             # Doubled, so that n rows cost O(n) copies; the guard of a run with limits is asked for each new buffer.
             rows = 2 * self._count or _FIRST_ROWS
@@ -87,8 +88,8 @@ class Stack:
         if self._row.dtype is None:
             raise Error(
                 "IRC432",
-                "no trip was made, and nothing says of what element type a scan output is: declare it in the body, "
-                "or inline the function that the loop is in",
+                "the loop made no iteration, and nothing states the element type of a scan output: declare it in the "
+                "body, or inline the function that the loop is in",
             )
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(axis_in(axis, len(shape) + 1), 0)
@@ -115,15 +116,15 @@ def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
 
 
 def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
-    """``prim::Loop(max_trips, cond, carried...)``; the body's parameters are the trip number and the carried values."""
+    """``prim::Loop(trip_count, cond, carried...)``; the body's parameters are the iteration and the carried values."""
     return _lower_loop(lowering, node, ins, outs, [lambda i: i])
 
 
 def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``onnx::Loop(M?, cond?, carried...)``, with scan outputs after the carried values.
 
-    The body's parameters are trip number, condition and carried values. The first two are tensors of one element, of
-    the rank that the parameters state. (The condition of a trip that is made is always true.)
+    The body's parameters are iteration number, condition and carried values. The first two are tensors of one element,
+    of the rank that the parameters state. (Inside an iteration the condition is always true.)
     """
     params = (param for block in node.blocks for param in block.params)
     trip_rank, condition_rank, *_ = (*(param.type.rank or 0 for param in params), 0, 0)
@@ -145,13 +146,13 @@ def _lower_loop(
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
     dead = lowering.emptied(ins)
-    # The first trip owns the initial values that nothing else needs.
+    # The first iteration owns the initial values that nothing else needs: an entry here would keep them alive.
     handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
 
     def step(frame: Frame) -> None:
         limit = None if limit_slot is None else trip_count(frame[limit_slot])
         go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
-        values = body.lend([frame[s] for s in initial])
+        values = body.initial_values([frame[s] for s in initial])
         for s in handed_over:
             frame[s] = None
         stacks = body.stacks(limit)
@@ -172,19 +173,19 @@ def _lower_loop(
 
 
 class Body:
-    """The body of a loop or scan, which is run trip by trip.
+    """The lowered body of a loop or scan, and how values are carried into and out of it.
 
-    What a loop is given, at its beginning or by the trip before, is handed over, or else *borrowed*
-    (`irc.runtime.storage`): it enters as a read-only view.
+    An iteration may overwrite a carried value that nothing else needs. Any other one enters the body as a read-only
+    view (`irc.runtime.storage`).
 
     Args:
         lowering: of the graph.
         node: the loop.
-        ins: its slots.
-        outs: those of its results.
+        ins: the slots of its inputs.
+        outs: the slots of its results.
 
     Attributes:
-        code: the body's.
+        code: the body's steps.
     """
 
     def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> None:
@@ -194,28 +195,28 @@ class Body:
         self._rows = scanned_rows(node)
         self._returned = slice(at.returned, at.returned + at.many)
         takers = [(param, *outs[i : i + 1]) for i, param in enumerate(self.code.params[at.param :][: at.many])]
-        self._borrowed_first = lowering.borrowed(block, ins[at.input :][: at.many], takers)
-        self._borrowed_later = lowering.borrowed(block, self.code.returns[self._returned], takers)
+        self._read_only_initial = lowering.read_only_carried(block, ins[at.input :][: at.many], takers)
+        self._read_only_carried = lowering.read_only_carried(block, self.code.returns[self._returned], takers)
 
-    def stacks(self, trips: int | None) -> list[Stack]:
-        """What collects the rows of so many trips at the most; None: it is not known."""
-        return [Stack(row, trips) for row in self._rows]
+    def stacks(self, iterations: int | None) -> list[Stack]:
+        """One stack for each scan output, for at most this many ``iterations``; None if their number is not known."""
+        return [Stack(row, iterations) for row in self._rows]
 
-    def lend(self, values: list[Any]) -> list[Any]:
-        """The initial ``values``, as the first trip may have them."""
-        return _read_only(values, self._borrowed_first)
+    def initial_values(self, values: list[Any]) -> list[Any]:
+        """The initial ``values`` for the first iteration, read-only where something else needs them."""
+        return _read_only(values, self._read_only_initial)
 
     def run(
         self, frame: Frame, before: Iterable[Any], values: list[Any], after: Iterable[Any], stacks: Sequence[Stack]
     ) -> tuple[list[Any], list[Any]]:
-        """Run a trip: what the body returns before the carried values, and these.
+        """Run one iteration; return what the body returns before the carried values, and the carried values.
 
         Args:
-            frame: of the graph.
-            before: the parameters before the carried values.
-            values: these; the list is emptied, as whatever is still needed is in the frame.
-            after: the parameters after them.
-            stacks: get the rows.
+            frame: the graph's.
+            before: values of the parameters before the carried ones.
+            values: the carried values. The list is emptied: the frame holds whatever is still needed.
+            after: values of the parameters after the carried ones.
+            stacks: collect the rows.
         """
         put(frame, self.code.params, [*before, *values, *after])
         values.clear()  # a reference here would keep a value alive that the body could free
@@ -223,7 +224,7 @@ class Body:
         found = self.code.take_returns(frame)
         for stack, row in zip(stacks, found[self._returned.stop :]):
             stack.append(row)
-        return found[: self._returned.start], _read_only(found[self._returned], self._borrowed_later)
+        return found[: self._returned.start], _read_only(found[self._returned], self._read_only_carried)
 
 
 def _read_only(values: list[Any], positions: Slots) -> list[Any]:
@@ -240,7 +241,7 @@ def truth(value: Any) -> bool:
 
 
 def trip_count(value: Any) -> int | None:
-    """A loop's maximal number of trips; None if it has no limit."""
+    """A loop's maximal number of iterations; None if it has no limit."""
     number = _number(value, "trip count")
     if number is not None and (not isinstance(number, int) or (isinstance(number, bool) and is_array(value))):
         raise Error("IRC430", f"a trip count must be an integer, not {describe(value)}")
@@ -321,13 +322,13 @@ class _Scan:
         return [np.stack(column) for column in zip(*results)]
 
     def _scan(self, frame: Frame, states: list[Any], sequences: Sequence[Array]) -> tuple[list[Any], list[Stack]]:
-        trips = len(sequences[0])
-        if any(len(s) != trips for s in sequences):
+        iterations = len(sequences[0])
+        if any(len(s) != iterations for s in sequences):
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
-        stacks = self.body.stacks(trips)
-        states = self.body.lend(states)
-        for t in range(trips):
+        stacks = self.body.stacks(iterations)
+        states = self.body.initial_values(states)
+        for t in range(iterations):
             _, states = self.body.run(frame, (), states, [sequence[t, ...] for sequence in sequences], stacks)
         return states, stacks
 

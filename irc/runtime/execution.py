@@ -39,20 +39,20 @@ class Counters:
     """What one run did.
 
     Attributes:
-        units: bulks of operators that were dispatched, on this or another thread; a loop body counts each trip.
-        breaks: why units ended before the last operator of their block, and how often.
-        kernels: calls of kernels, those inside fusion groups included.
-        compiled: calls of kernels that a backend has made of fusion groups or of several steps.
-        in_place: kernels that wrote their result over an input: one that nothing needed any more, or, as in-place
-            operators (``onnx::Add_``) do, their first.
-        copies: arrays copied at the boundary, because a result would have shared memory with something the
-            caller, the model or another result keeps, or kept much more alive than it takes, or because the plan
-            writes into an input; and arrays moved to where they can grow (not those joined as by Concat).
+        units: bulks of operators dispatched, on any thread; a loop body counts once an iteration.
+        breaks: why a bulk ended before the last operator of its block -> how often.
+        kernels: kernel calls, including those inside fusion groups.
+        compiled: calls of kernels that a backend compiled from a fusion group or from several steps.
+        in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
+            (``onnx::Add_``), the first.
+        copies: arrays copied at the boundary, because a result would have shared memory with something the caller,
+            the model or another result keeps, or would have kept a much larger array alive, or because the plan writes
+            into an input; also arrays moved to where they can grow, but not operands joined by a Concat.
         copied_bytes: bytes in those copies.
-        planned: results that have places in memory planned for them, also in branches that were not taken.
+        planned: results with a place in planned memory, including those of branches not taken.
         arena_bytes: the size of that memory, the arena.
-        arena_bound: how much of it is in use at the most at one time: none for these results, in this order, could be
-            smaller.
+        arena_bound: the peak of bytes in use in the arena: a lower bound on the size of any arena for these results in
+            this order.
     """
 
     # Zeros are of the class: each run makes one, and sets but a few.
@@ -77,26 +77,26 @@ class Counters:
         return f"Counters({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
 
-class Watch:
-    """Follows a run step by step: a base class whose methods do nothing.
+class Observer:
+    """Callbacks for each step of a run: a base class whose methods do nothing.
 
-    Inner steps (of blocks and functions) are reported between the two calls for the step that runs them. Members of
-    fusion groups are steps of the block around the group. What it raises ends the run.
+    Steps of nested blocks and called functions come between the `before` and `after` of the step that runs them.
+    Members of fusion groups are steps of the block around the group. An exception from a callback ends the run.
 
     Attributes:
-        in_arena: whether the run is in planned memory if it would be without the watch.
+        in_arena: whether an observed run may use planned memory; if not, each result has memory of its own.
     """
 
     in_arena = False
 
-    def lend(self, memory: Any, plan: MemoryPlan) -> None:
-        """The run makes the results that ``plan`` names in ``memory``, which existed before it and remains after it."""
+    def use_arena(self, memory: Any, plan: MemoryPlan) -> None:
+        """The run writes the results that ``plan`` names into ``memory``, which outlives the run."""
 
-    def leave(self, made: Any) -> None:
-        """The run has made ``made`` and leaves it to the model, which keeps it."""
+    def retain(self, made: Any) -> None:
+        """The run has computed ``made``, and the model keeps it for later runs."""
 
     def enter(self) -> None:
-        """A block is about to run: that of a graph, a branch, or one trip of a loop."""
+        """A block is about to run: a graph's, a branch, or a loop body for one iteration."""
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """``node`` is about to run on the values in ``ins``."""
@@ -109,18 +109,18 @@ class Run(Counters):
     """One run of a plan: what it has done so far, and what its steps may ask for.
 
     Attributes:
-        watch: what follows the run step by step, or None.
-        arena: what owns the memory in which results are placed; a result that has no place must not be made there.
+        observer: is told of each step; or None.
+        arena: the owner of the planned memory; only results with a place in the plan may lie there.
         again: whether what it appends to will be appended to again, in the next step of a session.
     """
 
-    watch: Watch | None = None
+    observer: Observer | None = None
     arena: Any = NOWHERE
     again: bool = False
 
 
 class Instruction(NamedTuple):
-    """One step of a block, and what messages, watches and later compilations need to know of it.
+    """One step of a block, and what messages, observers and backends need to know of it.
 
     Attributes:
         step: what it does.
@@ -220,15 +220,15 @@ def execute(code: Code, frame: Frame) -> None:
         run.in_place += code.in_place
     step = None
     try:
-        if run.watch is None:
+        if run.observer is None:
             for step in code.steps:
                 step(frame)
         else:
-            run.watch.enter()
+            run.observer.enter()
             for step, node, ins, outs, _ in code.instructions:
-                run.watch.before(node, frame, ins)
+                run.observer.before(node, frame, ins)
                 step(frame)
-                run.watch.after(node, frame, outs)
+                run.observer.after(node, frame, outs)
     except Exception as error:
         if step is None or is_located(error):
             raise

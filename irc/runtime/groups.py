@@ -15,7 +15,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
 from irc.runtime.backends import Unsupported, suits_nothing
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
-from irc.runtime.steps import drop_step, is_apart, move_step
+from irc.runtime.steps import drop_step, may_overwrite, move_step
 from irc.runtime.values import arrays_once, is_array
 
 if TYPE_CHECKING:
@@ -89,20 +89,20 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
         made = [frame[s] for s in outs] if keeps else []
         put(frame, (), (), dead)
         arrays = list(arrays_once(made))
-        watch = frame[0].watch
-        if keeps and kept.keep(made, arrays) and watch is not None:
+        observer = frame[0].observer
+        if keeps and kept.keep(made, arrays) and observer is not None:
             for array in arrays:
-                watch.leave(array)
+                observer.retain(array)
 
     return step
 
 
-def _place_over(results: list[Any], operands: Sequence[Any], pairs: Pairs, arena: Any, whole: bool) -> int:
+def _place_over(results: list[Any], operands: Sequence[Any], pairs: Pairs, arena: Any, must_own_storage: bool) -> int:
     """Put operands that may be written over where results have no place yet; how many."""
     count = 0
     for result, i in pairs:
         x = operands[i]
-        if results[result] is None and is_array(x) and x.flags.carray and is_apart(x, arena, whole):
+        if results[result] is None and is_array(x) and x.flags.carray and may_overwrite(x, arena, must_own_storage):
             for y in results:  # a loop: small groups take no longer than the search for a place does
                 if x is y:
                     break  # it is the place of another result, or was donated as one
@@ -121,7 +121,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
         lowering.may_be_placed(value, slot)
     out = outs[0] if len(outs) == 1 else None
     free = frozenset([i for i in lowering.free(ins, len(ins)) if ins[i] in dead])
-    whole = lowering.whole
+    must_own_storage = lowering.sees_storage
 
     latest: tuple[Kernel, Pairs] = suits_nothing, ()
 
@@ -130,7 +130,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
         run: Run = frame[0]
         operands, given = [frame[s] for s in ins], [frame[s] for s in outs]
         kernel, pairs = latest
-        placed = _place_over(given, operands, pairs, run.arena, whole) if pairs else 0
+        placed = _place_over(given, operands, pairs, run.arena, must_own_storage) if pairs else 0
         try:
             made = kernel(*operands, out=given if out is None else given[0])
             if made is NotImplemented and (found := compiled.kernel(operands)) is not None:
@@ -138,7 +138,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
                 if compiled.checks:
                     latest = kernel, pairs
                 given = [frame[s] for s in outs]
-                placed = _place_over(given, operands, pairs, run.arena, whole)
+                placed = _place_over(given, operands, pairs, run.arena, must_own_storage)
                 made = kernel(*operands, out=given if out is None else given[0])
         except Unsupported as error:
             compiled.decline(str(error))

@@ -22,7 +22,7 @@ from typing import Any
 from irc.errors import Error
 from irc.ir import Node
 from irc.ops.sizes import result_bytes
-from irc.runtime.execution import Frame, Slots, Watch, label
+from irc.runtime.execution import Frame, Observer, Slots, label
 from irc.runtime.kernels.support import is_constant
 from irc.runtime.live_memory import ArrayBytes, ObjectBytes
 from irc.runtime.prepack import COMPUTED
@@ -65,12 +65,12 @@ class Limits:
 
     Attributes:
         steps: nodes run, those inside blocks, functions and fusion groups included; each execution of a block,
-            such as a trip of a loop, is a step too.
+            such as an iteration of a loop, is a step too.
         bytes: memory of the arrays, strings, lists and dictionaries that the run makes and that are alive at one
             time. Inputs and weights do not count. What is made of weights once and kept does not count either, but its
             total may not exceed the same limit. Work memory of single kernels, a small multiple of their operands, does
             not count.
-        seconds: of real time, checked before each node, in trips of loops, and between the parts of long kernels;
+        seconds: of real time, checked before each node, in loop iterations, and between the parts of long kernels;
             work that cannot be interrupted is refused if even at `RATE` it would not finish in time.
 
     Raises:
@@ -107,7 +107,7 @@ def check_limits(limits: Any) -> None:
         raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
 
 
-class LimitGuard(Watch):
+class LimitGuard(Observer):
     """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
 
     Args:
@@ -151,7 +151,7 @@ class LimitGuard(Watch):
         if in_use > self.most_bytes:
             raise self._too_large(f"its results are alive, {count(in_use, 'byte')} in use", label(node))
 
-    def leave(self, made: Any) -> None:
+    def retain(self, made: Any) -> None:
         """Stop counting ``made``: the model keeps it."""
         self._arrays.disown([made])
 

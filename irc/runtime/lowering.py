@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irc.alias.classes import FOREIGN
+from irc.alias.classes import ESCAPED
 from irc.errors import Error, nonsense
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.tensor import Tensor
@@ -156,15 +156,15 @@ class Lowering:
         self.bound = plan.bound
         self._in_order = sees_layouts(graph)
         """Whether something may look at how results lie in memory."""
-        self.whole = sees_storage(graph)
+        self.sees_storage = sees_storage(graph)
         """Whether something may look at where the memory of results begins."""
         self._bulk = bulk
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
         self._storage = storage
-        self._storages: list[int] = [FOREIGN]  # by slot
-        self._shown: list[frozenset[int]] = [frozenset([FOREIGN])]  # by slot
+        self._storages: list[int] = [ESCAPED]  # by slot
+        self._shown: list[frozenset[int]] = [frozenset([ESCAPED])]  # by slot
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._new_region = count(1).__next__
@@ -172,7 +172,7 @@ class Lowering:
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
         # The blocks being lowered, outermost first.
-        self._live: list[_Live] = []
+        self._live: list[_LiveSlots] = []
 
     def region(self, block: Block) -> Code:
         """Lower a block as a region of its own."""
@@ -233,7 +233,7 @@ class Lowering:
         own.difference_update(given.values())  # results of a group belong to the code around it
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
-        live = _Live(self._shown)
+        live = _LiveSlots(self._shown)
         live.update(code.returns)
         self._live.append(live)
         backwards = [each for n in reversed(nodes) if n.kind != CONSTANT for each in self._lower(n, code)]
@@ -323,7 +323,7 @@ class Lowering:
         if len(outs) == 1 and takes_out(kernel):
             self.may_be_placed(node.output, outs[0])
         may_repeat = reads_first(node.kind)
-        step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.whole)
+        step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
         return step or kernel_step(kernel, ins, outs, dead)
 
     def emptied(self, ins: Slots) -> Slots:
@@ -358,13 +358,13 @@ class Lowering:
         times = Counter(storage for s in (dict.fromkeys(ins) if may_repeat else ins) for storage in self._shown[s])
         return tuple([i for i, s in enumerate(storages[:count]) if times[s] == 1 and self._is_free(s)])
 
-    def borrowed(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
-        """The positions of what a loop is given that something else needs too, so that no iteration may write it.
+    def read_only_carried(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
+        """The positions of carried values that something else still needs, so that no iteration may write them.
 
         Args:
-            body: the loop's.
-            given: the slots that carried values come from.
-            takers: for each of these, the slots that it goes to, in the body and after the loop.
+            body: the loop's body.
+            given: the slots that the carried values come from.
+            takers: for each of these, the slots that receive it, in the body and after the loop.
         """
         self._bodies.append(body)
         free = self.free(given, len(given))
@@ -375,18 +375,18 @@ class Lowering:
     def _is_free(self, storage: int) -> bool:
         """Whether nothing needs the memory class ``storage`` after the node that is being lowered."""
         return (
-            storage != FOREIGN
+            storage != ESCAPED
             and not any(live.storages.get(storage) for live in self._live)
             and self._storage.captors(storage).isdisjoint(self._bodies)
         )
 
 
-class _Live:
-    """Of a block that is being lowered: the slots that are read later, and how many show each class of storage.
+class _LiveSlots:
+    """The live slots of a block that is being lowered from its end, and how many of them show each storage class.
 
     Attributes:
-        unused: the slots of the results of the node being lowered that nothing reads.
-        captured: the slots that its blocks capture.
+        unused: slots of results of the current node that nothing reads.
+        captured: slots that the current node's blocks capture.
     """
 
     __slots__ = ("_shown", "captured", "slots", "storages", "unused")

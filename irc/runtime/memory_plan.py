@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from irc.alias.classes import FOREIGN
+from irc.alias.classes import ESCAPED
 from irc.ir.constants import constant_tensor
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, IF
@@ -32,7 +32,7 @@ from irc.ir.types import TensorType
 from irc.ops import record
 from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import ArrayType, aligned
-from irc.runtime.execution import Watch
+from irc.runtime.execution import Observer
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ FEW = 16
 """Elements of an array that is kept with its form: shapes, and what is computed of them."""
 
 
-class FormRecorder(Watch):
+class FormRecorder(Observer):
     """Watches a run for the forms of the values that it makes.
 
     Attributes:
@@ -248,7 +248,7 @@ class Planner:
         order = list(enumerate(self._in_order(graph), 1))
         self._turns = {node: turn for turn, node in order if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
-        self._kept = {FOREIGN, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
+        self._kept = {ESCAPED, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
         for node, group in self._groups.items():
             self._same.update(zip(group.inputs, node.inputs))

@@ -20,7 +20,7 @@ from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ops.record import MOVING
 from irc.ops.registry import record
-from irc.runtime.arena import Kind, PlannedRuns
+from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
@@ -97,7 +97,7 @@ Answer = tuple[dict[str, Any], list[Array], Counters]
 
 
 def _may_multiply(kind: str) -> bool:
-    """Whether kernels of ``kind`` may call the BLAS: graphs of others need not set its threads."""
+    """Whether kernels of ``kind`` may call the BLAS; a graph without any need not set the BLAS's threads."""
     found = record(kind)
     return not (found.pointwise or found.movement in MOVING or kind in (CONSTANT, GROUP))
 
@@ -170,8 +170,8 @@ class CompiledModel:
         self._share = sharing(options.threads)
         self._may_multiply = any(_may_multiply(node.kind) for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
-        # By the outputs that are wanted: a run that is likely to come again, what is passed to it, and its kind.
-        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, Kind | None]] = {}
+        # Wanted outputs -> the signature, input arrays' types and plan key of the latest run: most runs repeat it.
+        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, RunKey | None]] = {}
 
     def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
@@ -215,7 +215,7 @@ class CompiledModel:
         is_plain = feeds.__class__ is dict and donate.__class__ is tuple and limits is None and threads is None
         if usual is None or not is_plain or donate:
             return self.execute(feeds, names, donate, limits, threads)[0]
-        signature, arrays, kind = usual
+        signature, arrays, key = usual
         if len(feeds) != len(arrays):
             return self.execute(feeds, names)[0]
         values = signature.values.copy()
@@ -233,7 +233,7 @@ class CompiledModel:
         scope.share, scope.is_busy = self._share, True
         try:
             ERRORS.set(IGNORED)
-            results = signature.compute(values, run, kind)
+            results = signature.compute(values, run, key)
             found: dict[str, Any] = {}
             is_own = True
             for name, (i,) in signature.wanted.items():  # all are outputs
@@ -298,9 +298,9 @@ class CompiledModel:
         signature = self._signatures.get(key) or self._signature(*key)
         share = self._share if threads is None else sharing(threads)
         run = Run()
-        run.watch, run.again = profiler, held is not NOTHING
+        run.observer, run.again = profiler, held is not NOTHING
         try:
-            values, kind, arrays = signature.bind(feeds, held, run)
+            values, key, arrays = signature.bind(feeds, held, run)
         except Error as error:
             if error.code != "IRC413" or not self.sizes:
                 raise
@@ -308,26 +308,26 @@ class CompiledModel:
             raise Error(error.code, message, error.where) from None
         guard = None
         if limits is not None:
-            guard = run.watch = LimitGuard(limits, values)
+            guard = run.observer = LimitGuard(limits, values)
             share = in_turn
         if profiler is not None:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if arrays is not None:
-            self._usual[names] = signature, arrays, kind
-        task = self._compute, signature, values, kind, run, held
+            self._usual[names] = signature, arrays, key
+        task = self._compute, signature, values, key, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
-        run.watch = None  # which refers to the values that the run was given
+        run.observer = None  # which refers to the values that the run was given
         self.counters = run
         return results, kept, run
 
     def _compute(
-        self, signature: Signature, values: list[Any], kind: Kind | None, run: Run, held: Held
+        self, signature: Signature, values: list[Any], key: RunKey | None, run: Run, held: Held
     ) -> tuple[dict[str, Any], list[Array]]:
         """The results that are wanted, and those to keep."""
         state = self.state
-        if held.lent:
+        if held.donated:
             held.begin()
-        results = signature.compute(values, run, kind)
+        results = signature.compute(values, run, key)
         for i in signature.runs.lowerer.known:
             results[i] = read_only_view(results[i])
         if not state.changes:

@@ -23,7 +23,7 @@ from irc.runtime.values import (
     TypedDict,
     TypedList,
     arrays_once,
-    holders,
+    containers,
     is_array,
     is_mapping,
     is_sequence,
@@ -212,7 +212,7 @@ def _instances(values: Iterable[Any], names: Collection[str] | None = None) -> l
     def inside(instance: Object) -> list[Any]:
         return [v for name, v in instance.attributes.items() if names is None or name in names]
 
-    return [holder for holder, _ in holders(list(values), inside) if isinstance(holder, Object)]
+    return [container for container, _ in containers(list(values), inside) if isinstance(container, Object)]
 
 
 def _writable(values: Iterable[Any]) -> list[Array]:

@@ -1,7 +1,7 @@
-"""A cache of what is made for kinds of runs, which may come again.
+"""A bounded cache of memory plans by run key, with an admission policy that resists thrashing.
 
-The oldest does not simply make way: of more kinds than there is room for, which come in turn, each would be thrown out
-just before it comes again, and everything made anew for ever.
+Plain LRU would fail here: if more keys than fit come in turn, it evicts each just before its next use and rebuilds
+every plan for ever. So a new key is admitted only if it has come more recently than the least recently used entry.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Generic, TypeVar
 Made = TypeVar("Made")
 
 MET = 1 << 10
-"""Kinds without anything that are remembered to have come, by their hashes."""
+"""The number of uncached keys whose latest use is remembered, by their hashes."""
 
 PAUSE = 64
-"""Once there is no more room, a kind takes the place of another at most once in so many runs. To plan memory takes as
-long as 4 to 13 runs on small arrays: where kinds come at random, that must not be most of the work."""
+"""The least number of runs between two evictions. Planning memory takes as long as 4 to 13 runs on small arrays: where
+keys come at random, it must not be most of the work."""
 
 
 @dataclass(slots=True)
 class _Entry(Generic[Made]):
     made: Made
     cost: int
-    last: int  # when the kind came last
+    last: int  # the time of the key's latest use
 
 
 class PlanCache(Generic[Made]):
-    """What was made for kinds that may come again. Several threads may use it at once.
+    """Cached values by key, bounded by their total cost. Several threads may use it at once.
 
-    When there is no more room, a kind takes the place of the one that has not come for longest, if it has come twice
-    since then: of kinds that come in turn some stay, and those that come no more do not.
+    When the cache is full, a new key evicts the least recently used one if the new key has come twice since that one's
+    latest use: of keys that come in turn some stay cached, and keys that stop coming leave.
 
     Args:
-        budget: what all that is kept may cost; the last to find room may exceed it.
-        least: for how many kinds there is room in any case.
+        budget: bound on the total cost of all entries; the last entry admitted may exceed it.
+        least: this many entries fit whatever they cost.
 
     Attributes:
         budget: as given; it may be changed.
@@ -47,7 +47,7 @@ class PlanCache(Generic[Made]):
         self.budget = budget
         self._least = least
         self._kept: OrderedDict[Hashable, _Entry[Made]] = OrderedDict()
-        self._met: OrderedDict[int, int] = OrderedDict()  # when kinds for which nothing is kept came last
+        self._met: OrderedDict[int, int] = OrderedDict()  # hash of an uncached key -> the time of its latest use
         self._spent = 0
         self._now = 0
         self._resume = 0
@@ -57,43 +57,43 @@ class PlanCache(Generic[Made]):
         return len(self._kept)
 
     def made(self) -> list[Made]:
-        """All that is kept; that of the kind that came last is the last."""
+        """All cached values, the most recently used last."""
         return [entry.made for entry in list(self._kept.values())]
 
-    def get(self, kind: Hashable) -> Made:
-        """What is kept for ``kind``, which comes now; KeyError if nothing is."""
+    def get(self, key: Hashable) -> Made:
+        """The value cached for ``key``, which counts as used now; KeyError if there is none."""
         with self._lock:
             self._now += 1
-            entry = self._kept[kind]
+            entry = self._kept[key]
             entry.last = self._now
-            self._kept.move_to_end(kind)  # KeyError too: at any line, a signal handler may make runs that throw it out
+            self._kept.move_to_end(key)  # KeyError too: at any line, a signal handler may make runs that evict it
             return entry.made
 
-    def admits(self, kind: Hashable, new: bool = True) -> bool:
-        """Whether to make something for ``kind``, which has come now and for which nothing is cached.
+    def admits(self, key: Hashable, new: bool = True) -> bool:
+        """Whether to compute a value for ``key``, which is used now and not cached.
 
         Args:
-            kind: the kind.
-            new: whether to do so where there is room, even if it has not come before.
+            key: the key.
+            new: whether a key that has not come before is admitted while the cache is not full.
         """
         with self._lock:
-            before = self._met.pop(hash(kind), 0)
+            before = self._met.pop(hash(key), 0)
             if self._is_full():
                 found = before > 0 and self._now >= self._resume and before > self._oldest().last
             else:
                 found = new or before > 0
             if not found:
-                self._met[hash(kind)] = self._now
+                self._met[hash(key)] = self._now
                 while len(self._met) > MET:
                     self._met.popitem(last=False)
             return found
 
-    def put(self, kind: Hashable, made: Made, cost: int) -> None:
-        """Keep ``made`` for ``kind``, which has come now, and of the others those that there is room for."""
+    def put(self, key: Hashable, made: Made, cost: int) -> None:
+        """Cache ``made`` for ``key``, which is used now, and evict what no longer fits."""
         with self._lock:
-            self._kept.pop(kind, None)  # to the end
-            self._kept[kind] = _Entry(made, cost, self._now)
-            # Added up anew, as an interrupt may have come between a kind and its cost.
+            self._kept.pop(key, None)  # to the end
+            self._kept[key] = _Entry(made, cost, self._now)
+            # Summed afresh: an interrupt may have come between the insertion of an entry and the addition of its cost.
             self._spent = sum([entry.cost for entry in list(self._kept.values())])
             while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.budget:
                 self._spent -= self._kept.popitem(last=False)[1].cost

@@ -26,7 +26,7 @@ from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import TensorType
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
-from irc.runtime.execution import Counters, Frame, Slots, Watch, label
+from irc.runtime.execution import Counters, Frame, Observer, Slots, label
 from irc.runtime.live_memory import ArrayBytes
 from irc.runtime.memory_plan import MemoryPlan
 from irc.runtime.values import describe, is_array
@@ -221,7 +221,7 @@ class _Call:
     began: int = 0
 
 
-class Profiler(Watch):
+class Profiler(Observer):
     """Follows one run.
 
     The time between two events, which are beginnings and ends of calls, is own time of the innermost call that is going
@@ -245,7 +245,7 @@ class Profiler(Watch):
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
         self._plan: MemoryPlan | None = None
-        self._lent = 0  # bytes of planned memory
+        self._arena_bytes = 0  # bytes of planned memory
         self._turn = 0  # of the plan
         self._beside: defaultdict[int, int] = defaultdict(int)  # by turns: most bytes alive outside of planned memory
         self._start = self._left = clock()  # when the run began, and when the last event had been followed
@@ -257,10 +257,10 @@ class Profiler(Watch):
         self._live.disown(inputs)
         self._found.counters = counters
 
-    def lend(self, memory: Any, plan: MemoryPlan) -> None:
+    def use_arena(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
         self._plan = plan
-        self._lent = self._live.count([memory])
+        self._arena_bytes = self._live.count([memory])
         self._note_memory(self._clock(), self._live.now)
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
@@ -367,7 +367,7 @@ class Profiler(Watch):
 
     def _note_memory(self, when: int, alive: int) -> None:
         self._found.peak = max(self._found.peak, alive)
-        self._beside[self._turn] = max(self._beside[self._turn], alive - self._lent)
+        self._beside[self._turn] = max(self._beside[self._turn], alive - self._arena_bytes)
         if self._found.memory[-1][1] == alive:
             return
         if len(self._found.memory) < self._most:

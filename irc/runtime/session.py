@@ -4,7 +4,7 @@ A session holds the caches as read-only arrays that only `irc::append_` may
 extend, and only behind the positions that any view shows. So a session can return
 them, and share them with its forks, without copying: the first continuation of a
 prefix stays in place, later ones get memory of their own. Caches of fixed size, in
-which each step writes some elements, are lent to the step if nothing else refers to them.
+which each step writes some elements, are donated to the step if nothing else refers to them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Session:
         self._caches = Caches(model, self.pairs)
         self._due: frozenset[str] = frozenset(self.pairs)  # those that get the capacity in the next step
         self._held: Mapping[str, Array] = {}
-        self._lent: Mapping[str, Array] = {}  # to the step that is going on, or to one that has failed
+        self._donated: Mapping[str, Array] = {}  # to the step that is going on, or to one that has failed
         self._lock = RLock()
         self._is_stepping = False
         self.counters = Counters()
@@ -117,7 +117,7 @@ class Session:
         """Forget the caches: the next step is a first one."""
         with self._lock:
             self._check_idle()
-            self._held, self._due, self._lent = {}, frozenset(self.pairs), {}
+            self._held, self._due, self._donated = {}, frozenset(self.pairs), {}
 
     def truncate(self, length: int) -> None:
         """Go back: caches that grow keep their first ``length`` positions, or all but the last ``-length``.
@@ -173,8 +173,8 @@ class Session:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
-        other._lock, other._is_stepping, other._lent = RLock(), False, {}
-        # Of a buffer, forks have views of their own. Other arrays they share: then neither is lent them.
+        other._lock, other._is_stepping, other._donated = RLock(), False, {}
+        # Of a buffer, forks have views of their own. Other arrays they share: then neither may donate them.
         other._held = {name: array if buffer_of(array) is None else array.view() for name, array in caches.items()}
         return other
 
@@ -189,8 +189,8 @@ class Session:
             return self._held
         with self._lock:
             self._check_idle()
-            if self._lent:
-                raise _lost(self._lent)
+            if self._donated:
+                raise _cache_lost(self._donated)
             return self._held
 
     def _check_idle(self) -> None:
@@ -202,12 +202,14 @@ class Session:
     ) -> dict[str, Any]:
         if not is_mapping(feeds):
             return self._model.run(feeds)  # which says what is wrong
-        caches, lost = self._caches, self._lent
-        held = Held(*self._lending(feeds), keep=caches.paths, again=not caches.grow)
+        caches, lost = self._caches, self._donated
+        held = Held(*self._given_caches(feeds), keep=caches.paths, again=not caches.grow)
         given = {**held.arrays, **feeds}
         try:
-            self._lent = held.lent or lost
-            results, kept, counters = self._model.execute(given, outputs, tuple(held.lent), limits, threads, held=held)
+            self._donated = held.donated or lost
+            results, kept, counters = self._model.execute(
+                given, outputs, tuple(held.donated), limits, threads, held=held
+            )
             found = dict(zip(self.pairs, kept))
             caches.check(found, given, held, counters)
             for name in self._due if self.capacity else ():
@@ -217,34 +219,34 @@ class Session:
                 if axis is not None:
                     found[name] = reserve(found[name], axis, self.capacity or 0)
             self._held, self.counters = found, counters
-            self._due, self._lent = frozenset(()), {}
+            self._due, self._donated = frozenset(()), {}
         except BaseException as error:
             if not held.begun or not self._held:  # a first step may be made again
-                self._lent = lost
+                self._donated = lost
             where = {f"input {name!r}" for name in held.arrays}
             if isinstance(error, Error) and error.code in ("IRC413", "IRC414") and error.where in where:
                 raise Error(error.code, f"{error.message}; the last step has left it like that", error.where) from None
             raise
         return results
 
-    def _lending(self, feeds: Mapping[str, Any]) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+    def _given_caches(self, feeds: Mapping[str, Any]) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
         """The caches that the session gives to a step, and those of them that the step may overwrite."""
         caches = self._caches
         held = self._held or caches.empty(feeds)
-        lent: dict[str, Array] = {}
-        if caches.overwritten and not self._lent:
+        donated: dict[str, Array] = {}
+        if caches.overwritten and not self._donated:
             names = [name for name in held if name in caches.overwritten and name not in feeds]
-            lent = {name: held[name] for name in names if is_alone(held, name) and _can_be_lent(held[name])}
-        elif self._lent and not self._lent.keys() <= feeds.keys():  # the last step has failed
-            raise _lost(self._lent)
+            donated = {name: held[name] for name in names if is_alone(held, name) and _is_donatable(held[name])}
+        elif self._donated and not self._donated.keys() <= feeds.keys():  # the last step has failed
+            raise _cache_lost(self._donated)
         if held.keys().isdisjoint(feeds):
-            return held, lent
-        return {name: array for name, array in held.items() if name not in feeds}, lent
+            return held, donated
+        return {name: array for name, array in held.items() if name not in feeds}, donated
 
 
-def _can_be_lent(array: Array) -> bool:
+def _is_donatable(array: Array) -> bool:
     """Whether only ``array``, to which there is one reference, shows its memory."""
-    if array.nbytes < LENT_BYTES:
+    if array.nbytes < DONATED_BYTES:
         return False
     base = array.base
     if base is None:
@@ -254,10 +256,10 @@ def _can_be_lent(array: Array) -> bool:
     return whole and is_shown_alone(array)
 
 
-def _lost(lent: Iterable[str]) -> Error:
+def _cache_lost(donated: Iterable[str]) -> Error:
     return Error(
         "IRC437",
-        f"a step has failed while it wrote to {some(map(repr, lent))}: reset the session, go on from a "
+        f"a step has failed while it wrote to {some(map(repr, donated))}: reset the session, go on from a "
         "fork, or give the step these caches",
     )
 
@@ -275,8 +277,8 @@ _TAKING_PARTS = frozenset(
 )
 """Operators whose results may be parts of their operand. (Elements of lists are what torch's split and chunk give.)"""
 
-LENT_BYTES = 16384
-"""Smaller caches are copied: that takes no longer than lending them, and a step that fails leaves them."""
+DONATED_BYTES = 16384
+"""Smaller caches are copied: a copy takes no longer than a donation, and survives a step that fails."""
 
 
 class Caches:
@@ -289,7 +291,7 @@ class Caches:
     Attributes:
         paths: where among the outputs each cache is returned, in the order of the pairs.
         grow: whether a cache may have another size in another step.
-        overwritten: the names of the caches that are lent to steps, which may write to them.
+        overwritten: the names of the caches that are donated to steps, which may write to them.
     """
 
     def __init__(self, model: CompiledModel, pairs: Mapping[str, str]) -> None:
@@ -337,7 +339,7 @@ class Caches:
             before = held.arrays.get(name)
             if before is None or array.dtype is not before.dtype or array.ndim != before.ndim:
                 _check_fit(array, self._arguments[name])
-            if not array.size and name in given and name not in held.lent:
+            if not array.size and name in given and name not in held.donated:
                 found[name] = self._unless_left_out(array, name, given[name], held, counters)
 
     def _unless_left_out(self, array: Array, name: str, given: Any, held: Held, counters: Counters) -> Array:

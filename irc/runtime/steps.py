@@ -122,7 +122,7 @@ MIN_ELEMENTS = 1 << 12
 
 
 def reusing_step(
-    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Free, whole: bool
+    node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Free, must_own_storage: bool
 ) -> Step | None:
     """A step that writes the result of ``node`` into a dead input where that fits, and then empties ``dead``.
 
@@ -130,7 +130,7 @@ def reusing_step(
 
     Args:
         free: given a number, which of so many first inputs hold memory that nothing needs once the node has run.
-        whole: whether only arrays that are all of their memory may be written over, as with `is_apart`.
+        must_own_storage: as for `may_overwrite`.
     """
     if len(outs) != 1 or not takes_out(kernel):
         return None
@@ -151,7 +151,7 @@ def reusing_step(
     def step(frame: Frame) -> None:
         inputs = operands(frame)
         for i in candidates:
-            if may_be_result(inputs[i], inputs) and is_apart(inputs[i], frame[0].arena, whole):
+            if may_be_result(inputs[i], inputs) and may_overwrite(inputs[i], frame[0].arena, must_own_storage):
                 frame[out] = kernel(*inputs, out=inputs[i])
                 frame[0].in_place += 1
                 break
@@ -161,16 +161,20 @@ def reusing_step(
             frame[s] = None
 
     is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-    return step if of_torch or like != 0 or len(ins) > 1 or not is_given else _unary_over(kernel, ins, out, dead, whole)
+    return (
+        step
+        if of_torch or like != 0 or len(ins) > 1 or not is_given
+        else _unary_over(kernel, ins, out, dead, must_own_storage)
+    )
 
 
-def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, whole: bool) -> Step:
+def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, must_own_storage: bool) -> Step:
     """A step that writes over the only operand, whose form the result has."""
     (a,) = ins
 
     def step(frame: Frame) -> None:
         x = frame[a]
-        if x.flags.carray and is_apart(x, frame[0].arena, whole):
+        if x.flags.carray and may_overwrite(x, frame[0].arena, must_own_storage):
             frame[out] = kernel(x, out=x)
             frame[0].in_place += 1
         else:
@@ -181,15 +185,21 @@ def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, whole: bool) 
     return step
 
 
-def is_apart(x: Array, arena: Any, whole: bool) -> bool:
-    """Whether ``x`` lies outside of ``arena``, and, where something sees it, shows the ``whole`` of its memory.
+def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:
+    """Whether a result may be written into ``x``: it lies outside ``arena`` and, if it must, owns all its memory.
 
-    If the base is no array, as with `as_strided`, it is not known whose memory the array shows.
+    An array whose base is no array, as after `as_strided`, may not be overwritten: the owner of its memory is unknown.
+
+    Args:
+        x: a dead operand.
+        arena: the owner of the run's planned memory, which later results use.
+        must_own_storage: whether the graph can observe storage sizes and offsets, so that the result must not be a view
+            of a part of something larger.
     """
     base: Any = x.base
     if base is None:
         return True
-    return isinstance(base, np.ndarray) and base is not arena and (not whole or base.nbytes == x.nbytes)
+    return isinstance(base, np.ndarray) and base is not arena and (not must_own_storage or base.nbytes == x.nbytes)
 
 
 def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:

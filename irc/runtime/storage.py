@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from irc.alias import AliasDb, Kind, analyze
-from irc.alias.classes import FOREIGN, MemoryClasses
+from irc.alias.classes import ESCAPED, MemoryClasses
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.rules import is_functional
@@ -64,7 +64,7 @@ class LoopAliases:
         left = [one for node in loops for one in _carried(node)]
         while True:  # what is joined may make others reach what is written, or too many locations
             self._shows = _edges(left, classes.locations)
-            changed = {FOREIGN, *map(classes.of, written)}
+            changed = {ESCAPED, *map(classes.of, written)}
             joined = {one for one in left if self._must_be_joined(one, changed)}
             if not joined:
                 return
@@ -156,7 +156,7 @@ class Storage:
             self._find_captors(value)
 
     def of(self, value: Value) -> int:
-        """The class of ``value``, a number; `FOREIGN` for memory that must not be written."""
+        """The class of ``value``, a number; `ESCAPED` for memory that must not be written."""
         return self._classes.of(value)
 
     def shown(self, value: Value) -> frozenset[int]:
@@ -189,7 +189,7 @@ class Storage:
             self._add(analyze(group, noalias=group.inputs))
 
     def _find_captors(self, value: Value) -> None:
-        if self.of(value) == FOREIGN:
+        if self.of(value) == ESCAPED:
             return
         blocks: set[Block] = set()
         for user in value.iter_users():

@@ -138,10 +138,10 @@ def attributes(object: Object) -> Iterable[Any]:
     return object.attributes.values()
 
 
-def holders(value: Any, inside: Inside | None = None) -> Iterator[tuple[Any, Iterable[Any]]]:
-    """All lists, tuples, maps and objects in ``value``, itself included, and what they hold.
+def containers(value: Any, inside: Inside | None = None) -> Iterator[tuple[Any, Iterable[Any]]]:
+    """Yield (container, items) for each list, tuple, map and object in ``value``, itself included.
 
-    Each comes once, an outer one before what is only in it: lists may hold each other many times, and themselves.
+    Each comes once, before the containers inside it: lists may hold each other many times, and themselves.
 
     Args:
         value: any value.
@@ -173,7 +173,7 @@ _LEAVES = _PLAIN | {np.ndarray}
 
 def arrays_once(values: Iterable[Any], inside: Inside | None = None) -> Iterator[Array]:
     """All arrays in ``values``, each container looked at once."""
-    for _, items in holders(list(values), inside):
+    for _, items in containers(list(values), inside):
         if not _PLAIN.issuperset(map(type, items)):
             yield from filter(is_array, items)
 

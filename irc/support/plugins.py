@@ -1,4 +1,4 @@
-"""What other installed packages offer: entry points, in groups."""
+"""Plugins: the entry points of other installed packages, in groups."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def entry_points(group: str) -> list[EntryPoint]:
     """All entry points of ``group``, in an order that does not depend on the installation."""
     from importlib.metadata import entry_points  # slow to import, and few models and pipelines need it
 
-    return sorted(entry_points(group=group), key=lambda offer: (offer.name, offer.value))
+    return sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value))
 
 
-def load(offer: EntryPoint, what: str) -> Any:
-    """The object that an entry point offers, ``what`` in messages; IRC304 if it cannot be loaded."""
+def load(entry: EntryPoint, what: str) -> Any:
+    """The object of an entry point, called ``what`` in messages; Error IRC304 if it cannot be loaded."""
     try:
-        return offer.load()
+        return entry.load()
     except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
-        raise Error("IRC304", f"{what} cannot be loaded: {described(e)}", offer.value) from e
+        raise Error("IRC304", f"{what} cannot be loaded: {described(e)}", entry.value) from e
 
 
 def packages() -> set[str]:
-    """The packages that offer anything."""
+    """The names of all packages with an entry point of irc's groups."""
     groups = (BACKENDS, OPERATORS, PASSES)
-    return {package_of(offer.value.partition(":")[0]) for group in groups for offer in entry_points(group)}
+    return {package_of(entry.value.partition(":")[0]) for group in groups for entry in entry_points(group)}

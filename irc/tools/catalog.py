@@ -25,7 +25,7 @@ from irc.ir.verify.operator_rules import form_rule
 from irc.ops import functional_by_default, schemas
 from irc.ops.onnx_signatures import all_kinds, check_onnx, signature, versions
 from irc.ops.plugins import is_foreign, load_all
-from irc.ops.pointwise import is_torch_pointwise, twin
+from irc.ops.pointwise import inplace_variant, is_torch_pointwise
 from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
@@ -54,7 +54,7 @@ class Operator:
 
     @property
     def _standard(self) -> str:
-        """The ONNX operator whose in-place twin it is; its own kind if it is no twin."""
+        """The ONNX operator whose in-place variant it is; its own kind if it is no variant."""
         return self.kind.removesuffix("_") if functional_by_default(self.kind) else self.kind
 
     @cached_property
@@ -94,13 +94,13 @@ class Operator:
     @cached_property
     def in_place(self) -> str | None:
         """The operator that writes into its first input what this one computes."""
-        found = twin(self.kind) or f"{self.kind}_"
+        found = inplace_variant(self.kind) or f"{self.kind}_"
         return found if functional_form(found) == self.kind else None
 
     @property
     def is_put_in_place(self) -> bool:
         """Whether the pass ``in-place`` may replace it by that operator."""
-        return twin(self.kind) is not None
+        return inplace_variant(self.kind) is not None
 
     @cached_property
     def other_names(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class Operator:
 
     @cached_property
     def kernels(self) -> dict[int, str]:
-        """Where its kernels are defined, by their first versions; for in-place twins, the kernels they are made of."""
+        """Where its kernels are defined, by their first versions; an in-place variant uses those of the operator."""
         if self.kind in SPECIAL:
             return {1: place(SPECIAL[self.kind])}
         if self.kind == GROUP:
@@ -216,8 +216,8 @@ def kinds(tell: Callable[[Error], None] = _refuse) -> list[str]:
         _ROWS,
     ]
     found = {kind for table in tables for kind in table if kind.rpartition("::")[0] not in broken}
-    twins = {f"{kind}_" for kind in found if twin(kind) is not None}
-    return sorted(found | twins, key=lambda kind: kind.rpartition("::"))
+    variants = {f"{kind}_" for kind in found if inplace_variant(kind) is not None}
+    return sorted(found | variants, key=lambda kind: kind.rpartition("::"))
 
 
 def find(names: Sequence[str], tell: Callable[[Error], None] = _refuse) -> list[Operator]:

@@ -97,10 +97,12 @@ class Machine:
     def _loop(self, node: Node) -> list[Any]:
         (block,) = node.blocks
         carried = [self.objects[v] for v in node.inputs[2:]]
-        trips = self._pick(5)
-        self.counts["zero trips" if trips == 0 else "one trip" if trips == 1 else "several trips"] += 1
-        for trip in range(trips):
-            for param, value in zip(block.params, [trip, *carried]):
+        iterations = self._pick(5)
+        self.counts[
+            "zero iterations" if iterations == 0 else "one iteration" if iterations == 1 else "several iterations"
+        ] += 1
+        for iteration in range(iterations):
+            for param, value in zip(block.params, [iteration, *carried]):
                 self._define(param, value)
             carried = self._block(block)[1:]
             for param in block.params:

@@ -23,7 +23,7 @@ def cases(db: AliasDb, a: Value, b: Value) -> list[int]:
 def numbers(db: AliasDb, facts: Iterable[Fact]) -> list[int]:
     """Of each fact, the number of its case in ``docs/explanation/alias-analysis.md`` if PyTorch misses it, else 0.
 
-    They are: 1 back edges of loops, 2 loops without a trip, 3 what containers hold, 4 unknown types that overlap,
+    They are: 1 back edges of loops, 2 loops without an iteration, 3 what containers hold, 4 unknown types that overlap,
     5 results that share although its schema calls them fresh, 7 what becomes known outside as a union.
     """
     missed = _Missed(db)

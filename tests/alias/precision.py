@@ -326,7 +326,7 @@ prim::If(%c)
         ("e f", "u h", "r d", "l m", "h a"),
         ("e a", "e b", "u v", "f d"),
     ),
-    "lists made on every trip": Program(
+    "lists made on every iteration": Program(
         """\
 %l : Tensor[] = prim::ListConstruct(%a)
 prim::Loop(%n, %t)

@@ -259,7 +259,7 @@ graph(%x : Tensor, %n : int):
 """)
     assert c.alias("e", "a")
     assert c.contain("l", "a")
-    assert c.contain("m", "a"), "the second trip appends to m"
+    assert c.contain("m", "a"), "the second iteration appends to m"
     assert not c.contain("l", "x")
 
 

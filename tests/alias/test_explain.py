@@ -53,7 +53,7 @@ graph(%x : Tensor):
 
 def test_loops_tell_which_edge_it_was() -> None:
     c = Case(CASE)
-    assert cases(c.db, c["view"], c["a"]) == [0, 2, 0], "the loop may make no trip"
+    assert cases(c.db, c["view"], c["a"]) == [0, 2, 0], "the loop may make no iteration"
     assert 1 in cases(c.db, c["v"], c["k"]), "by the back edge"
 
 

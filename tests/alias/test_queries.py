@@ -161,13 +161,13 @@ graph(%x : Tensor, %t : bool, %n : int):
     assert between("in_then", "last")
     assert not between("in_else", "last"), "the branch that writes was not taken"
     assert not between("a", "before_loop", "b")
-    assert between("before_loop", "early", "b"), "from the second trip on"
+    assert between("before_loop", "early", "b"), "from the second iteration on"
     assert not between("early", "late", "b"), "early runs again before late does"
     assert not between("last", "first"), "no path leads back"
 
 
 def test_writes_between_a_conditional_node_and_a_later_one_in_a_loop() -> None:
-    """One trip takes the branch of ``first``, the next the one that writes."""
+    """One iteration takes the branch of ``first``, the next the one that writes."""
     c = Case("""
 graph(%x : Tensor, %t : bool, %n : int):
   %a : Tensor = aten::relu(%x)
@@ -216,7 +216,7 @@ graph(%x : Tensor, %t : bool, %n : int):
 """)
     assert not c.db.writes_between([c["a"]], c.node("i"), c.node("p"))
     assert not c.db.writes_between([c["a"]], c.node("p"), c.node("i"))
-    assert c.db.writes_between([c["b"]], c.node("j"), c.node("q")), "the next trip's"
+    assert c.db.writes_between([c["b"]], c.node("j"), c.node("q")), "the next iteration's"
     assert c.db.writes_between([c["b"]], c.node("q"), c.node("j"))
     assert not c.db.writes_between([c["b"]], c.node("l"), c.node("q"))
 

@@ -67,5 +67,13 @@ def test_the_programs_exercise_what_matters() -> None:
     counts: Counter[str] = Counter()
     for seed in range(300):
         counts += run(random_choices(seed))
-    for what in ("shared", "held in common", "changed", "zero trips", "one trip", "several trips", "branches"):
+    for what in (
+        "shared",
+        "held in common",
+        "changed",
+        "zero iterations",
+        "one iteration",
+        "several iterations",
+        "branches",
+    ):
         assert counts[what] >= 20, (what, counts)

@@ -97,12 +97,12 @@ graph(%x : Float(2), %n : Long(), %c : Bool()):
   return (%o, %p, %s)
 """.replace('"k"', "k")
     )
-    assert c.alias("o", "a"), "no trip"
-    assert c.alias("o", "b"), "one trip"
-    assert c.alias("o", "w"), "two trips"
+    assert c.alias("o", "a"), "no iteration"
+    assert c.alias("o", "b"), "one iteration"
+    assert c.alias("o", "w"), "two iterations"
     assert c.alias("p", "w")
     assert not c.alias("p", "a")
-    assert not c.alias("k", "c"), "each trip is given a condition of its own"
+    assert not c.alias("k", "c"), "each iteration is given a condition of its own"
     for name in ("a", "b", "o", "p", "w"):
         assert not c.alias("s", name), "what is scanned is stacked into fresh memory"
 
@@ -120,7 +120,7 @@ graph(%x : Float(3, 2)):
 """)
     assert c.alias("e", "y"), "a slice"
     assert c.alias("f", "y"), "the last slice"
-    assert c.alias("f", "z"), "no trip"
+    assert c.alias("f", "z"), "no iteration"
     assert not c.alias("r", "y")
     assert not c.alias("t", "y")
 
@@ -150,7 +150,7 @@ def test_all_others_do_not(kind: str) -> None:
     assert not db.has_writers(a)
 
 
-def test_twins_write_in_place() -> None:
+def test_variants_write_in_place() -> None:
     graph = Graph()
     x = graph.add_input(T)
     b = Builder(graph)

@@ -16,7 +16,7 @@ from tests.alias.helpers import Case
 
 
 def test_1_loop_back_edge_swapped_values() -> None:
-    """What one trip swaps, the next writes."""
+    """What one iteration swaps, the next writes."""
     c = Case("""
 graph(%n : int, %x : Tensor):
   %t : bool = prim::Constant[value=1]()
@@ -29,12 +29,12 @@ graph(%n : int, %x : Tensor):
   return (%p, %q)
 """)
     assert c.written("a")
-    assert c.written("b"), "the second trip writes %b"
+    assert c.written("b"), "the second iteration writes %b"
     assert c.alias("p", "b")
     assert c.alias("u", "v")
 
 
-def test_1_loop_writes_through_the_value_of_the_last_trip() -> None:
+def test_1_loop_writes_through_the_value_of_the_last_iteration() -> None:
     c = Case("""
 graph(%n : int, %x : Tensor):
   %t : bool = prim::Constant[value=1]()
@@ -65,8 +65,8 @@ graph(%n : int):
     assert c.written("k")
 
 
-def test_2_zero_trips() -> None:
-    """``b = a; for _ in range(n): b = b + 1; b.add_(1)``: with no trip, b is a."""
+def test_2_zero_iterations() -> None:
+    """``b = a; for _ in range(n): b = b + 1; b.add_(1)``: with no iteration, b is a."""
     c = Case("""
 graph(%n : int, %x : Tensor):
   %t : bool = prim::Constant[value=1]()

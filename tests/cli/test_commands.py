@@ -194,14 +194,14 @@ def test_compile_json(irc: Command) -> None:
 
 
 WRITTEN = """<ir_version: 10, opset_import: ["" : 17, "local" : 1]>
-g (float[n, 4] x, bool c, int64 trips) => (float[n, 4] y, float[n, 4] z) {
+g (float[n, 4] x, bool c, int64 iterations) => (float[n, 4] y, float[n, 4] z) {
     s = Sigmoid (x)
     swish = Mul (x, s)
     b = If (c) <
         then_branch = t () => (float[n, 4] p) { e = Exp (swish) p = Neg (e) },
         else_branch = f () => (float[n, 4] q) { q = Abs (swish) }
     >
-    y = Loop (trips, c, b) <body = l (int64 i, bool go, float[n, 4] v) => (bool on, float[n, 4] w) {
+    y = Loop (iterations, c, b) <body = l (int64 i, bool go, float[n, 4] v) => (bool on, float[n, 4] w) {
         on = Not (go)
         h = Sigmoid (v)
         w = Mul (v, h)

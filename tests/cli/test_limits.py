@@ -11,7 +11,7 @@ from tests.cli.helpers import Command, node
 
 
 def endless() -> onnx.ModelProto:
-    """As many trips as are asked for, each doubling x."""
+    """As many iterations as are asked for, each doubling x."""
     body = helper.make_graph(
         [node("Identity", "go", "on"), node("Add", "x x", "y", name="double")],
         "body",

@@ -48,7 +48,7 @@ graph(%n : int, %x : Tensor):
     assert cases(both, "v", "u") == {1}
 
 
-def test_1_what_the_last_trip_returned_is_written() -> None:
+def test_1_what_the_last_iteration_returned_is_written() -> None:
     both = Both("""
 graph(%n : int, %x : Tensor):
   %t : bool = prim::Constant[value=1]()
@@ -69,7 +69,7 @@ graph(%n : int, %x : Tensor):
     assert both.db.has_writers(both["k"]) and not both.they_write(both["k"])
     assert both.db.writes_between(both["k"], both["r"].node, both["s"].node)
     before, after = run(both.theirs, 2, torch.ones(1))
-    assert before != after, "the second trip writes %k"
+    assert before != after, "the second iteration writes %k"
     before, after = jit(both.theirs, 2, torch.ones(1))
     assert before == after, "PyTorch merges what is different"
 
@@ -100,7 +100,7 @@ graph(%n : int):
     assert [[t.item() for t in compiled.run({"n": 2})["both"]] for _ in range(2)] == [[1, 1], [1, 1]]
 
 
-def test_2_a_loop_may_make_no_trip() -> None:
+def test_2_a_loop_may_make_no_iteration() -> None:
     both = Both("""
 graph(%n : int, %x : Tensor):
   %t : bool = prim::Constant[value=1]()
@@ -121,7 +121,7 @@ graph(%n : int, %x : Tensor):
     assert both.db.has_writers(both["a"]) and not both.they_write(both["a"])
     assert cases(both, "b", "a") == {2}
     before, after = run(both.theirs, 0, torch.ones(1))
-    assert before != after, "with no trip, %b is %a"
+    assert before != after, "with no iteration, %b is %a"
     before, after = jit(both.theirs, 0, torch.ones(1))
     assert before == after, "PyTorch merges what is different"
     d, w = both["d"].node, both["w"].node

@@ -89,7 +89,7 @@ def test_it_detects_what_it_does_in_pytorch(source: str, passes: str, report: Re
         errors.append(float(np.abs(found - wanted).max() / scale))
     nodes = len([n for n in compiled.graph.walk() if n.kind != "prim::Constant"])
     report(f"scripted YOLOv3, {source}, {passes}: {nodes} nodes, {len(writes)} in place, off by {max(errors):.1e}")
-    if passes in ("default,remove-mutation", "default,remove-mutation,in-place"):  # no element types, so no twins
+    if passes in ("default,remove-mutation", "default,remove-mutation,in-place"):  # no element types, so no variants
         assert not writes
     elif passes.startswith("remove-mutation"):  # what is left: the batches that training would count
         assert {node.kind for node in writes} == {"aten::add_"}

@@ -140,9 +140,9 @@ def test_empty_scan_outputs_have_the_shape_that_the_body_declares(passes, given,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     compiled = irc.compile(model, passes)
-    for trips in (0, 2):
-        feeds = {"m": np.array(trips), "x": np.ones((2, 3), np.float32)}
-        assert compiled.run(feeds)["y"].shape == (shape if trips == 0 else (2, 2, 3))
+    for iterations in (0, 2):
+        feeds = {"m": np.array(iterations), "x": np.ones((2, 3), np.float32)}
+        assert compiled.run(feeds)["y"].shape == (shape if iterations == 0 else (2, 2, 3))
     if given or returned:  # else ONNX Runtime crashes
         feeds["m"] = np.array(0)
         assert run_onnxruntime(model, feeds)[0].shape == shape

@@ -62,10 +62,10 @@ def test_maps(labels: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("condition", [True, False])
-@pytest.mark.parametrize("trips", [0, 1, 3])
-def test_control_flow_and_functions(condition: bool, trips: int) -> None:
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_control_flow_and_functions(condition: bool, iterations: int) -> None:
     sequence = [numbers(4), numbers(4) * 2]
-    check(CONTROL, {"x": numbers(2, 3), "c": np.array(condition), "m": np.array(trips), "s": sequence})
+    check(CONTROL, {"x": numbers(2, 3), "c": np.array(condition), "m": np.array(iterations), "s": sequence})
 
 
 def test_functions_with_attributes_and_defaults() -> None:

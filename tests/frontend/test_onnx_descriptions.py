@@ -245,9 +245,9 @@ def test_fixed_sizes_replace_declared_names():
 
 def test_types_in_bodies_and_functions():
     text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    g (float[n, 3] x, int64 trips, bool go) => (float[n, 3] y) {
+    g (float[n, 3] x, int64 iterations, bool go) => (float[n, 3] y) {
       h = local.f (x)
-      y = Loop (trips, go, h) <body = b (int64 i, bool c, float[n, 3] s) => (bool d, float[n, 3] r) {
+      y = Loop (iterations, go, h) <body = b (int64 i, bool c, float[n, 3] s) => (bool d, float[n, 3] r) {
         d = Identity (c)
         k = Constant <value = float[3] {1.0, 2.0, 3.0}> ()
         e = Exp (k)

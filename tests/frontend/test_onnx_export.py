@@ -517,7 +517,7 @@ def test_a_loop_of_old_keeps_a_carried_value_as_it_had_to_have_one() -> None:
 
 
 @pytest.mark.parametrize("passes", ["none", "default", None])
-def test_scan_outputs_without_trips_have_the_shape_of_their_rows(passes: str | None) -> None:
+def test_scan_outputs_without_iterations_have_the_shape_of_their_rows(passes: str | None) -> None:
     """What is carried may change its shape, and is declared without one."""
     before = model(
         """y, z = Loop(n, k, x) <body = b (int64 i, bool c, float[A,3] s) => (bool d, float[B,3] r, float[2,3] p) {
@@ -531,10 +531,10 @@ def test_scan_outputs_without_trips_have_the_shape_of_their_rows(passes: str | N
     rows = after.graph.node[-1].attribute[0].g.output
     assert [len(o.type.tensor_type.shape.dim) for o in rows] == [0, 0, 2]
     assert not rows[1].type.tensor_type.HasField("shape")
-    for trips in (0, 2):
-        feeds = {"n": np.array(trips), "k": np.array(True), "x": X}
+    for iterations in (0, 2):
+        feeds = {"n": np.array(iterations), "k": np.array(True), "x": X}
         assert_same(before, after, **feeds)
-        assert run(after, **feeds)[1].shape == (trips, 2, 3)
+        assert run(after, **feeds)[1].shape == (iterations, 2, 3)
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])

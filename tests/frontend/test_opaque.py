@@ -297,8 +297,8 @@ def test_inside_of_control_flow_and_functions(op_type: str, tmp_path: Path) -> N
             params = [*infos("i", shape=[], dtype=7), *infos("on", shape=[], dtype=9), *infos("v", shape=None)]
             results = [*infos("on", shape=[], dtype=9), *infos("u", shape=None)]
             graph = helper.make_graph(branch, "b", params, results)
-            trips = node("Constant", "", "n", value=numpy_helper.from_array(np.array(2)))
-            nodes = [trips, helper.make_node("Loop", ["n", "", "x"], ["y"], body=graph)]
+            iterations = node("Constant", "", "n", value=numpy_helper.from_array(np.array(2)))
+            nodes = [iterations, helper.make_node("Loop", ["n", "", "x"], ["y"], body=graph)]
         proto = model(nodes)
     for found in ways(proto, tmp_path):
         assert "acme" in {entry.domain: entry.version for entry in found.opset_import}

@@ -60,7 +60,7 @@ def _row(kind: str, before: str, after: str) -> Mutant:
 
 
 def loop(back: bool, none: bool) -> Rule:
-    """``prim::Loop``, with or without the edge back and that of no trip."""
+    """``prim::Loop``, with or without the edge back and that of no iteration."""
 
     def rule(rec: Recorder, node: Node) -> Iterator[Any]:
         (block,) = node.blocks
@@ -255,7 +255,7 @@ UPDATES: dict[str, Mutant] = {"4: updates of wildcards take answers back": _upda
 
 PYTORCHS: dict[str, Mutant] = {
     "1: loops have no edge back": lambda: _rule("prim::Loop", loop(back=False, none=True)),
-    "2: loops always make a trip": lambda: _rule("prim::Loop", loop(back=True, none=False)),
+    "2: loops always make an iteration": lambda: _rule("prim::Loop", loop(back=True, none=False)),
     "3: writes into what containers hold are ignored": _contents_unseen,
     "4: Any and Tensor are apart": _any_apart,
     **UPDATES,

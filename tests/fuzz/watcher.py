@@ -25,7 +25,7 @@ class Watcher(Soundness):
 
     def __init__(self, module: Module, dbs: Mapping[Graph, AliasDb] | None = None) -> None:
         super().__init__(module, dbs)
-        self._trips: list[int] = []
+        self._iterations: list[int] = []
         self._steps = 0
 
     def before(self, node: Node, env: Env) -> None:
@@ -33,12 +33,12 @@ class Watcher(Soundness):
         if self._steps > MOST_STEPS:
             raise TooMuch
         if node.kind in LOOPS:
-            self._trips.append(0)
+            self._iterations.append(0)
         super().before(node, env)
 
     def entered(self, block: Block, env: Env) -> None:
         if block.node is not None and block.node.kind in LOOPS:
-            self._trips[-1] += 1
+            self._iterations[-1] += 1
         super().entered(block, env)
 
     def after(self, node: Node, env: Env) -> None:
@@ -47,9 +47,13 @@ class Watcher(Soundness):
         self.seen["steps"] += 1
         self.seen["unions"] += any(isinstance(v.type, UnionType) for v in node.outputs)
         if node.kind in LOOPS:
-            trips = self._trips.pop()
+            iterations = self._iterations.pop()
             self.seen[
-                "loops without a trip" if not trips else "loops of one trip" if trips == 1 else "longer loops"
+                "loops without an iteration"
+                if not iterations
+                else "loops of one iteration"
+                if iterations == 1
+                else "longer loops"
             ] += 1
         elif node.kind == "prim::If":
             self.seen["branches"] += 1

@@ -147,9 +147,9 @@ from tests.ir.helpers import body, marked, refused
             "onnx::Scan",
         ),
         (
-            body("onnx::Loop[trips=1]()\n block0(%i : int, %c : bool):\n -> (%c)"),
+            body("onnx::Loop[iterations=1]()\n block0(%i : int, %c : bool):\n -> (%c)"),
             "IRC215",
-            "onnx::Loop has no attribute trips",
+            "onnx::Loop has no attribute iterations",
             "onnx::Loop",
         ),
         (

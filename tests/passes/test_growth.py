@@ -143,7 +143,7 @@ def chain_of_functions(n: int) -> str:
 
 
 def carried(n: int, by: int = 0) -> str:
-    """A loop that carries n values, which change places, ``by`` one or not at all, in each trip."""
+    """A loop that carries n values, which change places, ``by`` one or not at all, in each iteration."""
     return join(
         [f"graph(%m : Long(), %c : bool, {', '.join(f'%x{i} : Float(2)' for i in range(n))}):"],
         [f"  %r{i} : Float(2) = onnx::Exp(%x{i})" for i in range(n)],
@@ -392,7 +392,7 @@ def branches(n: int) -> Graph:
     return parse_graph("\n".join([*text, "  return (%b, %q)", ""]))
 
 
-def twins_far_apart(n: int) -> Graph:
+def duplicates_far_apart(n: int) -> Graph:
     """Equal operators on what nothing writes, before and behind writes of ever more places."""
     n //= 6
     text = ["graph(%x : Float(2), %c : bool):", "  %a0 : Float(2) = aten::relu(%x)"]
@@ -413,7 +413,7 @@ def twins_far_apart(n: int) -> Graph:
     return parse_graph("\n".join([*text, f"  return (%l, %j{n})"]))
 
 
-def twins(n: int) -> Graph:
+def duplicates(n: int) -> Graph:
     """Ifs that make a tensor or a view of what the last gave, each written, then read by two equal operators."""
     text = ["graph(%x : Float(2), %c : bool):", "  %v0 : Float(2) = aten::neg(%x)"]
     for i in range(n // 6):
@@ -447,7 +447,7 @@ SHARED: dict[str, Callable[[int], Graph]] = {
     "replaced": replaced,
     "removable": removable,
     "rotated": rotated,
-    "twins": twins,
+    "duplicates": duplicates,
 }
 
 
@@ -463,7 +463,7 @@ def test_of_memory_that_many_write_not_every_writer_is_looked_at_for_each(which:
 @pytest.mark.parametrize("pipeline", ["cse", "dce", "fuse"])
 def test_what_nothing_writes_is_written_between_no_two_nodes(pipeline: str) -> None:
     """However many nodes that write something else are between."""
-    counts = [lines(partial(PassManager(pipeline).run, twins_far_apart(n))) for n in (200, 800)]
+    counts = [lines(partial(PassManager(pipeline).run, duplicates_far_apart(n))) for n in (200, 800)]
     assert counts[1] <= 4.5 * counts[0], counts
 
 

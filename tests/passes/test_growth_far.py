@@ -32,7 +32,7 @@ from tests.alias.test_scale import lines
 from tests.passes.test_growth import join
 
 
-def twin_views(n: int) -> str:
+def equal_views(n: int) -> str:
     """A chain of n views, each made twice and written."""
     return join(
         ["graph(%x : Float(2)):", "  %v0 : Float(2) = aten::neg(%x)"],
@@ -42,7 +42,7 @@ def twin_views(n: int) -> str:
     )
 
 
-@pytest.mark.parametrize("family", [twin_views, partial(families.text, "nests")])
+@pytest.mark.parametrize("family", [equal_views, partial(families.text, "nests")])
 def test_what_is_near_in_a_long_chain_is_found_near(family: Callable[[int], str]) -> None:
     few, many = (parse_module(family(n)) for n in (240, 960))
     before = lines(lambda: PassManager("cse").run(few))

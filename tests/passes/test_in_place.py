@@ -11,7 +11,7 @@ from irc.alias import analyze
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, DType, Graph, Node, parse_graph, types
 from irc.ops import records, schemas
-from irc.ops.pointwise import may_take, result_like, twin_of
+from irc.ops.pointwise import can_replace_input, inplace_variant_of, result_like
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.in_place import LastUses
 from irc.passes.remove_mutation.views import functional_kind
@@ -168,9 +168,9 @@ graph(%x : Float(2, 4), %n : int, %c : bool):
 """
     before, graph = parse_graph(text), transform(text, "in-place")
     assert kinds(graph) == ["Softmax", "LogSoftmax", "If", "Relu_", "Reshape", "Exp_", "Loop", "Neg_", "Exp_"]
-    for trips in (0, 1, 3):
+    for iterations in (0, 1, 3):
         for choice in (False, True):
-            assert_same_results(before, graph, X, trips, choice)
+            assert_same_results(before, graph, X, iterations, choice)
 
 
 def test_groups_stay_and_feed_twins():
@@ -186,7 +186,7 @@ graph(%x : Float(2, 4)):
     before, graph = parse_graph(text), transform(text, "fuse,in-place")
     assert kinds(graph) == ["FusionGroup", "LRN", "Neg_"]
     assert_same_results(before, graph, X)
-    assert kinds(transform(text, "in-place,fuse")) == ["Relu", "Exp_", "LRN", "Neg_"], "twins are not pure"
+    assert kinds(transform(text, "in-place,fuse")) == ["Relu", "Exp_", "LRN", "Neg_"], "variants are not pure"
 
 
 def test_donated_inputs_are_written():
@@ -254,7 +254,7 @@ return (%y)
 %y : Float(2, 4) = onnx::Relu(%a)
 return (%y)
 
-== in a loop what the next trip reads | %a is used later | %x : Float(2, 4), %n : int
+== in a loop what the next iteration reads | %a is used later | %x : Float(2, 4), %n : int
 %t : bool = prim::Constant[value=1]()
 %a : Float(2, 4) = onnx::Softmax(%x)
 %l : Float(2, 4) = prim::Loop(%n, %t, %x)
@@ -297,7 +297,7 @@ return (%z)
 return (%z)
 
 == a carried value that an earlier one still is | %p is used later | %x : Float(2, 4), %n : int
-# %q of one trip is %p of the next, which is read after %q is made.
+# %q of one iteration is %p of the next, which is read after %q is made.
 %t : bool = prim::Constant[value=1]()
 %a : Float(2, 4) = onnx::Softmax(%x)
 %b : Float(2, 4) = onnx::LogSoftmax(%x)
@@ -452,7 +452,7 @@ graph(%x : Float(2, 4)):
     assert_same_results(before, graph, X)
 
 
-def test_twins_only_where_operators_are_pointwise_in_their_version():
+def test_variants_only_where_operators_are_pointwise_in_their_version():
     """Before version 7 the second operand of Add was aligned by attributes."""
     text = """
 graph(%x : Float(2, 4)):
@@ -466,19 +466,19 @@ graph(%x : Float(2, 4)):
 # -- tables and cost -----------------------------------------------------------
 
 
-def test_every_twin_has_a_kernel_and_a_way_back():
+def test_every_variant_has_a_kernel_and_a_way_back():
     graph = Graph()
     x = graph.add_input(types.tensor(DType.FLOAT, (2,)))
     for kind in sorted(POINTWISE | {each.kind for each in records() if each.keeps_type}):
-        twin = twin_of(Node(graph, kind))
-        if twin is None:
+        inplace_variant = inplace_variant_of(Node(graph, kind))
+        if inplace_variant is None:
             assert result_like(kind) != 0, "only where the result is of another type than the first input"
             continue
-        assert not without_kernels(one_node(twin)), twin
-        row = next((row for row in schemas(twin) if kind.startswith("aten::")), None)
+        assert not without_kernels(one_node(inplace_variant)), inplace_variant
+        row = next((row for row in schemas(inplace_variant) if kind.startswith("aten::")), None)
         needed = [] if row is None else [a.type for a in row.arguments[1:] if not a.has_default]
         others = [x if type == types.TENSOR else graph.add_input(types.FLOAT) for type in needed]
-        assert functional_kind(Node(graph, twin, [x, *others])) == kind
+        assert functional_kind(Node(graph, inplace_variant, [x, *others])) == kind
 
 
 def one_node(kind: str) -> Graph:
@@ -492,13 +492,13 @@ def test_an_operand_surely_takes_the_result_only_if_types_say_so():
     whole = graph.add_input(types.tensor(DType.FLOAT, (2, 4)))
     unknown = graph.add_input(types.tensor(DType.FLOAT))
     number = graph.add_input(types.tensor(DType.FLOAT, ()))
-    assert may_take(Node(graph, "onnx::Add", [whole, number]), 0)
-    assert may_take(Node(graph, "onnx::Add", [unknown, number]), 0)
-    assert not may_take(Node(graph, "onnx::Add", [whole, unknown]), 0)
-    assert not may_take(Node(graph, "onnx::Add", [unknown, whole]), 0)
-    assert not may_take(Node(graph, "onnx::Add", [number, whole]), 0)
-    assert may_take(Node(graph, "onnx::Add", [number, whole]), 1)
-    assert not may_take(Node(graph, "onnx::Sub", [number, whole]), 1)
+    assert can_replace_input(Node(graph, "onnx::Add", [whole, number]), 0)
+    assert can_replace_input(Node(graph, "onnx::Add", [unknown, number]), 0)
+    assert not can_replace_input(Node(graph, "onnx::Add", [whole, unknown]), 0)
+    assert not can_replace_input(Node(graph, "onnx::Add", [unknown, whole]), 0)
+    assert not can_replace_input(Node(graph, "onnx::Add", [number, whole]), 0)
+    assert can_replace_input(Node(graph, "onnx::Add", [number, whole]), 1)
+    assert not can_replace_input(Node(graph, "onnx::Sub", [number, whole]), 1)
 
 
 def test_long_chains_are_linear(spy):

@@ -152,7 +152,7 @@ def test_what_does_not_come_back_stays(body):
     assert_unchanged(f"graph(%past : Float(*), %x : Float(*)):\n  {body}\n  return (%y)", "growable")
 
 
-def test_what_a_loop_makes_anew_in_each_trip_stays():
+def test_what_a_loop_makes_anew_in_each_iteration_stays():
     made = "%made : Float(1) = onnx::Relu(%x)\n      %longer : Float(*) = onnx::Concat[axis=0](%made, %held)"
     assert_unchanged(LOOP.replace("%longer : Float(*) = onnx::Concat[axis=0](%held, %x)", made), "growable")
 

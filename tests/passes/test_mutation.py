@@ -1,7 +1,7 @@
 """Programs with writes, run before and after each pass: the results, and what becomes of the inputs, stay the same.
 
 Each is a case that PyTorch 2.13 gets wrong, or that a pass gets wrong which does not look at writes: through
-views, containers, branches and calls, on the next trip of a loop, on no trip at all.
+views, containers, branches and calls, on the next iteration of a loop, on no iteration at all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROGRAMS = {
 %after : Tensor = aten::neg(%b)
 return (%before, %after, %p, %r)
 """,
-    "1: the next trip writes what this one returns": """
+    "1: the next iteration writes what this one returns": """
 %a : Tensor = aten::clone(%x)
 %c : Float(2, 3) = aten::clone(%k)
 %before : Float(2, 3) = aten::neg(%c)
@@ -53,7 +53,7 @@ return (%before, %after, %p, %r)
 %after : Tensor = aten::neg(%c)
 return (%before, %after, %p)
 """,
-    "1: what a trip reads after the write of the last": """
+    "1: what an iteration reads after the write of the last": """
 %a : Float(2, 3) = aten::clone(%k)
 %p : Tensor = prim::Loop(%n, %true, %x)
   block0(%i : int, %u : Tensor):
@@ -65,7 +65,7 @@ return (%before, %after, %p)
     -> (%true, %g)
 return (%p, %a)
 """,
-    "2: a loop that may make no trip": """
+    "2: a loop that may make no iteration": """
 %a : Tensor = aten::clone(%x)
 %b : Tensor = prim::Loop(%n, %true, %a)
   block0(%i : int, %u : Tensor):
@@ -281,9 +281,9 @@ def module(name: str) -> Module:
     return parse_module(HEAD + body + (FUNCTION if "CallFunction" in body else ""))
 
 
-def outcome(graph: Graph, trips: int, choice: bool) -> list[Any]:
+def outcome(graph: Graph, iterations: int, choice: bool) -> list[Any]:
     """The results, and the inputs afterwards."""
-    inputs = [X.copy(), Y.copy(), trips, choice]
+    inputs = [X.copy(), Y.copy(), iterations, choice]
     return [*(np.copy(r) for r in lower(graph).run(inputs)), *inputs[:2]]
 
 
@@ -294,10 +294,10 @@ def test_passes_keep_what_is_computed(name, pipeline):
     before, after = module(name), module(name)
     before.verify()
     run_passes(after, pipeline)
-    for trips in (0, 1, 2, 3):
+    for iterations in (0, 1, 2, 3):
         for choice in (False, True):
-            wanted = outcome(before.main, trips, choice)
-            for first, second in zip(wanted, outcome(after.main, trips, choice), strict=True):
+            wanted = outcome(before.main, iterations, choice)
+            for first, second in zip(wanted, outcome(after.main, iterations, choice), strict=True):
                 assert first.tobytes() == second.tobytes()
 
 
@@ -314,7 +314,7 @@ def test_a_model_can_be_run_again(name):
 # -- the numbers ---------------------------------------------------------------
 
 
-def test_zero_trips_give_what_eager_gives():
+def test_zero_iterations_give_what_eager_gives():
     """``b = a; for _ in range(n): b = b + 1; b.add_(1)``, n = 0: eager -2 and -4 where PyTorch's JIT has -2 twice."""
     graph = parse_module("""
 graph(%a : Tensor, %n : int):

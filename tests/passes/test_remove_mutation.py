@@ -37,9 +37,9 @@ def removed(body: str) -> Graph:
     graph = before.copy()
     run_passes(graph, "remove-mutation")
     assert not [kind for kind in kinds(graph) if kind.endswith("_")], str(graph)
-    for trips in (0, 1, 3):
+    for iterations in (0, 1, 3):
         for choice in (False, True):
-            assert_same_results(before, graph, X, Y, trips, choice)
+            assert_same_results(before, graph, X, Y, iterations, choice)
     return graph
 
 
@@ -297,7 +297,7 @@ return (%a, %z)
     assert len(branch.outputs) == 2
 
 
-def test_memory_made_in_a_loop_is_anothers_each_trip():
+def test_memory_made_in_a_loop_is_anothers_each_iteration():
     graph = removed("""
 %r : Tensor = prim::Loop(%n, %true, %y)
   block0(%i : int, %p : Tensor):
@@ -327,8 +327,8 @@ graph(%x : Float(2, 3), %m : Long()):
     graph = before.copy()
     run_passes(graph, "remove-mutation")
     assert "Exp" in kinds(graph) and "Relu" in kinds(graph)
-    for trips in (0, 1, 3):
-        assert_same_results(before, graph, X, np.array(trips))
+    for iterations in (0, 1, 3):
+        assert_same_results(before, graph, X, np.array(iterations))
 
 
 def test_undoes_in_place():
@@ -406,8 +406,8 @@ return (%b)
 %c : Tensor = aten::cat(%l, %zero)
 return (%c)
 
-== where the last trip may have left it | only may share memory
-# %p may be what the last trip wrote into; it is read after this trip has written.
+== where the last iteration may have left it | only may share memory
+# %p may be what the last iteration wrote into; it is read after this iteration has written.
 %r : Tensor = prim::Loop(%n, %true, %y)
   block0(%i : int, %p : Tensor):
     %b : Tensor = aten::neg(%p)
@@ -550,8 +550,8 @@ graph(%x : Float(2), %n : Long()):
     report = run_passes(graph, "remove-mutation")
     assert "Add_" in kinds(graph)
     assert any("a loop that has scan outputs" in note.reason for note in report.refusals)
-    for trips in (0, 1, 3):
-        assert_same_results(before, graph, np.float32([1, 2]), np.array(trips))
+    for iterations in (0, 1, 3):
+        assert_same_results(before, graph, np.float32([1, 2]), np.array(iterations))
 
 
 def test_not_where_in_place_would_write_over_the_other_operand():

@@ -123,8 +123,10 @@ def test_contents_are_not_tracked_through_memory_that_is_written():
 
 
 def test_loop_carried_shape_that_grows_is_forgotten():
-    graph, b, (x, trips, cond) = _graph(tensor(DType.FLOAT, (1, 4)), tensor(DType.INT64, ()), tensor(DType.BOOL, ()))
-    loop = b.node("onnx::Loop", [trips, cond, x], [TensorType(), TensorType()])
+    graph, b, (x, iterations, cond) = _graph(
+        tensor(DType.FLOAT, (1, 4)), tensor(DType.INT64, ()), tensor(DType.BOOL, ())
+    )
+    loop = b.node("onnx::Loop", [iterations, cond, x], [TensorType(), TensorType()])
     body = loop.add_block()
     body.add_param(TensorType())
     going = body.add_param(TensorType())
@@ -413,7 +415,7 @@ def test_what_never_changes_keeps_its_type_beside_values_that_shift():
     assert [v.type for v in graph.outputs] == [TensorType(DType.DOUBLE, (4,)), TensorType(DType.FLOAT)]
 
 
-def test_in_place_twins_have_the_types_of_what_they_stand_for():
+def test_in_place_variants_have_the_types_of_what_they_stand_for():
     graph = parse_graph("""graph(%x : Float(N, 3), %y : Float(1, 3), %u : Float(1, 3)):
   %a : Tensor = onnx::Add_(%x, %y)
   %b : Tensor = onnx::Equal_(%a, %y)

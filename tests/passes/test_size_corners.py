@@ -52,9 +52,9 @@ g (float[N,4] x, int64 n) => (float[a,b] y, float[c,d,e] r, int64[k] s) {
 """
 
 
-@pytest.mark.parametrize("trips", [0, 1, 3])
-def test_rows_of_which_there_are_none_have_no_named_sizes(trips: int) -> None:
-    check(onnx_model(ROWS.replace("LIMIT", "n")), {"x": ones(2, 4), "n": np.array(trips)})
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_rows_of_which_there_are_none_have_no_named_sizes(iterations: int) -> None:
+    check(onnx_model(ROWS.replace("LIMIT", "n")), {"x": ones(2, 4), "n": np.array(iterations)})
 
 
 @pytest.mark.parametrize("limit", [2, 0])

@@ -18,7 +18,7 @@ NODES = 60
 X = np.linspace(-3, 3, NODES - 5, dtype=np.float32)
 
 INPUTS: dict[str, list[list[Any]]] = {
-    "shift-written": [[X, trips] for trips in (0, 1, 2, NODES)],
+    "shift-written": [[X, iterations] for iterations in (0, 1, 2, NODES)],
     "extended": [[X, X[::-1]]],
     "tuples": [[X]],
     "pieces": [[X]],

@@ -95,7 +95,7 @@ def _of_both(m: Maker, a: Value, b: Value) -> Tens:
     return replace(m.kind(a), frozen=m.kind(a).frozen or m.kind(b).frozen)
 
 
-def trips(m: Maker) -> Value:
+def iterations(m: Maker) -> Value:
     """How often a loop goes round: from 0 to 4 times."""
     sizes = m.candidates(lambda k: isinstance(k, Num) and k.low >= 0 and k.high <= 4)
     return m.pick(sizes) if sizes and m.flip() else m.number(m.pick([2, 0, 1, 3, 4]))
@@ -107,7 +107,7 @@ def _carried(m: Maker) -> list[Value]:
 
 
 def _handed_on(m: Maker, kinds: list[Kind], params: list[Value]) -> list[Value]:
-    """For each value carried, one that may take its place on the next trip; often another parameter."""
+    """For each value carried, one that may take its place on the next iteration; often another parameter."""
     found = []
     for kind, param in zip(kinds, params):
         candidates = [v for v in reversed(m.scope) if fits(m.kind(v), kind)]
@@ -117,12 +117,12 @@ def _handed_on(m: Maker, kinds: list[Kind], params: list[Value]) -> list[Value]:
 
 
 def loop(m: Maker) -> None:
-    """``prim::Loop``; the condition may end it before the trips are used up."""
+    """``prim::Loop``; the condition may end it before the iterations are used up."""
     if m.depth >= MAX_DEPTH:
         return
     initial = _carried(m)
     kinds = [_loosened(m, m.kind(v)) for v in initial]
-    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True) if m.below(4) else condition(m), *initial])
+    node = m.node_with_blocks("prim::Loop", [iterations(m), m.number(True) if m.below(4) else condition(m), *initial])
     block = node.add_block()
     number = block.add_param(types.INT)
     params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
@@ -139,13 +139,13 @@ def loop(m: Maker) -> None:
 
 
 def swap(m: Maker) -> None:
-    """``prim::Loop`` of which each trip swaps two tensors and makes a third one anew."""
+    """``prim::Loop`` of which each iteration swaps two tensors and makes a third one anew."""
     if m.depth >= MAX_DEPTH:
         return
     a, b = _alike(m)
     c = m.tensor()
     kinds = [_of_both(m, a, b), _of_both(m, a, b), m.kind(c)]
-    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), a, b, c])
+    node = m.node_with_blocks("prim::Loop", [iterations(m), m.number(True), a, b, c])
     block = node.add_block()
     number = block.add_param(types.INT)
     u, v, w = params = [block.add_param(ir_type(k, m.trusted)) for k in kinds]
@@ -157,12 +157,12 @@ def swap(m: Maker) -> None:
 
 
 def remember(m: Maker) -> None:
-    """``prim::Loop`` that carries an optional tensor: None on the first trip, then what the last one has left."""
+    """``prim::Loop`` that carries an optional tensor: None on the first iteration, then what the last one has left."""
     if m.depth >= MAX_DEPTH:
         return
     kind = m.kind(m.tensor(lambda k: not k.frozen))
     optional = OptionalType(types.TENSOR)
-    node = m.node_with_blocks("prim::Loop", [trips(m), m.number(True), m.number()])
+    node = m.node_with_blocks("prim::Loop", [iterations(m), m.number(True), m.number()])
     block = node.add_block()
     number, last = block.add_param(types.INT), block.add_param(optional)
 
@@ -213,7 +213,7 @@ def onnx_loop(m: Maker) -> None:
         scanned = [m.like(Tens(k.dtype, k.shape)) for k in kinds[: m.below(3)]]
         for value in scanned:
             k = m.kind(value)
-            value.type = types.tensor(k.dtype, k.shape)  # what it is if there is no trip
+            value.type = types.tensor(k.dtype, k.shape)  # what it is if there is no iteration
             scans.append(k)
         block.set_returns([go_on, *returned, *scanned])
     outputs = node.add_outputs(
@@ -221,7 +221,7 @@ def onnx_loop(m: Maker) -> None:
     )
     m.define(outputs[: len(kinds)], kinds)
     for value, k in zip(outputs[len(kinds) :], scans):
-        # As many rows as trips, which only the run will tell: their sum has a known shape.
+        # As many rows as iterations, which only the run will tell: their sum has a known shape.
         axes = m.shape_constant([0])
         if k.dtype is not BOOL:
             m.emit("onnx::ReduceSum", [value, axes], Tens(k.dtype, k.shape), keepdims=0)

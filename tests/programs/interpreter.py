@@ -87,14 +87,14 @@ class _Interpreter:
         limit, go_on, *carried = inputs
         go_on = go_on is None or _truth(go_on)
         rows: list[list[Any]] = [[] for _ in body.returns[1 + len(carried) :]]
-        trip = 0
-        while go_on and (limit is None or trip < int(limit)):
-            head = [np.array(trip), np.array(True)] if node.kind == "onnx::Loop" else [trip]
+        iteration = 0
+        while go_on and (limit is None or iteration < int(limit)):
+            head = [np.array(iteration), np.array(True)] if node.kind == "onnx::Loop" else [iteration]
             condition, *returned = self.block(body, [*head, *carried], env)
             carried, scanned = returned[: len(carried)], returned[len(carried) :]
             for row, value in zip(rows, scanned):
                 row.append(value.copy())
-            go_on, trip = _truth(condition), trip + 1
+            go_on, iteration = _truth(condition), iteration + 1
         stacks = zip(rows, node.outputs[len(carried) :])
         return [*carried, *(_stacked(row, output) for row, output in stacks)][: len(node.outputs)]
 

@@ -1,4 +1,4 @@
-"""Steps that append ``onnx`` operators, their in-place twins among them."""
+"""Steps that append ``onnx`` operators, their in-place variants among them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ graph(%x : Float(2, 3)):
 """
 
 
-def test_a_loop_without_trips_stacks_nothing_whatever_is_known_of_its_rows() -> None:
+def test_a_loop_without_iterations_stacks_nothing_whatever_is_known_of_its_rows() -> None:
     """Without mutations, the body returns %a, whose shape is not known before the loop."""
     graph = parse_graph(NO_TRIP)
     for _ in range(2):

@@ -13,7 +13,7 @@ import numpy as np
 import irc
 from irc.ir import Graph, Module
 from irc.ir.text.parser import parse_module
-from irc.runtime.execution import Counters, Run, Watch
+from irc.runtime.execution import Counters, Observer, Run
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Plan, lower
 
@@ -37,10 +37,10 @@ def model_of(text: str, **weights: np.ndarray) -> CompiledModel:
     return CompiledModel(module_of(text, weights))
 
 
-def watched_run(watch: Watch | None) -> Run:
-    """A run that ``watch`` follows."""
+def observed_run(observer: Observer | None) -> Run:
+    """A run that ``observer`` follows."""
     run = Run()
-    run.watch = watch
+    run.observer = observer
     return run
 
 

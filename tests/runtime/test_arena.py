@@ -26,7 +26,7 @@ from tests.effort import Spy, Tune, examples
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.running import check_same, expected
-from tests.runtime.helpers import PACKAGE, interrupted, watched_run
+from tests.runtime.helpers import PACKAGE, interrupted, observed_run
 
 RNG = np.random.default_rng(0)
 
@@ -637,7 +637,7 @@ def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan]) -> None:
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     sizes = [*range(16, 56, 2)]
     rounds = [in_turn(model, sizes) for _ in range(6)]
-    assert rounds == [0, arena.KINDS, 20, 20, 20, 20]
+    assert rounds == [0, arena.LEAST_PLANS, 20, 20, 20, 20]
     assert len(made) == 20
     (memory,) = model.runs._arenas
     assert len(memory.memory) == max(plan.nbytes for plan in made)
@@ -649,9 +649,9 @@ def test_plans_are_bounded_and_arenas_shared(tune: Tune, made: list[MemoryPlan])
     """Of more kinds in turn than there is room for, some stay planned, and no plan is made in vain."""
     tune("irc.runtime.arena.BUDGET", 0)
     model = model_of(CHAIN.replace("64, 64", "n, n"))
-    sizes = [*range(16, 16 + 3 * arena.KINDS)]
-    assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.KINDS] * 11
-    assert len(made) == len(model.runs._kinds) == len(model.runs.plans()) == arena.KINDS
+    sizes = [*range(16, 16 + 3 * arena.LEAST_PLANS)]
+    assert [in_turn(model, sizes) for _ in range(12)] == [0] + [arena.LEAST_PLANS] * 11
+    assert len(made) == len(model.runs._plans) == len(model.runs.plans()) == arena.LEAST_PLANS
     assert len(model.runs._arenas) == 1
     for n in (20, 20, 20):
         in_turn(model, [n])
@@ -671,7 +671,7 @@ def test_five_hundred_lengths_take_no_more_than_there_is_room_for(tune: Tune, ma
             rounds[-1] += model.counters.planned == 4
     runs = model.runs
     assert rounds[0] == 0 and 30 < rounds[2] == rounds[3] < 100
-    assert len(made) == len(runs._kinds) == rounds[3]
+    assert len(made) == len(runs._plans) == rounds[3]
     assert len(runs._arenas) == 1
     assert len(runs._arenas[0].memory) == max(plan.nbytes for plan in runs.plans())
 
@@ -681,8 +681,8 @@ def test_plans_may_take_as_much_as_the_arena(tune: Tune) -> None:
     model = model_of(CHAIN.replace("64, 64", "n, n"))
     for _ in range(3):
         in_turn(model, [300])
-    sizes = range(16, 16 + 2 * arena.KINDS)
-    assert [in_turn(model, sizes) for _ in range(3)][-1] == 2 * arena.KINDS
+    sizes = range(16, 16 + 2 * arena.LEAST_PLANS)
+    assert [in_turn(model, sizes) for _ in range(3)][-1] == 2 * arena.LEAST_PLANS
 
 
 def test_there_is_no_smaller_arena_while_a_larger_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -706,7 +706,7 @@ def test_what_plans_take_is_counted_rightly() -> None:
     lines = [f"%v{i + 1} : Float(n, n) = onnx::{'MatMul' if i % 3 else 'Mul'}(%v{i}, %v0)" for i in range(60)]
     text = "\n".join(("graph(%v0 : Float(n, n)):", *lines, "return (%v60)"))
     model = model_of(text)
-    kinds = model.runs._kinds
+    kinds = model.runs._plans
     feeds = [{"v0": np.ones((n, n), np.float32)} for n in range(1, 26)]
     for _ in range(3):
         model.run({"v0": np.ones((30, 30), np.float32)})
@@ -727,7 +727,7 @@ def test_kinds_without_an_end_are_not_all_remembered(made: list[MemoryPlan]) -> 
     model = model_of(CHAIN.replace("64, 64", "n, 4").replace("%w : Float(n, 4)", "%w : Float(4, 4)"))
     for n in range(1, 200):
         model.run({"x": f32(n, 4), "w": f32(4, 4)})
-    assert len(model.runs._kinds) <= arena.KINDS
+    assert len(model.runs._plans) <= arena.LEAST_PLANS
     assert model.runs.plans() == made == []
 
 
@@ -944,5 +944,5 @@ def test_recorders_see_what_is_made() -> None:
     graph = parse_graph(CHAIN)
     model = CompiledModel(graph)
     recorder = FormRecorder()
-    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], watched_run(recorder))
+    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], observed_run(recorder))
     assert {v.name for v in recorder.forms} == set("abcde")

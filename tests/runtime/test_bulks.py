@@ -13,11 +13,11 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Node, types
 from irc.ops import Operator, register
-from irc.runtime.execution import Counters, Watch
+from irc.runtime.execution import Counters, Observer
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
-from tests.runtime.helpers import f32, graph_of, watched_run
+from tests.runtime.helpers import f32, graph_of, observed_run
 
 TENSOR = types.tensor(DType.FLOAT)
 WAIT = 60
@@ -73,7 +73,7 @@ graph(%c : Bool(), %m : Long(), %x : Float(2)):
 
 def test_control_flow_ends_units():
     counters = counted(graph_of(CONTROL), np.array(True), np.array(3), f32(1, 2))
-    # Neg, Abs | If: its block | Loop: three trips | Relu
+    # Neg, Abs | If: its block | Loop: three iterations | Relu
     assert counters.units == 1 + 1 + 1 + 1 + 3 + 1
     assert counters.breaks == {"control flow": 3}
     assert counted(graph_of(CONTROL), np.array(False), np.array(0), f32(1, 2)).units == 4
@@ -193,11 +193,11 @@ graph(%x : Tensor):
 
 
 @pytest.mark.usefixtures("failing_and_spying")
-@pytest.mark.parametrize("watch", [None, Watch()], ids=["alone", "watched"])
+@pytest.mark.parametrize("observer", [None, Observer()], ids=["alone", "observed"])
 @pytest.mark.parametrize("text", [IN_ORDER, IN_A_LOOP], ids=["in order", "in a loop"])
-def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, watch: Watch | None):
+def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, observer: Observer | None):
     with pytest.raises(Error, match="it fails") as caught:
-        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], watched_run(watch))
+        Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], observed_run(observer))
     assert caught.value.where == "test.bulk::Fail '%f'"
     assert CALLED == []
 
@@ -237,7 +237,7 @@ def test_options_are_taken_by_compile_and_load(tmp_path):
 
 @pytest.mark.parametrize("method", ["enter", "before", "after"])
 def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
-    class Raising(Watch):
+    class Raising(Observer):
         pass
 
     def fail(*arguments: Any) -> None:
@@ -247,6 +247,6 @@ def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
     plan = Lowerer(graph_of(BRANCHES)).plan
     x = np.eye(4, dtype=np.float32)
     with pytest.raises(Exception, match="a callback"):
-        plan.run([x, x], watched_run(Raising()))
+        plan.run([x, x], observed_run(Raising()))
     y, d = plan.run([x, x])
     np.testing.assert_array_equal(y, d)

@@ -10,13 +10,13 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
 from irc.ops import Operator
-from irc.runtime.execution import Frame, Run, Slots, Watch
+from irc.runtime.execution import Frame, Observer, Run, Slots
 from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.values import describe
 from tests.operators import records_for_a_while
-from tests.runtime.helpers import f32, graph_of, i64, run, watched_run
+from tests.runtime.helpers import f32, graph_of, i64, observed_run, run
 
 FLOAT = types.tensor(DType.FLOAT)
 
@@ -330,21 +330,21 @@ def members(own_registries: None) -> Iterator[Members]:
 
 
 @pytest.mark.parametrize("failing", range(7))
-@pytest.mark.parametrize("watch", [None, Watch()], ids=["alone", "watched"])
-def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int, watch: Watch | None):
+@pytest.mark.parametrize("observer", [None, Observer()], ids=["alone", "observed"])
+def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int, observer: Observer | None):
     plan = lower(graph_of(STEPS, verify=False))
     x, w, order = np.ones((3, 4), np.float32), f32(1, 2, 3, 4), [*range(7)]
     kind = "wise" if failing in (3, 4, 5) else "step"
     for _ in range(2):
         members.failing, members.called, members.raised = failing, [], []
         with pytest.raises(Error, match="it fails") as caught:
-            plan.call([x, w], watched_run(watch))
+            plan.call([x, w], observed_run(observer))
         assert members.called == order[: order.index(failing) + 1]
         assert members.raised == [caught.value.__cause__]
         assert (caught.value.code, caught.value.where) == ("IRC401", f"test.group::{kind} '%{failing}'")
         assert caught.value.message.endswith("; inputs: float32[3, 4], float32[4]")
         assert caught.value.message.count("inputs:") == 1
-        members.failing, members.called, counters = None, [], watched_run(watch)
+        members.failing, members.called, counters = None, [], observed_run(observer)
         (y,) = plan.call([x, w], counters)
         np.testing.assert_array_equal(y, x + 7 * w)
         assert members.called == order
@@ -393,7 +393,7 @@ def test_a_group_makes_what_it_returns_where_the_graph_around_it_wants_it():
         assert [r.tolist() for r in results] == [[0, 8], [0, 8], [3, 4], [-1, 9]]
 
 
-class _Seen(Watch):
+class _Seen(Observer):
     def __init__(self) -> None:
         self.left: list[int] = []
 
@@ -404,7 +404,7 @@ class _Seen(Watch):
 
 def test_a_group_leaves_nothing_behind_that_nobody_reads():
     plan, seen = lower(graph_of(RETURNS)), _Seen()
-    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], watched_run(seen))
+    plan.run([f32(1, -1), f32(3, 4), f32(0, 0)], observed_run(seen))
     assert seen.left == [len(["b", "c", "d", "e", "two"])]
 
 

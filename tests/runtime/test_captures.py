@@ -12,21 +12,21 @@ import pytest
 import irc
 from irc.ir import Node
 from irc.ops import Operator, register
-from irc.runtime.execution import Frame, Slots, Watch
+from irc.runtime.execution import Frame, Observer, Slots
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
-from tests.runtime.helpers import boolean, f32, graph_of, i64, watched_run
+from tests.runtime.helpers import boolean, f32, graph_of, i64, observed_run
 
 X = f32(-1, 2, -3)
 
 
-def run(text: str, *inputs: Any, watch: Watch | None = None) -> tuple[list[Any], int]:
+def run(text: str, *inputs: Any, observer: Observer | None = None) -> tuple[list[Any], int]:
     """The results, and how many operators wrote over an operand. Inputs are the caller's: read-only."""
     kept = [np.array(x) for x in inputs]
     views = [np.array(x) for x in inputs]
     for view in views:
         view.flags.writeable = False
-    counters = watched_run(watch)
+    counters = observed_run(observer)
     results = lower(graph_of(text), guarded=True).run(views, counters)
     for view, before in zip(views, kept):
         np.testing.assert_array_equal(view, before)
@@ -152,13 +152,13 @@ graph(%n : Long(), %x : Float(3)):
 """
 
 
-def expected_of_loop(first: np.ndarray, trips: int, w: np.ndarray = -X) -> np.ndarray:
-    for _ in range(trips):
+def expected_of_loop(first: np.ndarray, iterations: int, w: np.ndarray = -X) -> np.ndarray:
+    for _ in range(iterations):
         first = np.maximum(w + first, 0)
     return first
 
 
-class Seen(Watch):
+class Seen(Observer):
     """Which array is in a value, each time a node reads it."""
 
     def __init__(self, name: str) -> None:
@@ -169,20 +169,20 @@ class Seen(Watch):
         self.arrays += [frame[s] for v, s in zip(node.inputs, ins) if v.name == self.name]
 
 
-@pytest.mark.parametrize("trips", [0, 1, 2, 7])
-def test_what_a_loop_carries_is_its_own_and_a_capture_is_not(trips):
+@pytest.mark.parametrize("iterations", [0, 1, 2, 7])
+def test_what_a_loop_carries_is_its_own_and_a_capture_is_not(iterations):
     captures, carried = Seen("w"), Seen("b")
-    (y,), in_place = run(LOOP, i64(trips), X, watch=captures)
-    np.testing.assert_array_equal(y, expected_of_loop(A, trips))
-    assert in_place == 2 * trips
-    assert len(captures.arrays) == trips
+    (y,), in_place = run(LOOP, i64(iterations), X, observer=captures)
+    np.testing.assert_array_equal(y, expected_of_loop(A, iterations))
+    assert in_place == 2 * iterations
+    assert len(captures.arrays) == iterations
     assert len({array.ctypes.data for array in captures.arrays}) <= 1, "captured, not copied"
-    run(LOOP, i64(trips), X, watch=carried)
-    assert len({array.ctypes.data for array in carried.arrays}) <= 1, "all trips in one piece of memory"
+    run(LOOP, i64(iterations), X, observer=carried)
+    assert len({array.ctypes.data for array in carried.arrays}) <= 1, "all iterations in one piece of memory"
 
 
 @pytest.mark.parametrize("loop", ["onnx::Loop", "prim::Loop"])
-def test_what_a_loop_begins_with_is_gone_once_its_first_trip_has_read_it(loop):
+def test_what_a_loop_begins_with_is_gone_once_its_first_iteration_has_read_it(loop):
     made: list[weakref.ref[np.ndarray]] = []
     alive: list[bool] = []
 
@@ -219,32 +219,32 @@ def test_what_a_loop_begins_with_is_gone_once_its_first_trip_has_read_it(loop):
     assert alive == [True, False, False]
 
 
-@pytest.mark.parametrize("trips", [1, 2, 7])
-def test_the_first_trip_does_not_write_what_the_caller_keeps(trips):
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+def test_the_first_iteration_does_not_write_what_the_caller_keeps(iterations):
     text = LOOP.replace("(%n, %go, %first)", "(%n, %go, %x)")
-    (y,), in_place = run(text, i64(trips), X)
-    np.testing.assert_array_equal(y, expected_of_loop(X, trips))
-    assert in_place == 2 * trips - 1
+    (y,), in_place = run(text, i64(iterations), X)
+    np.testing.assert_array_equal(y, expected_of_loop(X, iterations))
+    assert in_place == 2 * iterations - 1
 
 
-@pytest.mark.parametrize("trips", [1, 2, 3, 100])
-def test_the_first_trip_does_not_write_what_is_used_after_the_loop(trips):
+@pytest.mark.parametrize("iterations", [1, 2, 3, 100])
+def test_the_first_iteration_does_not_write_what_is_used_after_the_loop(iterations):
     text = LOOP.replace("return (%y)", "return (%y, %first)")
-    (y, first), in_place = run(text, i64(trips), X)
-    np.testing.assert_array_equal(y, expected_of_loop(A, trips))
+    (y, first), in_place = run(text, i64(iterations), X)
+    np.testing.assert_array_equal(y, expected_of_loop(A, iterations))
     np.testing.assert_array_equal(first, A)
-    assert in_place == 2 * trips - 1
+    assert in_place == 2 * iterations - 1
 
 
-def test_a_loop_writes_no_capture_that_its_next_trip_needs():
+def test_a_loop_writes_no_capture_that_its_next_iteration_needs():
     text = LOOP.replace("onnx::Add(%w, %h)", "onnx::Relu(%w)").replace("onnx::Relu(%b)", "onnx::Add(%b, %h)")
     (y,), _ = run(text, i64(4), X)
     np.testing.assert_array_equal(y, A + 4 * np.maximum(-X, 0))
 
 
-@pytest.mark.parametrize("trips", [1, 2, 3])
-def test_a_loop_does_not_write_a_capture_through_a_view_of_it(trips):
-    """The view is the trip's own and nothing needs it any more; what it shows is needed in the next trip."""
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_a_loop_does_not_write_a_capture_through_a_view_of_it(iterations):
+    """The view is the iteration's own and nothing needs it any more; what it shows is needed in the next iteration."""
     text = """
 graph(%n : Long(), %x : Float(3)):
   %t : Bool() = prim::Constant[value=tensor([True])]()
@@ -257,12 +257,12 @@ graph(%n : Long(), %x : Float(3)):
       -> (%go, %u)
   return (%s)
 """
-    (s,), in_place = run(text, i64(trips), X)
-    np.testing.assert_array_equal(s, np.stack([-A.reshape(3, 1)] * trips))
+    (s,), in_place = run(text, i64(iterations), X)
+    np.testing.assert_array_equal(s, np.stack([-A.reshape(3, 1)] * iterations))
     assert in_place == 0
 
 
-def test_a_branch_in_a_loop_writes_what_its_trip_made_but_not_what_the_loop_captures():
+def test_a_branch_in_a_loop_writes_what_its_iteration_made_but_not_what_the_loop_captures():
     text = LOOP.replace(
         "      %d : Float(3) = onnx::Relu(%b)\n",
         "      %d : Float(3) = prim::If(%c)\n        block0():\n          %e : Float(3) = onnx::Relu(%b)\n"

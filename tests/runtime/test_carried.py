@@ -1,4 +1,4 @@
-"""What loops carry is their own in every trip, though what they begin with is needed later, or is somebody else's."""
+"""Loop-carried values may be overwritten in every iteration, even if initial values are needed later or are inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from irc.runtime.storage import Storage
 from tests.runtime.helpers import boolean, f32, i64, module_of
 
 RUNS = 3  # as it comes, planned, planned again
-TRIPS = [0, 1, 2, 7]
+ITERATIONS = [0, 1, 2, 7]
 LOOPS = ["onnx::Loop", "prim::Loop"]
 X = f32([-1, 2, -3, 0.5])
 WEIGHT = f32([0.5, -4, 1, 3])
@@ -39,7 +39,7 @@ graph(%n : Long(), %c : Bool(), %x : Float(1, 4)):
 def graph(before: str, carried: str, body: str, after: str, loop: str = "onnx::Loop") -> str:
     """A graph with one loop; ``carried`` says what begins as what: ``h=first``, or several of these.
 
-    Results are ``%y_h``. Of a ``prim::Loop``, whose trip numbers are no tensors, a body must not use these.
+    Results are ``%y_h``. Of a ``prim::Loop``, whose iteration numbers are no tensors, a body must not use these.
     """
     pairs = [pair.split("=") for pair in carried.split()]
     kind = "Float(1, 4)"
@@ -62,31 +62,31 @@ def model_of(text: str, pipeline: str = "") -> CompiledModel:
     return CompiledModel(module)
 
 
-def feeds_of(trips: int, x: np.ndarray = X) -> dict[str, np.ndarray]:
-    return {"n": i64(trips), "c": boolean(True), "x": x.copy()}
+def feeds_of(iterations: int, x: np.ndarray = X) -> dict[str, np.ndarray]:
+    return {"n": i64(iterations), "c": boolean(True), "x": x.copy()}
 
 
-def wanted(text: str, trips: int) -> dict[str, Any]:
+def wanted(text: str, iterations: int) -> dict[str, Any]:
     """The results of a run in which every operator makes new memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(irc.runtime.lowering, "reusing_step", lambda *_: None)
         model = model_of(text)
-        results = model.run(feeds_of(trips))
+        results = model.run(feeds_of(iterations))
     assert model.counters.in_place == 0
     return results
 
 
-def check(text: str, trips: int, pipeline: str = "", donate: Collection[str] = ()) -> list[int]:
+def check(text: str, iterations: int, pipeline: str = "", donate: Collection[str] = ()) -> list[int]:
     """How many results were in place in each run. Results are those of runs that reuse nothing, and stay as they were.
 
     Arenas are overwritten between runs, so that nothing may refer to them. The weight and the inputs stay, too.
     """
-    expected = wanted(text, trips)
+    expected = wanted(text, iterations)
     model = model_of(text, pipeline)
     counts: list[int] = []
     left: list[dict[str, Any]] = []
     for _ in range(RUNS):
-        feeds = feeds_of(trips)
+        feeds = feeds_of(iterations)
         left.append(model.run(feeds, donate=donate))
         counts.append(model.counters.in_place)
         for arena in model.runs._arenas:
@@ -126,19 +126,19 @@ KEPT = {
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("case", KEPT)
-def test_only_the_first_write_is_fresh(case: str, loop: str, trips: int):
+def test_only_the_first_write_is_fresh(case: str, loop: str, iterations: int):
     before, carried, after = KEPT[case]
     text = graph(before, carried, STEP + "-> (%go, %d)", after, loop)
-    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+    assert check(text, iterations) == [max(0, 2 * iterations - 1)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_a_donated_input_that_is_read_later_is_not_overwritten(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_a_donated_input_that_is_read_later_is_not_overwritten(iterations: int):
     text = graph("", "h=x", STEP + "-> (%go, %d)", AGAIN.format("x") + "return (%y_h, %e)")
-    assert check(text, trips, donate=["x"]) == [max(0, 2 * trips - 1)] * RUNS
+    assert check(text, iterations, donate=["x"]) == [max(0, 2 * iterations - 1)] * RUNS
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -149,30 +149,32 @@ def test_what_nothing_needs_later_is_handed_over(loop: str):
     assert check(text, 7, donate=["x"]) == [14] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("after", ["return (%y_h, %y_g)", "return (%y_h, %y_g, %first)"])
-def test_two_values_that_begin_as_one(loop: str, trips: int, after: str):
+def test_two_values_that_begin_as_one(loop: str, iterations: int, after: str):
     body = STEP + "%a : Float(1, 4) = onnx::Abs(%g)\n%f : Float(1, 4) = onnx::Sub(%a, %w)\n-> (%go, %d, %f)"
-    assert check(graph("", "h=first g=first", body, after, loop), trips) == [max(0, 2 * (2 * trips - 1))] * RUNS
+    assert (
+        check(graph("", "h=first g=first", body, after, loop), iterations) == [max(0, 2 * (2 * iterations - 1))] * RUNS
+    )
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_swapped_values(loop: str, trips: int):
-    """In the second trip, each value begins in memory that the first one has made."""
+def test_swapped_values(loop: str, iterations: int):
+    """In the second iteration, each value begins in memory that the first one has made."""
     body = STEP + "%f : Float(1, 4) = onnx::Neg(%g)\n-> (%go, %f, %d)"
     after = "return (%y_h, %y_g, %first, %x)"
-    assert check(graph("", "h=first g=x", body, after, loop), trips) == [max(0, 3 * trips - 2)] * RUNS
+    assert check(graph("", "h=first g=x", body, after, loop), iterations) == [max(0, 3 * iterations - 2)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "x", "k"])
-def test_values_that_are_only_swapped(loop: str, trips: int, first: str):
-    """After the first trip, what is carried is still what the loop began with."""
+def test_values_that_are_only_swapped(loop: str, iterations: int, first: str):
+    """After the first iteration, what is carried is still what the loop began with."""
     body = "%b : Float(1, 4) = onnx::Add(%g, %h)\n%d : Float(1, 4) = onnx::Neg(%f)\n-> (%go, %g, %d, %h)"
-    check(graph("", f"h={first} g=w f={first}", body, f"return (%y_h, %y_g, %y_f, %{first}, %w)", loop), trips)
+    check(graph("", f"h={first} g=w f={first}", body, f"return (%y_h, %y_g, %y_f, %{first}, %w)", loop), iterations)
 
 
 PASSED_ON = {
@@ -183,105 +185,110 @@ PASSED_ON = {
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("what", PASSED_ON)
 @pytest.mark.parametrize("first", ["first", "x", "k"])
-def test_what_is_passed_on_is_not_overwritten_later(loop: str, trips: int, what: str, first: str):
-    """Neither in a later trip nor after the loop; nor is what a trip makes of it the reason to."""
+def test_what_is_passed_on_is_not_overwritten_later(loop: str, iterations: int, what: str, first: str):
+    """Neither in a later iteration nor after the loop; nor is what an iteration makes of it the reason to."""
     body = (
         "%o : Float(4) = onnx::Reshape(%h, %flat)\n%v : Float(1, 4) = onnx::Reshape(%o, %row)\n"
         "%u : Float(1, 4) = onnx::Transpose[perm=[0, 1]](%v)\n%d : Float(1, 4) = onnx::Add(%g, %h)\n"
         f"-> (%go, {PASSED_ON[what]}, %d)"
     )
     after = f"%z : Float(1, 4) = onnx::Neg(%y_h)\nreturn (%z, %y_g, %{first})"
-    assert check(graph("", f"h={first} g={first}", body, after, loop), trips) == [max(0, trips - 1)] * RUNS
+    assert check(graph("", f"h={first} g={first}", body, after, loop), iterations) == [max(0, iterations - 1)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("first", ["first", "x", "k"])
-def test_a_branch_passes_the_value_on_in_some_trips(trips: int, first: str):
+def test_a_branch_passes_the_value_on_in_some_iterations(iterations: int, first: str):
     body = (
         "%early : Bool() = onnx::Less(%i, %two)\n"
         "%r : Float(1, 4) = prim::If(%early)\n  block0():\n    -> (%h)\n  block1():\n"
         "    %b : Float(1, 4) = onnx::Add(%w, %h)\n    %d : Float(1, 4) = onnx::Relu(%b)\n    -> (%d)\n-> (%go, %r)"
     )
-    later = max(0, trips - 2)
-    assert check(graph("", f"h={first}", body, f"return (%y_h, %{first})"), trips) == [max(0, 2 * later - 1)] * RUNS
+    later = max(0, iterations - 2)
+    assert (
+        check(graph("", f"h={first}", body, f"return (%y_h, %{first})"), iterations) == [max(0, 2 * later - 1)] * RUNS
+    )
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_views_are_carried(loop: str, trips: int):
+def test_views_are_carried(loop: str, iterations: int):
     body = (
         "%o : Float(4) = onnx::Reshape(%h, %flat)\n%s : Float(4) = onnx::Neg(%o)\n"
         "%d : Float(1, 4) = onnx::Reshape(%s, %row)\n%e : Float(1, 4) = onnx::Relu(%d)\n"
         "%v : Float(1, 4) = onnx::Reshape(%e, %row)\n-> (%go, %v)"
     )
-    assert check(graph("", "h=first", body, "return (%y_h, %first)", loop), trips) == [max(0, 2 * trips - 1)] * RUNS
+    assert (
+        check(graph("", "h=first", body, "return (%y_h, %first)", loop), iterations)
+        == [max(0, 2 * iterations - 1)] * RUNS
+    )
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize(("written", "read"), [("y_h", "first"), ("first", "y_h"), ("y_h", "x"), ("x", "y_h")])
-def test_without_a_trip_the_result_is_the_initial_value(trips: int, written: str, read: str):
+def test_without_an_iteration_the_result_is_the_initial_value(iterations: int, written: str, read: str):
     """Whichever of them is needed longer."""
     after = f"%z : Float(1, 4) = onnx::Neg(%{written})\n" + AGAIN.format(read) + "return (%z, %e)"
     for first in ("first", "x"):
         text = graph("", f"h={first}", STEP + "-> (%go, %d)", after)
-        check(text, trips)
-        check(text, trips, donate=["x"])
+        check(text, iterations)
+        check(text, iterations, donate=["x"])
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_the_place_of_the_initial_value_is_in_use_as_long_as_the_result(trips: int):
-    """Though the graph does not read the initial value again: without a trip, the result lies in its place."""
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_the_place_of_the_initial_value_is_in_use_as_long_as_the_result(iterations: int):
+    """Though the graph does not read the initial value again: without an iteration, the result lies in its place."""
     after = "%t : Float(1, 4) = onnx::Softmax(%x)\n%e : Float(1, 4) = onnx::Softmax(%y_h)\n"
     after += "%f : Float(1, 4) = onnx::Softmax(%t)\nreturn (%e, %f)"
-    check(graph("", "h=first", STEP + "-> (%go, %d)", after), trips)
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after), iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_an_operator_of_both_does_not_write_over_the_initial_value(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_an_operator_of_both_does_not_write_over_the_initial_value(iterations: int):
     """Its other operand may be a view of it."""
     text = graph("", "h=first", STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Sub(%first, %y_h)\nreturn (%z)")
-    assert check(text, trips) == [2 * trips] * RUNS
+    assert check(text, iterations) == [2 * iterations] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_loop_that_captures_the_result_does_not_own_the_initial_value(loop: str, trips: int):
+def test_a_loop_that_captures_the_result_does_not_own_the_initial_value(loop: str, iterations: int):
     after = """%z : Float(1, 4) = prim::Loop(%two, %go, %first)
   block0(%j : int, %g : Float(1, 4)):
     %q : Float(1, 4) = onnx::Add(%y_h, %g)
     -> (%go, %q)
 return (%z)"""
-    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), trips)
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), iterations)
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("returned", ["%f, %f", "%h, %h", "%g, %g", "%d, %d", "%r, %r"])
 @pytest.mark.parametrize(("written", "read"), [("y_h", "y_g"), ("y_g", "y_h")])
 def test_one_value_returned_for_two_is_overwritten_by_neither(
-    loop: str, trips: int, returned: str, written: str, read: str
+    loop: str, iterations: int, returned: str, written: str, read: str
 ):
     body = STEP + "%f : Float(1, 4) = onnx::Sub(%d, %g)\n"
     body += "%r : Float(1, 4) = prim::If(%c)\n  block0():\n    -> (%d)\n  block1():\n    -> (%h)\n"
     after = f"%z : Float(1, 4) = onnx::Neg(%{written})\n" + AGAIN.format(read) + "return (%z, %e, %first)"
-    check(graph("", "h=first g=x", body + f"-> (%go, {returned})", after, loop), trips)
+    check(graph("", "h=first g=x", body + f"-> (%go, {returned})", after, loop), iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_a_capture_that_is_returned_is_not_overwritten_by_the_next_trip(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_a_capture_that_is_returned_is_not_overwritten_by_the_next_iteration(iterations: int):
     body = STEP + "%early : Bool() = onnx::Less(%i, %two)\n%r : Float(1, 4) = prim::If(%early)\n"
     body += "  block0():\n    -> (%w)\n  block1():\n    -> (%d)\n-> (%go, %r)"
-    check(graph("", "h=first", body, "return (%y_h, %first)"), trips)
+    check(graph("", "h=first", body, "return (%y_h, %first)"), iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_a_view_of_the_result_in_a_group_shows_the_initial_value(trips: int):
-    """Without a trip it is that, and the group must not write over it before it has read the view."""
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_a_view_of_the_result_in_a_group_shows_the_initial_value(iterations: int):
+    """Without an iteration it is that, and the group must not write over it before it has read the view."""
     after = "%z : Float(1, 4), %e : Float(4) = prim::FusionGroup_0(%y_h, %first, %flat)\nreturn (%z, %e)"
     text = graph("", "h=first", STEP + "-> (%go, %d)", after)
     text += """
@@ -291,7 +298,7 @@ with prim::FusionGroup_0 = graph group(%y : Float(1, 4), %first : Float(1, 4), %
   %e : Float(4) = onnx::Softmax(%v)
   return (%z, %e)
 """
-    check(text, trips)
+    check(text, iterations)
 
 
 NESTED = """%p : Float(1, 4) = prim::Loop(%n, %go, {initial})
@@ -303,25 +310,25 @@ NESTED = """%p : Float(1, 4) = prim::Loop(%n, %go, {initial})
 -> (%go, %d)"""
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(
     ("initial", "last", "fresh"),
     [("%h", "Neg(%p)", 0), ("%h", "Sub(%p, %h)", 1), ("%first", "Sub(%p, %h)", 1), ("%k", "Sub(%p, %h)", 1)],
-    ids=["handed over", "needed later in the trip", "captured", "constant"],
+    ids=["handed over", "needed later in the iteration", "captured", "constant"],
 )
-def test_a_loop_in_a_loop(loop: str, trips: int, initial: str, last: str, fresh: int):
+def test_a_loop_in_a_loop(loop: str, iterations: int, initial: str, last: str, fresh: int):
     """Each run of the inner loop makes its first result in new memory, if what it begins with is not its own."""
     body = NESTED.format(initial=initial, last=last, returned="%f")
     text = graph("", "h=first", body, "return (%y_h, %first)", loop)
-    in_place = trips * (2 * trips + 1 - fresh) - (not fresh) if trips else 0
-    assert check(text, trips) == [in_place] * RUNS
-    check(graph("", "h=first", body.replace("(%go, %f)", "(%go, %a)"), "return (%y_h, %first)", loop), trips)
+    in_place = iterations * (2 * iterations + 1 - fresh) - (not fresh) if iterations else 0
+    assert check(text, iterations) == [in_place] * RUNS
+    check(graph("", "h=first", body.replace("(%go, %f)", "(%go, %a)"), "return (%y_h, %first)", loop), iterations)
 
 
 @pytest.mark.parametrize("donate", [[], ["x"]])
-@pytest.mark.parametrize("trips", [1, 3])
-def test_one_loop_after_the_other(trips: int, donate: list[str]):
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_one_loop_after_the_other(iterations: int, donate: list[str]):
     """Each begins with what the one before gave, which is returned: more than are told apart."""
     lines = [_HEAD]
     last = "x"
@@ -337,7 +344,10 @@ def test_one_loop_after_the_other(trips: int, donate: list[str]):
     text = "\n".join([*lines, f"  return ({', '.join(f'%y{n}' for n in range(50))}, %x)"])
     main = module_of(text, {"k": WEIGHT}).main
     assert len(Lowerer(main, guarded=True).storage.shown(main.value(last))) < 40
-    assert all(30 * (2 * trips - 1) <= count <= 50 * (2 * trips - 1) for count in check(text, trips, donate=donate))
+    assert all(
+        30 * (2 * iterations - 1) <= count <= 50 * (2 * iterations - 1)
+        for count in check(text, iterations, donate=donate)
+    )
     check(text, 0, donate=donate)
 
 
@@ -419,12 +429,12 @@ def test_states_of_a_scan_that_are_one_value():
 # -- in one container with something else -----------------------------------------
 
 
-def copied_bytes(text: str, trips: int) -> list[int]:
+def copied_bytes(text: str, iterations: int) -> list[int]:
     """How many bytes of results were copied in each run, because something else has them too."""
     model = model_of(text)
     found: list[int] = []
     for _ in range(RUNS):
-        model.run(feeds_of(trips))
+        model.run(feeds_of(iterations))
         found.append(model.counters.copied_bytes)
     return found
 
@@ -443,65 +453,67 @@ TOGETHER = {
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "x", "k"])
 @pytest.mark.parametrize("container", TOGETHER)
-def test_what_was_made_before_the_loop_is_no_reason_to_copy(container: str, first: str, loop: str, trips: int):
-    """Only of a loop that made no trip, what it began with is returned, and is copied unless it is the run's own."""
+def test_what_was_made_before_the_loop_is_no_reason_to_copy(container: str, first: str, loop: str, iterations: int):
+    """The result is copied only if the loop made no iteration and its initial value is not the run's own."""
     after = TOGETHER[container].format("y_h", "w") + "return (%t)"
     text = graph("", f"h={first}", STEP + "-> (%go, %d)", after, loop)
-    assert copied_bytes(text, trips) == [0 if trips or first == "first" else X.nbytes] * RUNS
-    assert check(text, trips) == [max(0, 2 * trips - (first != "first"))] * RUNS
+    assert copied_bytes(text, iterations) == [0 if iterations or first == "first" else X.nbytes] * RUNS
+    assert check(text, iterations) == [max(0, 2 * iterations - (first != "first"))] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("members", [("y_h", "first"), ("first", "y_h")])
-def test_the_initial_value_is_returned_in_one_tuple_with_the_result(members: tuple[str, str], loop: str, trips: int):
-    """Two results never share memory, so there is one copy if the two are one; the first trip must not write."""
+def test_the_initial_value_is_returned_in_one_tuple_with_the_result(
+    members: tuple[str, str], loop: str, iterations: int
+):
+    """Two results never share memory, so there is one copy if the two are one; the first iteration must not write."""
     text = graph("", "h=first", STEP + "-> (%go, %d)", TUPLE.format(*members) + "return (%t)", loop)
-    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
-    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+    assert copied_bytes(text, iterations) == [0 if iterations else X.nbytes] * RUNS
+    assert check(text, iterations) == [max(0, 2 * iterations - 1)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_results_that_are_joined_are_made_in_place(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_results_that_are_joined_are_made_in_place(iterations: int):
     after = "%l : Tensor[] = prim::ListConstruct(%y_h, %w)\n%axis : int = prim::Constant[value=0]()\n"
     after += "%z : Float(2, 4) = aten::cat(%l, %axis)\nreturn (%z)"
     text = graph("", "h=x", STEP + "-> (%go, %d)", after)
-    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
+    assert check(text, iterations) == [max(0, 2 * iterations - 1)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "w", "p"])
-def test_a_tuple_that_each_trip_reads_keeps_the_initial_value(first: str, loop: str, trips: int):
-    """In the first trip nothing is written over what the tuple holds, in later ones over what the last has made."""
+def test_a_tuple_that_each_iteration_reads_keeps_the_initial_value(first: str, loop: str, iterations: int):
+    """The first iteration overwrites nothing that the tuple holds; later ones overwrite what the last has made."""
     body = (
         "%u : Float(1, 4), %v : Float(1, 4) = prim::TupleUnpack(%t)\n%a : Float(1, 4) = onnx::Add(%v, %h)\n"
         "%b : Float(1, 4) = onnx::Sub(%a, %u)\n-> (%go, %b)"
     )
     text = graph(TUPLE.format("first", "w") + UNPACKED, f"h={first}", body, "return (%y_h)", loop)
-    assert check(text, trips) == [max(0, 2 * trips - 1)] * RUNS
-    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
+    assert check(text, iterations) == [max(0, 2 * iterations - 1)] * RUNS
+    assert copied_bytes(text, iterations) == [0 if iterations else X.nbytes] * RUNS
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("first", ["first", "w", "x"])
 @pytest.mark.parametrize("returned", ["%h", "%p", "%q", "%e"])
-def test_a_tuple_of_what_is_carried_is_read_in_the_trip(returned: str, first: str, loop: str, trips: int):
+def test_a_tuple_of_what_is_carried_is_read_in_the_iteration(returned: str, first: str, loop: str, iterations: int):
     body = TUPLE.format("h", "w") + STEP + UNPACKED + "%a : Float(1, 4) = onnx::Sub(%d, %p)\n"
     body += f"%e : Float(1, 4) = onnx::Mul(%a, %q)\n-> (%go, {returned})"
-    check(graph("", f"h={first}", body, f"return (%y_h, %{first})", loop), trips)
+    check(graph("", f"h={first}", body, f"return (%y_h, %{first})", loop), iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("later", ["y_h", "p", "q", "first"])
-def test_a_tuple_that_is_returned_keeps_what_a_later_loop_begins_with(later: str, loop: str, trips: int):
+def test_a_tuple_that_is_returned_keeps_what_a_later_loop_begins_with(later: str, loop: str, iterations: int):
     after = TUPLE.format("y_h", "w") + UNPACKED
     after += f"""%z : Float(1, 4) = {loop}(%n, %go, %{later})
   block0({"%j : Long(), %on : Bool()" if loop == "onnx::Loop" else "%j : int"}, %g : Float(1, 4)):
@@ -509,28 +521,28 @@ def test_a_tuple_that_is_returned_keeps_what_a_later_loop_begins_with(later: str
     %s : Float(1, 4) = onnx::Neg(%r)
     -> (%go, %s)
 return (%t, %z)"""
-    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), trips)
+    check(graph("", "h=first", STEP + "-> (%go, %d)", after, loop), iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize("written", ["p", "q"])
-def test_what_is_written_through_the_tuple_is_what_it_holds(written: str, trips: int):
-    """Of a loop that made no trip, that is the initial value, which therefore cannot be borrowed."""
+def test_what_is_written_through_the_tuple_is_what_it_holds(written: str, iterations: int):
+    """Of a loop that made no iteration, that is the initial value, which therefore cannot be borrowed."""
     after = TUPLE.format("y_h", "w") + UNPACKED + f"%z : Float(1, 4) = onnx::Neg_(%{written})\nreturn (%t, %first)"
     text = graph("", "h=first", STEP + "-> (%go, %d)", after)
-    assert copied_bytes(text, trips) == [0 if trips else X.nbytes] * RUNS
+    assert copied_bytes(text, iterations) == [0 if iterations else X.nbytes] * RUNS
     first = y = X / (1 + np.abs(X))
-    for _ in range(trips):
+    for _ in range(iterations):
         y = np.maximum(y - X, 0)
     w = -X
     if written == "q":
         w = -w
     else:
         y = -y
-        first = first if trips else y
+        first = first if iterations else y
     model = model_of(text)
     for _ in range(RUNS):
-        results = model.run(feeds_of(trips))
+        results = model.run(feeds_of(iterations))
         np.testing.assert_array_equal(results["t"][0], y)
         np.testing.assert_array_equal(results["t"][1], w)
         np.testing.assert_array_equal(results["first"], first)
@@ -539,27 +551,27 @@ def test_what_is_written_through_the_tuple_is_what_it_holds(written: str, trips:
 # -- what may not be read-only ----------------------------------------------------
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_what_is_written_in_the_loop_is_the_initial_value_itself(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_what_is_written_in_the_loop_is_the_initial_value_itself(iterations: int):
     text = graph("", "h=first", "%d : Float(1, 4) = onnx::Neg_(%h)\n-> (%go, %d)", "return (%y_h, %first)")
     model = model_of(text)
     for _ in range(RUNS):
-        results = model.run(feeds_of(trips))
+        results = model.run(feeds_of(iterations))
         for name in ("y_h", "first"):
-            np.testing.assert_array_equal(results[name], X / (1 + np.abs(X)) * (-1) ** trips)
+            np.testing.assert_array_equal(results[name], X / (1 + np.abs(X)) * (-1) ** iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_what_is_written_after_the_loop_may_be_the_initial_value(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_what_is_written_after_the_loop_may_be_the_initial_value(iterations: int):
     text = graph("", "h=first", STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Neg_(%y_h)\nreturn (%z, %first)")
     model = model_of(text)
-    results = model.run(feeds_of(trips))
+    results = model.run(feeds_of(iterations))
     first = X / (1 + np.abs(X))
-    np.testing.assert_array_equal(results["first"], first if trips else -first)
+    np.testing.assert_array_equal(results["first"], first if iterations else -first)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_what_a_loop_in_a_group_writes_is_what_the_group_is_given(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_what_a_loop_in_a_group_writes_is_what_the_group_is_given(iterations: int):
     """The loop before may give back what it began with, which therefore cannot be borrowed."""
     after = "prim::FusionGroup_0(%two, %go, %y_h)\nreturn (%y_h, %first)"
     text = graph("", "h=first", STEP + "-> (%go, %d)", after)
@@ -572,24 +584,24 @@ with prim::FusionGroup_0 = graph group(%n : Long(), %go : Bool(), %x : Float(1, 
   return ()
 """
     first = y = X / (1 + np.abs(X))
-    for _ in range(trips):
+    for _ in range(iterations):
         y = np.maximum(y - X, 0)
     model = model_of(text)
     for _ in range(RUNS):
-        results = model.run(feeds_of(trips))
+        results = model.run(feeds_of(iterations))
         np.testing.assert_array_equal(results["y_h"], 4 * y)
-        np.testing.assert_array_equal(results["first"], first if trips else 4 * first)
+        np.testing.assert_array_equal(results["first"], first if iterations else 4 * first)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_in_place_forms_of_what_a_trip_makes_count_as_before(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_in_place_forms_of_what_an_iteration_makes_count_as_before(iterations: int):
     """The pass writes Relu over what Add made; nothing writes what the loop carries but Add, of itself."""
     text = graph("", "h=first", STEP + "-> (%go, %d)", "return (%y_h, %first)")
-    assert check(text, trips, "in-place") == [max(0, 2 * trips - 1)] * RUNS
+    assert check(text, iterations, "in-place") == [max(0, 2 * iterations - 1)] * RUNS
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_lists_are_carried(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_lists_are_carried(iterations: int):
     text = """
     graph(%n : int, %x : Float(4)):
       %go : bool = prim::Constant[value=True]()
@@ -610,13 +622,13 @@ def test_lists_are_carried(trips: int):
     model = model_of(text)
     x = X[0]
     for _ in range(RUNS):
-        results = model.run({"n": trips, "x": x})
+        results = model.run({"n": iterations, "x": x})
         np.testing.assert_array_equal(results["first"], x / (1 + np.abs(x)))
-        np.testing.assert_array_equal(results["z"], -(x / (1 + np.abs(x))) * (-2.0) ** trips)
+        np.testing.assert_array_equal(results["z"], -(x / (1 + np.abs(x))) * (-2.0) ** iterations)
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_what_unknown_code_is_given_in_a_trip_is_not_overwritten(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_what_unknown_code_is_given_in_an_iteration_is_not_overwritten(iterations: int):
     kept: list[tuple[np.ndarray, np.ndarray]] = []
 
     @kernel("test.carried::Keep")
@@ -631,15 +643,15 @@ def test_what_unknown_code_is_given_in_a_trip_is_not_overwritten(trips: int):
     after = AGAIN.format("y_h") + "%z : Float(1, 4) = onnx::Neg(%first)\nreturn (%e, %z)"
     model = model_of(graph("", "h=first", body, after))
     for _ in range(RUNS):
-        model.run(feeds_of(trips))
-        assert len(kept) == trips
+        model.run(feeds_of(iterations))
+        assert len(kept) == iterations
         for array, before in kept:
             np.testing.assert_array_equal(array, before)
         kept.clear()
 
 
-@pytest.mark.parametrize("trips", TRIPS)
-def test_a_function_lends_nothing_that_its_caller_may_write(trips: int):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_a_function_lends_nothing_that_its_caller_may_write(iterations: int):
     text = """
 graph(%n : int, %x : Float(4)):
   %f : Function = prim::Constant[name="f"]()
@@ -659,9 +671,9 @@ graph f(%n : int, %x : Float(4)):
     model = model_of(text)
     first = X[0] / (1 + np.abs(X[0]))
     for _ in range(RUNS):
-        results = model.run({"n": trips, "x": X[0]})
-        np.testing.assert_array_equal(results["z"], -np.maximum(first, 0) if trips else -first)
-        np.testing.assert_array_equal(results["first"], first if trips else -first)
+        results = model.run({"n": iterations, "x": X[0]})
+        np.testing.assert_array_equal(results["z"], -np.maximum(first, 0) if iterations else -first)
+        np.testing.assert_array_equal(results["first"], first if iterations else -first)
 
 
 # -- classes ----------------------------------------------------------------------

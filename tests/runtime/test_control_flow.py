@@ -1,4 +1,4 @@
-"""If and the loops: trips, carried values, scan outputs, captures, nesting."""
+"""If and the loops: iterations, carried values, scan outputs, captures, nesting."""
 
 import numpy as np
 import pytest
@@ -73,17 +73,17 @@ graph(%m : Long(), %c : Bool(), %x : Float(2), %step : Float(2)):
 """
 
 
-@pytest.mark.parametrize("trips", [0, 1, 2, 5, 16, 17, 40])
-def test_loop_trips_and_scan_outputs(trips):
+@pytest.mark.parametrize("iterations", [0, 1, 2, 5, 16, 17, 40])
+def test_loop_iterations_and_scan_outputs(iterations):
     x, step = f32(1, 2), f32(0.5, -1)
-    last, squares = run(LOOP, i64(trips), boolean(True), x, step)
-    states = [x + step * (i + 1) for i in range(trips)]
-    np.testing.assert_allclose(last, states[-1] if trips else x)
-    assert squares.shape == (trips, 2) and squares.dtype == np.float32 and squares.flags.c_contiguous
-    np.testing.assert_allclose(squares, np.array([s * s for s in states]).reshape(trips, 2))
+    last, squares = run(LOOP, i64(iterations), boolean(True), x, step)
+    states = [x + step * (i + 1) for i in range(iterations)]
+    np.testing.assert_allclose(last, states[-1] if iterations else x)
+    assert squares.shape == (iterations, 2) and squares.dtype == np.float32 and squares.flags.c_contiguous
+    np.testing.assert_allclose(squares, np.array([s * s for s in states]).reshape(iterations, 2))
 
 
-def test_loop_with_a_false_condition_makes_no_trip():
+def test_loop_with_a_false_condition_makes_no_iteration():
     x = f32(1, 2)
     last, squares = run(LOOP, i64(5), boolean(False), x, x)
     assert last is x and squares.shape == (0, 2)
@@ -165,7 +165,7 @@ def test_loop_parameters_have_the_declared_rank():
     assert run(text, i64(2))[0].tolist() == [[0], [1]]
 
 
-def test_scan_output_without_trips_takes_its_shape_from_the_type():
+def test_scan_output_without_iterations_takes_its_shape_from_the_type():
     text = """
     graph(%m : Long(), %x : Half(2, n, 3)):
       %a : Tensor, %b : Tensor = onnx::Loop(%m)
@@ -190,7 +190,7 @@ def test_scan_outputs_must_agree_in_shape():
           -> (%go, %n, %n)
       return (%v, %out)
     """
-    with pytest.raises(Error, match=r"float32\[2\] in the first trip and is float32\[3\]"):
+    with pytest.raises(Error, match=r"float32\[2\] in the first iteration and is float32\[3\]"):
         run(text, i64(2), f32(1))
 
 
@@ -212,12 +212,12 @@ def test_scan_outputs_must_agree_in_element_type():
       return (%v, %out)
     """
     assert run(text, i64(1), f32(1))[1].tolist() == [[1]]
-    with pytest.raises(Error, match=r"float32\[1\] in the first trip and is float64\[1\]"):
+    with pytest.raises(Error, match=r"float32\[1\] in the first iteration and is float64\[1\]"):
         run(text, i64(2), f32(1))
 
 
 def test_scan_outputs_are_copied_when_they_come():
-    """A later trip may write into what an earlier one yielded."""
+    """A later iteration may write into what an earlier one yielded."""
     text = """
     graph(%m : Long(), %x : Float(1)):
       %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
@@ -326,11 +326,11 @@ graph(%m : Long(), %x : Float(2)):
 """
 
 
-@pytest.mark.parametrize("trips", [0, 1, 3])
-def test_nested_loops_with_captures(trips):
+@pytest.mark.parametrize("iterations", [0, 1, 3])
+def test_nested_loops_with_captures(iterations):
     x = f32(1, -2)
     t, v, rows = -x, x, []
-    for i in range(trips):
+    for i in range(iterations):
         u = v + t
         p, inner = u, []
         for j in range(2):
@@ -339,9 +339,9 @@ def test_nested_loops_with_captures(trips):
             p = q + u
         v = p
         rows.append(inner)
-    end, got = run(NESTED, i64(trips), x)
+    end, got = run(NESTED, i64(iterations), x)
     np.testing.assert_allclose(end, v + t)
-    assert got.shape == ((trips, 2, 2) if trips else (0, 0, 2))
+    assert got.shape == ((iterations, 2, 2) if iterations else (0, 0, 2))
     np.testing.assert_allclose(got, np.array(rows).reshape(got.shape))
 
 
@@ -400,7 +400,7 @@ def test_bodies_with_wrong_signatures_are_refused(body):
         run(text, i64(1), f32(1, 2), verify=False)
 
 
-def test_trips_are_counted():
+def test_iterations_are_counted():
     counters = Run()
     run(LOOP, i64(3), boolean(True), f32(0, 0), f32(1, 1), counters=counters)
     assert (counters.units, counters.kernels) == (1 + 3, 3 * 2)

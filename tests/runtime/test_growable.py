@@ -661,22 +661,22 @@ SLIDING = LOOP.replace(
 ).replace("-> (%c, %longer)", "%window : Float(*) = onnx::Slice(%longer, %from, %to)\n      -> (%c, %window)")
 
 
-@pytest.mark.parametrize("trips", [1, 2, 9, 200])
-def test_a_window_that_a_loop_carries_is_copied_once_in_its_length(trips):
+@pytest.mark.parametrize("iterations", [1, 2, 9, 200])
+def test_a_window_that_a_loop_carries_is_copied_once_in_its_length(iterations):
     model = CompiledModel(graph_of(SLIDING))
-    out = model.run({"n": np.int64(trips), "start": f32(0, 1, 2, 3), "captured": np.ones(4096, np.float32)})["end"]
-    np.testing.assert_array_equal(out, f32(0, 1, 2, 3, *[4096] * trips)[-4:])
-    assert model.counters.copied_bytes <= 4 * (trips + 2 * 4)
+    out = model.run({"n": np.int64(iterations), "start": f32(0, 1, 2, 3), "captured": np.ones(4096, np.float32)})["end"]
+    np.testing.assert_array_equal(out, f32(0, 1, 2, 3, *[4096] * iterations)[-4:])
+    assert model.counters.copied_bytes <= 4 * (iterations + 2 * 4)
 
 
-@pytest.mark.parametrize("trips", [1, 2, 9, 200])
-def test_a_loop_copies_no_captured_bytes_and_few_carried_ones(trips):
+@pytest.mark.parametrize("iterations", [1, 2, 9, 200])
+def test_a_loop_copies_no_captured_bytes_and_few_carried_ones(iterations):
     model = CompiledModel(graph_of(LOOP))
     captured = np.ones(4096, np.float32)
-    out = model.run({"n": np.int64(trips), "start": f32(0), "captured": captured})["end"]
-    np.testing.assert_array_equal(out, f32(0, *[4096] * trips))
-    assert model.counters.copied_bytes <= 2 * 4 * (trips + 1), "none of the 16 KiB captured"
-    assert model.counters.in_place >= trips - 2 - np.log2(trips + 1)
+    out = model.run({"n": np.int64(iterations), "start": f32(0), "captured": captured})["end"]
+    np.testing.assert_array_equal(out, f32(0, *[4096] * iterations))
+    assert model.counters.copied_bytes <= 2 * 4 * (iterations + 1), "none of the 16 KiB captured"
+    assert model.counters.in_place >= iterations - 2 - np.log2(iterations + 1)
 
 
 def test_a_node_that_is_not_well_formed_is_refused():

@@ -70,7 +70,7 @@ def everything() -> onnx.ModelProto:
     nodes = [
         node("MatMul", ["x", "weight"], ["start"]),
         node("ReduceMax", ["start"], ["scale"], keepdims=0),
-        node("Loop", ["trips", "", "start"], ["last", "totals"], body=body),
+        node("Loop", ["iterations", "", "start"], ["last", "totals"], body=body),
         node("ReduceMean", ["last", "axis"], ["mean"], keepdims=0),
         node("Scan", ["mean", "last"], ["end", "running"], body=rows, num_scan_inputs=1),
         node("Twice", ["end"], ["y"], domain="local"),
@@ -85,7 +85,7 @@ def everything() -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         "everything",
-        [info("x", TensorProto.FLOAT, ["n", 4]), info("trips", TensorProto.INT64, [])],
+        [info("x", TensorProto.FLOAT, ["n", 4]), info("iterations", TensorProto.INT64, [])],
         [
             info("totals", TensorProto.FLOAT, ["t"]),
             info("running", TensorProto.FLOAT, ["n", 3]),
@@ -113,13 +113,13 @@ def everything() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opset, functions=[half, twice], ir_version=9)
 
 
-@pytest.mark.parametrize("trips", [0, 1, 4, 1000])
+@pytest.mark.parametrize("iterations", [0, 1, 4, 1000])
 @pytest.mark.parametrize("rows", [1, 5])
-def test_against_onnxruntime(trips, rows, tmp_path):
+def test_against_onnxruntime(iterations, rows, tmp_path):
     model = everything()
     x = np.random.default_rng(rows).standard_normal((rows, 4), np.float32)
-    expected = run_ort_model(model, [x, np.array(trips)])
+    expected = run_ort_model(model, [x, np.array(iterations)])
     compiled = CompiledModel(import_model(model))
     compiled.save(tmp_path / "m.irc")
     for each in (compiled, load(tmp_path / "m.irc")):
-        assert_same(list(each.run({"x": x, "trips": trips}).values()), expected)
+        assert_same(list(each.run({"x": x, "iterations": iterations}).values()), expected)

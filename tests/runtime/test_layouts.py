@@ -105,8 +105,8 @@ graph(%x : Tensor, %n : int):
 """
     model = irc.compile(parse_module(text))
     for x in (BIG, np.asfortranarray(BIG), BIG.transpose(2, 0, 1)):
-        for trips in (0, 1, 2):
-            *same, turned = model.run({"x": x, "n": trips}).values()
+        for iterations in (0, 1, 2):
+            *same, turned = model.run({"x": x, "n": iterations}).values()
             assert [result.strides for result in same] == [x.strides] * 3
             assert turned.strides == x.swapaxes(0, 1).strides
     (gaps, *_) = model.run({"x": BIG[:, ::2].swapaxes(1, 2), "n": 0}).values()

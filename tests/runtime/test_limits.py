@@ -38,7 +38,7 @@ def proto(nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, Any]], outpu
 
 
 def loop(nodes: list[onnx.NodeProto], type: int = FLOAT, shape: Any = None, scan: str | None = None) -> onnx.NodeProto:
-    """A Loop of ``m`` trips over ``x``, which its body makes into ``y``; with a scan output if there is one."""
+    """A Loop of ``m`` iterations over ``x``, which its body makes into ``y``; with a scan output if there is one."""
     outputs = [helper.make_tensor_value_info("go_on", BOOL, []), helper.make_tensor_value_info("y", type, shape)]
     if scan:
         outputs.append(helper.make_tensor_value_info(scan, type, shape))
@@ -80,10 +80,10 @@ FOREVER = np.array(2**62)
 ONE = np.ones(4, np.float32)
 
 
-def test_steps_are_nodes_and_trips() -> None:
+def test_steps_are_nodes_and_iterations() -> None:
     compiled = doubling()
     feeds = {"m": np.array(3), "x0": ONE}
-    # The graph and the Loop; of each trip the trip itself and two nodes.
+    # The graph and the Loop; of each iteration the iteration itself and two nodes.
     used = 2 + 3 * 2
     with_identity = next(n for n in range(used, 30) if _runs(compiled, feeds, n))
     refused(compiled, feeds, "IRC441", "Limits.steps", "--max-steps", str(with_identity - 1), steps=with_identity - 1)

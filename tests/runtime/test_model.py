@@ -670,7 +670,7 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
       return (%b)
     """)
     ours = {"x": np.ones(3, np.float32)}
-    others = [{"x": np.ones(n, np.float32)} for n in range(4, 4 + 2 * arena.KINDS)]
+    others = [{"x": np.ones(n, np.float32)} for n in range(4, 4 + 2 * arena.LEAST_PLANS)]
 
     def run_others() -> None:
         for feeds in others * 3:
@@ -686,7 +686,7 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
             file,
             run_others,
         )
-        assert len(model.runs._kinds) <= arena.KINDS
+        assert len(model.runs._plans) <= arena.LEAST_PLANS
         np.testing.assert_array_equal(model.run(ours)["b"], np.exp(-ours["x"]))
         if not stopped:
             break

@@ -11,10 +11,10 @@ import pytest
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, Tensor, Value, parse_graph, types
 from irc.runtime import kernels
-from irc.runtime.execution import Run, Watch
+from irc.runtime.execution import Observer, Run
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import SPECIAL, lower
-from tests.runtime.helpers import f32, graph_of, module_of, run, watched_run
+from tests.runtime.helpers import f32, graph_of, module_of, observed_run, run
 
 FLOAT4 = types.tensor(DType.FLOAT, (4,))
 
@@ -304,7 +304,7 @@ def test_nothing_is_written_over_an_operand_of_another_shape_than_the_result(y):
     np.testing.assert_array_equal(b, y - x)
 
 
-class Addresses(Watch):
+class Addresses(Observer):
     """Where the arrays that a run makes lie, by the names of the values."""
 
     def __init__(self) -> None:
@@ -365,7 +365,7 @@ def test_what_is_written_over(lines, results, over):
     plan = lower(graph, guarded=True)
     for _ in range(2):  # a constant that is written over would be seen in the second run
         addresses = Addresses()
-        counters = watched_run(addresses)
+        counters = observed_run(addresses)
         for found, expected in zip(plan.run([x], counters), results.values(), strict=True):
             np.testing.assert_array_equal(found, expected)
         assert counters.in_place == len(over)
@@ -388,7 +388,7 @@ def test_of_two_operands_one_may_be_absent():
     assert counters.in_place == 1
 
 
-def test_in_place_twins_write_into_their_first_input():
+def test_in_place_variants_write_into_their_first_input():
     text = """
     graph(%x : Float(3), %y : Float(3)):
       %a : Float(3) = onnx::Add_(%x, %y)
@@ -406,7 +406,7 @@ def test_in_place_twins_write_into_their_first_input():
     ("y", "reason"),
     [(np.ones((2, 3), np.float32), "shape"), (np.ones((1, 1, 3), np.float32), "shape")],
 )
-def test_in_place_twins_refuse_results_that_do_not_fit(y, reason):
+def test_in_place_variants_refuse_results_that_do_not_fit(y, reason):
     text = """
     graph(%x : Float(3), %y : Tensor):
       %a : Float(3) = onnx::Add_(%x, %y)
@@ -417,7 +417,7 @@ def test_in_place_twins_refuse_results_that_do_not_fit(y, reason):
     assert caught.value.code == "IRC431"
 
 
-def test_in_place_twins_refuse_read_only_memory():
+def test_in_place_variants_refuse_read_only_memory():
     text = """
     graph(%x : Float(3)):
       %a : Float(3) = onnx::Neg_(%x)
@@ -430,7 +430,7 @@ def test_in_place_twins_refuse_read_only_memory():
     assert x.tolist() == [1, 2, 3]
 
 
-def test_only_pointwise_operators_have_in_place_twins():
+def test_only_pointwise_operators_have_in_place_variants():
     text = """
     graph(%x : Float(3, 3)):
       %a : Float(3, 3) = onnx::MatMul_(%x, %x)

@@ -394,9 +394,9 @@ def test_what_is_kept_is_bounded(most: int, made: list[int], tune: Tune) -> None
     ],
 )
 def test_nobody_writes_what_is_kept(rest: str) -> None:
-    model, twin = quantised(rest, passes="none"), quantised(rest, passes="none")
+    model, inplace_variant = quantised(rest, passes="none"), quantised(rest, passes="none")
     for _ in range(4):
-        expected = twin.run({"x": X}, limits=irc.Limits(bytes=1 << 20))
+        expected = inplace_variant.run({"x": X}, limits=irc.Limits(bytes=1 << 20))
         for found, right in zip(model.run({"x": X}).values(), expected.values(), strict=True):
             np.testing.assert_array_equal(found, right)
             assert found.flags.writeable

@@ -15,7 +15,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Node
 from irc.ops import register
-from irc.runtime.execution import Frame, Run, Slots, Watch
+from irc.runtime.execution import Frame, Observer, Run, Slots
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.live_memory import ArrayBytes
 from irc.runtime.model import CompiledModel
@@ -25,7 +25,7 @@ from tests.counting import calls
 from tests.effort import examples
 from tests.operators import operator_of
 from tests.programs.generator import Program, programs
-from tests.runtime.helpers import graph_of, i64, model_of, module_of, watched_run
+from tests.runtime.helpers import graph_of, i64, model_of, module_of, observed_run
 
 
 def ticking() -> Profiler:
@@ -36,7 +36,7 @@ def profile(text: str, *inputs: Any, most_events: int = 1000) -> Profile:
     graph = module_of(text, {}, verify=False).main
     plan = lower(graph)
     profiler = Profiler(count().__next__, most_events)
-    counters = watched_run(profiler)
+    counters = observed_run(profiler)
     profiler.start(graph, inputs, counters)
     with np.errstate(all="ignore"):
         outputs = plan.call(inputs, counters)
@@ -97,7 +97,7 @@ graph(%x : Tensor, %n : int):
 """
 
 
-def test_trips_are_calls():
+def test_iterations_are_calls():
     found = profile(LOOP, np.ones(3, np.float32), 5)
     (loop, exp) = found.nodes
     assert (exp.calls, exp.own, exp.total) == (5, 5, 5)
@@ -470,7 +470,7 @@ def test_results_over_operands_count_whoever_has_found_them(passes: str) -> None
         assert places(planned) == places(found) | {"c": (0, 1)}
 
 
-def test_in_place_forms_count_in_branches_trips_and_calls() -> None:
+def test_in_place_forms_count_in_branches_iterations_and_calls() -> None:
     text = """
     graph(%x : Float(3), %k : bool, %n : int):
       %f : Function = prim::Constant[name="double"]()
@@ -575,7 +575,7 @@ def test_profiles_are_plain_data():
 # -- always --------------------------------------------------------------------
 
 
-class _Counting(Watch):
+class _Counting(Observer):
     def __init__(self) -> None:
         self.calls: dict[Node, int] = {}
 
@@ -590,11 +590,11 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan = lower(program.graph)
     plan.run(program.inputs(program.memory()))  # what groups make of constants alone is kept: no later run computes it
     counting, profiler = _Counting(), ticking()
-    plan.run(program.inputs(program.memory()), watched_run(counting))
+    plan.run(program.inputs(program.memory()), observed_run(counting))
     counters = Run()
     inputs = program.inputs(program.memory())
     profiler.start(program.graph, inputs, counters)
-    counters.watch = profiler
+    counters.observer = profiler
     plan.run(inputs, counters)
     found = profiler.finish({})
     ran = [n for n in found.nodes if n.own]

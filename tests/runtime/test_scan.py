@@ -195,7 +195,7 @@ def test_a_direction_is_forward_or_backward(name, direction):
 
 
 def test_what_is_scanned_in_both_directions_is_not_written_over():
-    """A row that the body needs no more is still to be read by a later trip, from the other side."""
+    """A row that the body needs no more is still to be read by a later iteration, from the other side."""
     text = """
     graph(%x : Float(4, 3), %s : Float(3)):
       %a : Float(4, 3) = onnx::Neg(%x)

@@ -108,7 +108,7 @@ def test_what_is_read_out_of_the_cache_itself_is_not_written_over(kind):
     assert model.counters.in_place == 0
 
 
-def test_what_a_loop_carries_is_written_trip_by_trip():
+def test_what_a_loop_carries_is_written_iteration_by_iteration():
     text = """graph(%n : Long(), %past : Float(4, 2), %x : Float(1, 2)):
       %yes : Bool() = prim::Constant[value=tensor([True])]()
       %shape : Long(2) = prim::Constant[value=tensor([1, 1])]()

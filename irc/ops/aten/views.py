@@ -91,7 +91,7 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze view", whole=True)
+FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze view", covers_operand=True)
 FAMILY.each("squeeze_ t_ transpose_ unsqueeze_", changes=Change.SHAPE)
 FAMILY.each("as_strided_ set_", changes=Change.MEMORY)
 FAMILY.each("split", size=sizes.split)

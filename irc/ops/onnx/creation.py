@@ -44,7 +44,7 @@ FAMILY.each(
     "Dropout",
     effects=Effects.RANDOM,
     random_switch="training_mode",
-    whole=True,
+    covers_operand=True,
     contents_from="chance",
     needed_outputs=1,
     requires=(checks.rank("ratio", 1, 0), checks.rank("training_mode", 2, 0)),

@@ -65,7 +65,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     removed = 0
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
-    holders, origins = ReverseAlias(db, db.values_in_order()), Origins()
+    reverse_alias, origins = ReverseAlias(db, db.values_in_order()), Origins()
     layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(db.has_metadata_writers)
     returned: Returned = {}
     later: LocationSet = EMPTY  # memory that lists hold which are made anew: the analysis does not know of these yet
@@ -75,7 +75,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
         try:
             root = _root(db, location)
             written.check(location, root)
-            family = Family(root, db, holders, origins, writers, layouts, contiguity)
+            family = Family(root, db, reverse_alias, origins, writers, layouts, contiguity)
         except Refused as reason:
             refused.update((node, str(reason)) for node in writers)
             continue

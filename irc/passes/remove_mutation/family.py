@@ -180,7 +180,7 @@ class Family:
         self,
         root: Value,
         db: AliasDb,
-        holders: ReverseAlias,
+        reverse_alias: ReverseAlias,
         origins: Origins,
         writers: Sequence[Node],
         layouts: Layouts,
@@ -189,7 +189,7 @@ class Family:
         self.root = root
         self.contiguity = contiguity
         self._db = db
-        self._holders = holders
+        self._reverse_alias = reverse_alias
         self._memory = db.location_set(root)
         self._steps: dict[Value, Step] = {}
         self.beside: list[Value] = []
@@ -347,11 +347,11 @@ class Family:
         must see a single version at all its uses; one that the caller knows is
         also used at the end.
         """
-        wide = self._holders.wide(self._memory)
+        wide = self._reverse_alias.wide(self._memory)
         near = self._near(len(wide))
         some = wide if near is None else [value for value in near if value in wide]
         outside: dict[Version, Value] = {}
-        self._note_outside([*self._holders.narrow(self._memory), *some], outside)
+        self._note_outside([*self._reverse_alias.narrow(self._memory), *some], outside)
         if any(version is not self._final for version in outside):
             self._note_outside(wide, outside)
         if len(outside) > 1:
@@ -387,7 +387,7 @@ class Family:
 
     def _is_loose(self, value: Value) -> bool:
         """Whether ``value`` may share the memory or hold it, and is not known to be a member."""
-        return value is not self.root and value not in self._steps and self._holders.holds(value, self._memory)
+        return value is not self.root and value not in self._steps and self._reverse_alias.holds(value, self._memory)
 
     def _is_inside(self, value: Value) -> bool:
         node = value.definer

@@ -13,7 +13,7 @@ from irc.ir.schema import Schema
 from irc.ir.types import INT, ListType, TensorType
 from irc.ops import Effects, effects, record, resolve, schemas
 from irc.ops.axes import APPEND, CONCAT
-from irc.ops.pointwise import keeps_type, twin, twin_of
+from irc.ops.pointwise import inplace_variant, inplace_variant_of, keeps_type
 from irc.ops.views import Number, View, number
 
 # The functional forms of in-place operators.
@@ -62,14 +62,14 @@ def functional_form(kind: str) -> str | None:
         return CONCAT  # as `concatenate_instead` has it
     if kind.startswith(("onnx::", "irc::")):
         functional = kind.removesuffix("_")
-        return functional if twin(functional) == kind else None
+        return functional if inplace_variant(functional) == kind else None
     rows = () if effects(kind) & Effects.RANDOM else schemas(kind)
     return next(filter(None, map(_functional_row, rows)), None)
 
 
 def _is_variant(node: Node, functional: str) -> bool:
     plain = Node(node.graph, functional, version=node.version)
-    return twin_of(plain) == node.kind
+    return inplace_variant_of(plain) == node.kind
 
 
 @cache

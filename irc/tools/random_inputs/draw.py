@@ -34,7 +34,7 @@ class Domain:
         is_positive: whether a reader takes logarithms or roots, or divides by it.
         is_arithmetic: whether all readers compute with the elements, whatever these are.
         distinct: the axis along which no two elements may be equal; None if they may.
-        whole: the elements of a small tensor that says a shape, axes or the like; None if it does not.
+        elements: of a small tensor that holds a shape, axes or the like, all its elements; else None.
     """
 
     low: int | None = None
@@ -44,7 +44,7 @@ class Domain:
     is_positive: bool = False
     is_arithmetic: bool = True
     distinct: int | None = None
-    whole: list[float] | None = None
+    elements: list[float] | None = None
 
     def between(self, low: int, high: int) -> None:
         """Narrow it to integers from ``low`` to ``high``."""
@@ -177,8 +177,8 @@ def _draw_tensor(source: _Source, dtype: DType, declared: Shape) -> Array:
         raise Error("IRC102", message, source.where)
     if dtype is DType.STRING:
         return np.asarray(LETTERS[rng.integers(0, len(LETTERS), shape)], object)
-    if source.domain.whole is not None and math.prod(shape) == len(source.domain.whole):
-        return np.array(source.domain.whole).reshape(shape).astype(dtype.numpy)
+    if source.domain.elements is not None and math.prod(shape) == len(source.domain.elements):
+        return np.array(source.domain.elements).reshape(shape).astype(dtype.numpy)
     if source.domain.is_mask and source.domain.bounds is None and (shape or dtype is not DType.BOOL):
         return _mask(rng, shape).astype(dtype.numpy)
     if dtype is DType.BOOL or dtype.is_integer:

@@ -22,7 +22,7 @@ from irc.ops import record
 from irc.passes.shapes.infer import Inference
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
-from irc.runtime.execution import Counters, Frame, Slots, Watch
+from irc.runtime.execution import Counters, Frame, Observer, Slots
 from irc.runtime.limits import LIMIT_CODES, Limits
 from irc.runtime.model import CompiledModel
 from irc.runtime.profile import Profiler
@@ -82,7 +82,7 @@ class Made(NamedTuple):
 class _Steps(Profiler):
     """Counts how many nodes of the top block have run; it measures nothing."""
 
-    lend, leave, enter, before = Watch.lend, Watch.leave, Watch.enter, Watch.before
+    use_arena, retain, enter, before = Observer.use_arena, Observer.retain, Observer.enter, Observer.before
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from irc.tools.random_inputs.draw import Domain
 SMALL_SHAPE = 64
 """Elements of tensors that are taken for shapes, axes and the like, at most."""
 
-_MOVERS = (
+_DATA_MOVEMENT = (
     {each.kind for each in records("onnx") if each.movement in MOVING}
     | {f"onnx::{name}" for name in "Cast CastLike Dropout Gather GatherElements GatherND Pad".split()}
     | {
@@ -107,11 +107,11 @@ def domain_of(value: Value) -> Domain:
         if reader is not None:
             reader(flow, domain)
             domain.is_arithmetic = False
-        elif kind not in _COMPUTING and kind not in _MOVERS and not flow.node.is_return:
+        elif kind not in _COMPUTING and kind not in _DATA_MOVEMENT and not flow.node.is_return:
             domain.is_arithmetic = False
         else:
             _note_arithmetic(flow, domain)
-    if "mask" in name and domain.bounds is None and domain.whole is None:
+    if "mask" in name and domain.bounds is None and domain.elements is None:
         domain.is_mask = True
     return domain
 
@@ -125,19 +125,19 @@ def _flows(value: Value) -> Iterator[Flow]:
         at, offset = pending.pop()
         for user, operand in at.uses:
             yield Flow(user, operand, offset)
-            for onward, added in _onward(user, operand, callers):
-                if onward not in seen:
-                    seen.add(onward)
-                    pending.append((onward, offset + added))
+            for target, added in _forwarded(user, operand, callers):
+                if target not in seen:
+                    seen.add(target)
+                    pending.append((target, offset + added))
 
 
-def _onward(node: Node, operand: int, callers: dict[Graph, list[Node]]) -> Iterator[tuple[Value, int]]:
+def _forwarded(node: Node, operand: int, callers: dict[Graph, list[Node]]) -> Iterator[tuple[Value, int]]:
     """The values that have the elements of an operand of ``node``, and what was added to them.
 
     ``callers`` has the nodes through which graphs were entered: fusion groups and calls.
     """
     kind = node.kind
-    if kind in _MOVERS and operand == 0:
+    if kind in _DATA_MOVEMENT and operand == 0:
         yield from ((output, 0) for output in node.outputs)
     elif (
         kind in ("onnx::Concat", "onnx::Max", "onnx::Min")
@@ -239,15 +239,15 @@ def _between(low: int, high: int) -> Reader:
     return lambda flow, domain: domain.between(low, high)
 
 
-def _whole(elements: Elements) -> Reader:
+def _all_elements(elements: Elements) -> Reader:
     """A reader of a small tensor as a whole, from the number of its elements."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
         count = flow.few()
         found = None if count is None else elements(flow, count)
-        if found is not None and count is not None and domain.whole is None:
-            domain.whole = [float(x) for x in (found + [found[-1] if found else 1.0] * count)[:count]]
-        elif domain.whole is None:
+        if found is not None and count is not None and domain.elements is None:
+            domain.elements = [float(x) for x in (found + [found[-1] if found else 1.0] * count)[:count]]
+        elif domain.elements is None:
             domain.between(1, 2)
 
     return narrow
@@ -319,7 +319,7 @@ def _one(low: float) -> Reader:
     """A reader of one number."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
-        domain.whole = [low] if domain.whole is None and flow.few() == 1 else domain.whole
+        domain.elements = [low] if domain.elements is None and flow.few() == 1 else domain.elements
 
     return narrow
 
@@ -419,21 +419,21 @@ READERS = _table(
     (_one(16000.0), "MelWeightMatrix.2"),
     (_positive, "DequantizeLinear.1 QuantizeLinear.1 BatchNormalization.4"),
     (_zero_point, "DequantizeLinear.2 QuantizeLinear.2"),
-    (_whole(_target), "Reshape.1"),
-    (_whole(_broadcast), "Expand.1"),
-    (_whole(_scales), "Resize.2 Upsample.1"),
-    (_whole(_reshaped_image), "Resize.3 CenterCropPad.1"),
-    (_whole(_grid), "AffineGrid.1"),
-    (_whole(_image), "Col2Im.1"),
-    (_whole(_parts), "Split.1 SplitToSequence.1"),
-    (_whole(_single_axes), "Squeeze.1"),
-    (_whole(lambda flow, count: [float(i) for i in range(count)]), "Pad.3 Unsqueeze.1"),
-    (_whole(_axes), f"Slice.3 {' '.join(f'{kind}.1' for kind in sorted(_REDUCTIONS | _LOGARITHMIC))}"),
-    (_whole(_same(0)), "Slice.1"),
-    (_whole(_same(0, 1)), "Pad.1"),
-    (_whole(_same(1)), "Col2Im.2 Slice.4"),
-    (_whole(_same(1, 2)), "Tile.1"),
-    (_whole(_same(2, 1)), "Slice.2"),
-    (_whole(_same(2, 3, 1)), "ConstantOfShape.0"),
+    (_all_elements(_target), "Reshape.1"),
+    (_all_elements(_broadcast), "Expand.1"),
+    (_all_elements(_scales), "Resize.2 Upsample.1"),
+    (_all_elements(_reshaped_image), "Resize.3 CenterCropPad.1"),
+    (_all_elements(_grid), "AffineGrid.1"),
+    (_all_elements(_image), "Col2Im.1"),
+    (_all_elements(_parts), "Split.1 SplitToSequence.1"),
+    (_all_elements(_single_axes), "Squeeze.1"),
+    (_all_elements(lambda flow, count: [float(i) for i in range(count)]), "Pad.3 Unsqueeze.1"),
+    (_all_elements(_axes), f"Slice.3 {' '.join(f'{kind}.1' for kind in sorted(_REDUCTIONS | _LOGARITHMIC))}"),
+    (_all_elements(_same(0)), "Slice.1"),
+    (_all_elements(_same(0, 1)), "Pad.1"),
+    (_all_elements(_same(1)), "Col2Im.2 Slice.4"),
+    (_all_elements(_same(1, 2)), "Tile.1"),
+    (_all_elements(_same(2, 1)), "Slice.2"),
+    (_all_elements(_same(2, 3, 1)), "ConstantOfShape.0"),
 )
 """What operators require of an operand. (Graph's own operators, such as `ONNX_LOOP`, too.)"""

@@ -1,4 +1,4 @@
-"""Mutations that ask for too much: trips, sizes, functions that double each other."""
+"""Mutations that ask for too much: iterations, sizes, functions that double each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def huge_trip_counts(model: ModelProto, rng: random.Random) -> None:
                 how = rng.random()
                 if how < 0.6:
                     count = numpy_helper.from_array(
-                        np.array(rng.choice([*HUGE, -1, 100])), f"trips{rng.randrange(10**6)}"
+                        np.array(rng.choice([*HUGE, -1, 100])), f"iterations{rng.randrange(10**6)}"
                     )
                     graph.initializer.append(count)
                     node.input[0] = count.name
@@ -43,7 +43,7 @@ def _always(loop: NodeProto) -> None:
 
 @structured
 def looped(model: ModelProto, rng: random.Random) -> None:
-    """A value goes through a loop of many trips, which makes it larger or not."""
+    """A value goes through a loop of many iterations, which makes it larger or not."""
     user = _user(model.graph, rng)
     if user is None:
         return
@@ -58,7 +58,7 @@ def looped(model: ModelProto, rng: random.Random) -> None:
     )
     inner.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
     inner.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
-    count = numpy_helper.from_array(np.array(rng.choice(HUGE)), "many_trips")
+    count = numpy_helper.from_array(np.array(rng.choice(HUGE)), "many_iterations")
     model.graph.initializer.append(count)
     node, which = user
     outputs = ["looped", *["stacked"] * (len(inner.output) - 2)]

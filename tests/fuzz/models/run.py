@@ -181,7 +181,7 @@ def known_difference(data: bytes) -> str | None:
             if node.op_type in ("Loop", "Scan") and a.name == "body":
                 given, made = {i.name for i in a.g.input}, [o.name for o in a.g.output]
                 if given.intersection(made) or len(set(made)) < len(made):
-                    return "what a body hands on as it is may be overwritten, or be what an earlier trip left"
+                    return "what a body hands on as it is may be overwritten, or be what an earlier iteration left"
             if a.name == "softcap" and not a.f >= 0:
                 return "a negative cap is taken for none, where the function body applies it"
             if a.name == "sampling_ratio" and a.i > 100:

@@ -353,7 +353,7 @@ def test_long_chains_of_concats_compile_in_linear_time() -> None:
 
 @pytest.mark.parametrize("passes", ["none", "inline", "default"])
 @pytest.mark.parametrize("declared", [False, True])
-def test_loops_without_trips_whose_stacks_nobody_declared(passes: str, declared: bool) -> None:
+def test_loops_without_iterations_whose_stacks_nobody_declared(passes: str, declared: bool) -> None:
     """What a body would yield is inferred: an empty stack has its element type and sizes."""
     row = helper.make_tensor_value_info("row", FLOAT, None) if declared else onnx.ValueInfoProto(name="row")
     doubled = [helper.make_node("Concat", ["x", "x"], ["row"], axis=1)]
@@ -366,42 +366,42 @@ def test_loops_without_trips_whose_stacks_nobody_declared(passes: str, declared:
     scan = helper.make_graph(doubled, "body", [helper.make_tensor_value_info("z", FLOAT, [])], [row])
     graph = helper.make_graph(
         [
-            helper.make_node("Loop", ["trips", ""], ["y"], body=loop),
+            helper.make_node("Loop", ["iterations", ""], ["y"], body=loop),
             helper.make_node("Scan", ["none"], ["z"], body=scan, num_scan_inputs=1),
         ],
         "g",
         [
-            helper.make_tensor_value_info("trips", INT, []),
+            helper.make_tensor_value_info("iterations", INT, []),
             helper.make_tensor_value_info("none", FLOAT, ["n"]),
             helper.make_tensor_value_info("x", FLOAT, [2, 3]),
         ],
         [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="z")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    feeds = {"trips": np.array(0), "none": np.zeros(0, np.float32), "x": X}
+    feeds = {"iterations": np.array(0), "none": np.zeros(0, np.float32), "x": X}
     found = irc.compile(model, passes).run(feeds)
     assert [(found[name].shape, found[name].dtype) for name in "yz"] == [((0, 2, 6), np.float32)] * 2
-    assert irc.compile(model, passes).run(feeds | {"trips": np.array(2)})["y"].shape == (2, 2, 6)
+    assert irc.compile(model, passes).run(feeds | {"iterations": np.array(2)})["y"].shape == (2, 2, 6)
 
 
-def test_loops_without_trips_of_which_nothing_can_be_known() -> None:
+def test_loops_without_iterations_of_which_nothing_can_be_known() -> None:
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Neg", ["x"], ["row"])],
         "body",
         [helper.make_tensor_value_info("i", INT, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
         [helper.make_tensor_value_info("on", TensorProto.BOOL, []), onnx.ValueInfoProto(name="row")],
     )
-    loop = helper.make_node("Loop", ["trips", ""], ["y"], body=body)
-    function = helper.make_function("local", "F", ["trips", "x"], ["y"], [loop], [helper.make_opsetid("", 20)])
+    loop = helper.make_node("Loop", ["iterations", ""], ["y"], body=body)
+    function = helper.make_function("local", "F", ["iterations", "x"], ["y"], [loop], [helper.make_opsetid("", 20)])
     graph = helper.make_graph(
-        [helper.make_node("F", ["trips", "x"], ["y"], domain="local")],
+        [helper.make_node("F", ["iterations", "x"], ["y"], domain="local")],
         "g",
-        [helper.make_tensor_value_info("trips", INT, []), helper.make_tensor_value_info("x", FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("iterations", INT, []), helper.make_tensor_value_info("x", FLOAT, [2, 3])],
         [onnx.ValueInfoProto(name="y")],
     )
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
     model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=9)
-    feeds = {"trips": np.array(0), "x": X}
+    feeds = {"iterations": np.array(0), "x": X}
     refused("IRC432", "inline the function", irc.compile(model, "none").run, feeds)
     assert irc.compile(model, "inline").run(feeds)["y"].shape == (0, 2, 3)
 

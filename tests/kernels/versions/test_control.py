@@ -95,7 +95,7 @@ def test_loop(version: int) -> None:
         "again w f",
         {"i": np.array(0), "more": YES, "v": np.array(0, np.float32)},
     )
-    body.output[2].type.tensor_type.elem_type = TensorProto.FLOAT  # for loops that make no trip
+    body.output[2].type.tensor_type.elem_type = TensorProto.FLOAT  # for loops that make no iteration
     nodes = [loop(body, ["n", "c", "start"], ["last", "steps"])]
     start, x = np.array(1, np.float32), np.array(2, np.float32)
 

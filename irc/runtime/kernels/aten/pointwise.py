@@ -159,7 +159,7 @@ _PLAIN = "plain"
 """An attribute of setups: how many operands they have, and what they compute of float tensors of one type."""
 
 SETUPS: dict[str, Setup] = {}
-"""What operators that `register` has registered, and their in-place twins, compute of their arguments, by names
+"""What operators that `register` has registered, and their in-place variants, compute of their arguments, by names
 without ``aten::``."""
 
 ELEMENTWISE: set[str] = set()
@@ -176,19 +176,19 @@ def register(
     python: Kernel | None = None,
     python_in_place: Kernel | None = None,
 ) -> None:
-    """Register an operator and, if its twin has a row, the in-place twin.
+    """Register an operator and, if its variant has a row, the in-place variant.
 
     Where a tag of its row tells the element type of the result, the operator need not.
 
     Args:
         name: without ``aten::``.
         setup: for tensors; by default what the operator's record says, of operands in their common type.
-        in_place: the twin's setup, if it differs.
+        in_place: the variant's setup, if it differs.
         compute: the function that it computes of two float tensors of one type, provided that further arguments
             are left out or are ``rest``. Setups that `of_one` or `of_two` made have it already.
         rest: see ``compute``.
         python: for arguments of which neither the first nor the second is a tensor.
-        python_in_place: what the twin does to a value that is not a tensor.
+        python_in_place: what the variant does to a value that is not a tensor.
     """
     ELEMENTWISE.add(name)
     setup = recorded(name) if setup is None else setup

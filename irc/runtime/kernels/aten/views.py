@@ -156,7 +156,7 @@ def mT(x: Array) -> Array:
 
 
 def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
-    """The twin of ``turn``: the tensor itself gets the shape and strides of the view, which every holder of it sees.
+    """The variant of ``turn``: the tensor itself gets the shape and strides of the view, which every holder of it sees.
 
     NumPy refuses strides that reach beyond an array's memory. A view's memory is that of its base; any other array's is
     what its present strides reach, which therefore stays the same.
