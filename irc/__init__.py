@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from irc.runtime.model import Options as Options
     from irc.runtime.model import load as load
     from irc.runtime.session import Session as Session
+    from irc.tools.inspection import inspect as inspect
+    from irc.tools.parts import extract as extract
 
 __version__ = "0.1.0"
 
-__all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "export", "load"]
+__all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "export"]
+__all__ += ["extract", "inspect", "load"]
 
 __getattr__, __dir__ = lazy_getattr(
     __name__,
@@ -40,6 +43,8 @@ __getattr__, __dir__ = lazy_getattr(
         "Session": "irc.runtime.session",
         "compile": "irc.compiler",
         "export": "irc.compiler",
+        "extract": "irc.tools.parts",
+        "inspect": "irc.tools.inspection",
         "load": "irc.runtime.model",
         **dict.fromkeys(("alias", "backend", "check", "demo", "errors"), ""),
         **dict.fromkeys(("frontend", "fuser", "ir", "passes", "runtime"), ""),

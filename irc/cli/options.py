@@ -255,9 +255,19 @@ def add_inputs(parser: Options) -> None:
     form = "NAME=FILE.npy"
     parser.add_argument("-i", "--input", action="append", default=[], type=_array_file, metavar=form, help=said)
     said = "size of a named dimension in inputs that are made up (default: chosen)"
-    _add_by_name(parser, "--dim", partial(_sizes, bits=31), f"{said}; unlike --fix, it does not change the model")
+    add_dim(parser, f"{said}; unlike --fix, it does not change the model")
     said = "shape of an input that is made up, such as x=1,3,640,640 (several times for several inputs)"
     _add_by_name(parser, "--shape", _shape, said, "shape")
+
+
+def add_dim(parser: Options, said: str) -> None:
+    """``--dim``: sizes of named dimensions."""
+    _add_by_name(parser, "--dim", partial(_sizes, bits=31), said)
+
+
+def add_json(parser: Options) -> None:
+    """``--json``."""
+    flag(parser, "--json", "the result as JSON on stdout (docs/reference/json.md says what is in it)")
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -25,6 +26,11 @@ def emit(text: str) -> None:
     else:
         binary.write(line.encode("utf-8"))
         binary.flush()
+
+
+def emit_json(result: Any) -> None:
+    """Write a result to stdout as JSON. What has no number in JSON, infinities and NaN, is a string."""
+    emit(json.dumps(result, indent=2, allow_nan=False))
 
 
 def say(message: str) -> None:

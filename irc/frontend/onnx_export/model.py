@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -212,17 +212,28 @@ def save_model(module: Module, path: str | os.PathLike[str], external_threshold:
             the threshold, is too large for a message.
     """
     where = os.fspath(path)
+    weights = InFile(f"{os.path.basename(real_path(where))}.data", external_threshold)
+    return save_proto(write_model(module, weights), weights, where, module.sources)
+
+
+def save_proto(proto: ModelProto, weights: InFile, where: str, sources: Sequence[str]) -> Written:
+    """Write ``proto`` to ``where``, and what ``weights`` took of it beside it; see `save_model`.
+
+    Args:
+        proto: the model.
+        weights: its weights, which wait for their places.
+        where: the path.
+        sources: real paths of the files that the model was read from, its own first.
+    """
     target = real_path(where)
     beside = f"{target}.data"
-    weights = InFile(os.path.basename(beside), external_threshold)
-    proto = write_model(module, weights)
     try:
         weights.place(proto.ByteSize())
         message = proto.SerializeToString()
     except (EncodeError, ValueError) as error:  # protobuf's limit, in one implementation and in the other
         raise Error("IRC352", f"the model is too large for a message: {error}", where) from None
-    if target not in module.sources[:1]:  # a model that is replaced itself needs its data no longer
-        spare_sources(module.sources, [where] if weights.is_empty else [where, beside])
+    if target not in sources[:1]:  # a model that is replaced itself needs its data no longer
+        spare_sources(sources, [where] if weights.is_empty else [where, beside])
     with replacing(where) as file:
         free = shutil.disk_usage(os.path.dirname(target)).free
         if weights.bytes > free:
