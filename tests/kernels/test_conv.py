@@ -106,25 +106,19 @@ PATCHES = {
 
 @pytest.mark.parametrize("in_blocks", [False, True])
 @pytest.mark.parametrize("case", PATCHES)
-def test_disjoint_windows_are_copied_once(case, in_blocks, monkeypatch, tune):
+def test_disjoint_windows_are_copied_once(case, in_blocks, spy, tune):
     """Straight into the columns, which have then no more elements than the input; and nothing else changes."""
     shape, kernel, attrs = PATCHES[case]
     x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
     w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
-    asked: list[tuple[str, int]] = []
-
-    def scratch(purpose, sizes, dtype):
-        asked.append((purpose, math.prod(sizes)))
-        return np.empty(sizes, dtype)
-
-    monkeypatch.setattr(windows, "scratch", scratch)
+    asked = spy(windows, "scratch")
     windows.storage.cache_clear()
     if in_blocks:
         tune("irc.runtime.kernels.convolution.COLUMNS", 1)
         tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
     (ours,) = run_kernel("Conv", [x, w], attrs, 11)
-    assert {purpose for purpose, _ in asked} == {"columns"}
-    assert sum(size for _, size in asked) <= x.size
+    assert {call.args[0] for call in asked.call_args_list} == {"columns"}
+    assert sum(math.prod(call.args[1]) for call in asked.call_args_list) <= x.size
     assert_same([ours], run_ort("Conv", [x, w], attrs, 11))
 
 
@@ -185,7 +179,7 @@ ONE_FILTER = {
 @pytest.mark.parametrize("most", [1, 100, 1000, convolution.COLUMN_ELEMENTS])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("case", ONE_FILTER)
-def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch, tune, spy):
+def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, tune, spy):
     """Of the taps of a row alone there are columns, so one for each row of the kernel less; nothing else changes."""
     shape, kernel, attrs = ONE_FILTER[case]
     attrs = {**attrs, "group": shape[1] // kernel[1]}
@@ -197,17 +191,18 @@ def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, monkeypatch,
     tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", most)
     (ours,) = run_kernel("Conv", inputs, attrs, 11)
     assert {math.prod(a.kernel for a in call.args[1]) for call in columns.call_args_list} == {math.prod(kernel[3:])}
-    monkeypatch.setattr(convolution, "_by_rows", convolution._columns)
+    tune("irc.runtime.kernels.convolution.WORTH_ROWS", 1 << 60)
     (by_columns,) = run_kernel("Conv", inputs, attrs, 11)
     np.testing.assert_array_equal(ours, by_columns)
     assert_same([ours], run_ort("Conv", inputs, attrs, 11))
 
 
-def test_other_kernels_are_not_taken_by_rows(monkeypatch):
-    monkeypatch.setattr(convolution, "_by_rows", None)
+def test_other_kernels_are_not_taken_by_rows(spy):
+    by_rows = spy(convolution, "_by_rows")
     for kernel, stride in (((3, 1), 1), ((1, 3), 1), ((7, 2), 1), ((2, 3), 3)):
         attrs = {"group": 4, "strides": [stride, 1]}
         check_against_ort("Conv", [values(1, 4, 8, 9), values(4, 1, *kernel)], attrs, 11)
+    assert not by_rows.called
 
 
 def test_conv_writes_into_out():

@@ -17,6 +17,7 @@ from tests.effort import examples
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.native import convolution_calls
 from irc.native.convolution_calls import convolution_of
 from irc.native.convolutions import TILES, WINDOWS
 from irc.native.inner_loops import LOOPS
@@ -193,10 +194,11 @@ def test_packed_weights_are_within_limits():
 
 
 @natively
-def test_nothing_is_packed_beyond_what_is_kept(monkeypatch, tune):
+def test_nothing_is_packed_beyond_what_is_kept(spy, tune):
     tune("irc.native.packed.MOST_BYTES", 0)
-    monkeypatch.setattr("irc.native.convolution_calls.packed", None)  # nor is it made, only to be dropped
+    packed = spy(convolution_calls, "packed")
     assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))) is None
+    assert not packed.called, "it is not made only to be dropped"
 
 
 @natively

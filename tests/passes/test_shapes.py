@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, parse_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import DType, ListType, TensorType, tensor
-from irc.ops import Operator, registry
+from irc.ops import Operator, register
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 from tests.passes.helpers import assert_same_results
@@ -251,26 +252,30 @@ def test_samples_and_determinants():
     assert [v.type for v in (y, d)] == [tensor(DType.FLOAT, (2, 3, 4, 5)), tensor(DType.DOUBLE, ("n",))]
 
 
-def tell(monkeypatch, rule):
-    """Make ``rule`` the shape rule of test::odd."""
-    monkeypatch.setitem(registry._records, "test::odd", Operator("test::odd", shape=rule))
+ODD = (f"test::odd_{number}" for number in count())
+
+
+def with_rule(rule):
+    """A new operator whose shape rule is ``rule``."""
+    register(Operator(kind := next(ODD), shape=rule))
+    return kind
 
 
 @pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3)])
-def test_what_a_rule_of_others_returns_must_be_types(answer, monkeypatch):
-    tell(monkeypatch, lambda types: answer)
+def test_what_a_rule_of_others_returns_must_be_types(answer):
+    kind = with_rule(lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
-    graph.set_outputs([b.op("test::odd", x, name="y")])
+    graph.set_outputs([b.op(kind, x, name="y")])
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
         Inference(graph).run()
-    assert (caught.value.code, caught.value.where) == ("IRC305", "%y = test::odd")
+    assert (caught.value.code, caught.value.where) == ("IRC305", f"%y = {kind}")
 
 
 @pytest.mark.parametrize("answer", [[], [TensorType(), TensorType()]])
-def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer, monkeypatch):
-    tell(monkeypatch, lambda types: answer)
+def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer):
+    kind = with_rule(lambda types: answer)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
-    graph.set_outputs([b.op("test::odd", x, name="y")])
+    graph.set_outputs([b.op(kind, x, name="y")])
     with pytest.raises(Error, match=r"IRC305.*must return a type for each result, not \[.*\]: 1 result$"):
         Inference(graph).run()
 
@@ -286,48 +291,50 @@ ODD_TYPES = [
 
 
 @pytest.mark.parametrize(("answer", "says"), ODD_TYPES)
-def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says, monkeypatch):
+def test_what_the_types_of_a_rule_of_others_are_made_of_is_checked(answer, says):
     def odd(types):
         return answer
 
-    tell(monkeypatch, odd)
+    kind = with_rule(odd)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
-    graph.set_outputs([b.op("onnx::Relu", b.op("test::odd", x, name="y"))])
+    graph.set_outputs([b.op("onnx::Relu", b.op(kind, x, name="y"))])
     with pytest.raises(Error, match=rf"IRC305: .*shape rule, {__name__}.*odd, must return a type .*{says}$"):
         Inference(graph).run()
 
 
-def test_sizes_of_numpy_s_are_numbers(monkeypatch):
-    tell(monkeypatch, lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
+def test_sizes_of_numpy_s_are_numbers():
+    kind = with_rule(lambda types: TensorType(types.dtype(0), (np.prod((2, 3)),)))
     graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
-    y = b.op("test::odd", x)
+    y = b.op(kind, x)
     Inference(graph).run()
     assert str(y.type) == "Tensor(6)" and y.type.shape[0].__class__ is int
 
 
-def test_where_a_rule_of_others_fails_is_told(monkeypatch):
-    def half(types):
-        return TensorType(types.dtype(0), (types.shape(0)[0] // 2,))
+def half(types):
+    return TensorType(types.dtype(0), (types.shape(0)[0] // 2,))
 
+
+def nowhere(types):
+    return somewhere  # noqa: F821
+
+
+@pytest.mark.parametrize(("rule", "says"), [(half, "TypeError"), (nowhere, "NameError")])
+def test_where_a_rule_of_others_fails_is_told(rule, says):
+    kind = with_rule(rule)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
-    b.op("test::odd", x, name="y")
-    place = rf"\({re.escape(__file__)}:{half.__code__.co_firstlineno + 1}\)"
-    tell(monkeypatch, half)
-    with pytest.raises(Error, match=rf"IRC305: %y = test::odd: .*half, fails: TypeError: .*{place}"):
-        Inference(graph).run()
-    tell(monkeypatch, lambda types: nowhere)  # noqa: F821
-    with pytest.raises(Error, match=rf"IRC305: .*fails: NameError: .*\({re.escape(__file__)}:"):
+    b.op(kind, x, name="y")
+    place = rf"\({re.escape(__file__)}:{rule.__code__.co_firstlineno + 1}\)"
+    with pytest.raises(Error, match=rf"IRC305: %y = {kind}: .*{rule.__name__}, fails: {says}: .*{place}"):
         Inference(graph).run()
 
 
 @pytest.mark.parametrize("raised", [MemoryError, TimeoutError, type("Ended", (Exception,), {})])
-def test_what_ends_a_compilation_is_not_the_rule_s(raised, monkeypatch):
+def test_what_ends_a_compilation_is_not_the_rule_s(raised):
     def end(types):
         raise raised
 
-    tell(monkeypatch, end)
     graph, b, (x,) = _graph(tensor(DType.FLOAT, ("n",)))
-    b.op("test::odd", x, name="y")
+    b.op(with_rule(end), x, name="y")
     with pytest.raises(raised):
         Inference(graph).run()
 

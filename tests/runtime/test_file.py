@@ -483,27 +483,26 @@ def test_ir_text_with_changed_characters(path, data):
 # -- writing -------------------------------------------------------------------
 
 
-def test_nothing_half_written_is_left(tmp_path, model, monkeypatch):
+@pytest.mark.parametrize(
+    ("failure", "raised", "says"),
+    [
+        (OSError(28, "No space left on device"), Error, r"^IRC501: .*No space left"),
+        (KeyboardInterrupt(), KeyboardInterrupt, ""),
+    ],
+)
+def test_nothing_half_written_is_left(failure, raised, says, tmp_path, model, monkeypatch):
+    def fail(file, tensor):
+        file.write(b"some")
+        raise failure
+
     model.save(tmp_path / "m.irc")
     before = (tmp_path / "m.irc").read_bytes()
-
-    def full(file, tensor):
-        file.write(b"some")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("irc.runtime.file.write_tensor", full)
-    with pytest.raises(Error, match=r"^IRC501: .*No space left"):
-        model.save(tmp_path / "m.irc")
-    assert os.listdir(tmp_path) == ["m.irc"]
-    assert (tmp_path / "m.irc").read_bytes() == before
-
-    def interrupted(file, tensor):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("irc.runtime.file.write_tensor", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.save(tmp_path / "new.irc")
-    assert os.listdir(tmp_path) == ["m.irc"]
+    monkeypatch.setattr("irc.runtime.file.write_tensor", fail)
+    for name in ("m.irc", "new.irc"):
+        with pytest.raises(raised, match=says):
+            model.save(tmp_path / name)
+        assert os.listdir(tmp_path) == ["m.irc"]
+        assert (tmp_path / "m.irc").read_bytes() == before
 
 
 def test_names_of_onnx_files(tmp_path, model):

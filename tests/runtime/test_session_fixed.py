@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
-from irc.alias import AliasDb, AliasDbBuilder
+from irc.alias import AliasDbBuilder
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
@@ -458,15 +458,8 @@ def test_any_sequence_of_steps_gives_what_copies_give(kind, actions):
             np.testing.assert_array_equal(other.caches["past_0"], known)
 
 
-def test_one_analysis_serves_a_model_its_runs_and_its_sessions_and_is_not_kept(monkeypatch):
-    made: list[weakref.ref[AliasDb]] = []
-    real = AliasDb.__init__
-
-    def noted(self: AliasDb, builder: AliasDbBuilder) -> None:
-        made.append(weakref.ref(self))
-        real(self, builder)
-
-    monkeypatch.setattr(AliasDb, "__init__", noted)
+def test_one_analysis_serves_a_model_its_runs_and_its_sessions_and_is_not_kept(spy):
+    freeze = spy(AliasDbBuilder, "freeze")
     model = CompiledModel(
         parse_graph("""
 graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024), %z : Float(2)):
@@ -485,5 +478,7 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024), %z : Floa
     for _ in range(3):
         session.run(feeds, outputs=["m"])
     assert session.counters.copied_bytes == 8  # z, which is written to
+    assert freeze.call_count == 1
+    analysis = weakref.ref(freeze.results.pop())
     gc.collect()
-    assert len(made) == 1 and made[0]() is None
+    assert analysis() is None
