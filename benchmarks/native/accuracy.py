@@ -33,7 +33,6 @@ class Reference:
 
     Attributes:
         near: sizes of operands, below each of which many are tried.
-        scale: what errors are relative to if larger than the result.
         domain: brings any numbers to where the function is defined.
         share: of how many operands one is tried, as the reference is slow.
     """
@@ -41,7 +40,6 @@ class Reference:
     function: Callable[..., Array]
     arity: int = 1
     near: tuple[float, ...] = (1, 10, 100, 800)
-    scale: Callable[..., Any] | None = None
     share: int = 1
     domain: Callable[[Array], Array] = lambda x: x
 
@@ -57,10 +55,6 @@ class Errors(NamedTuple):
     wrong_signs: list[Any]
 
 
-def _one(*operands: Any) -> Any:
-    return L(1)
-
-
 @cache
 def references() -> dict[str, Reference]:
     """The reference of each function."""
@@ -73,27 +67,14 @@ def references() -> dict[str, Reference]:
         "log2": Reference(np.log2),
         "log10": Reference(np.log10),
         "log1p": Reference(np.log1p),
-        "logaddexp": Reference(ref.logaddexp, 2, scale=_one),
-        "logaddexp2": Reference(ref.logaddexp2, 2, scale=_one),
         "tanh": Reference(np.tanh),
-        "sinh": Reference(np.sinh),
-        "cosh": Reference(np.cosh),
-        "asinh": Reference(np.arcsinh),
-        "acosh": Reference(np.arccosh),
-        "atanh": Reference(np.arctanh),
         "sin": Reference(np.sin, near=(1, 10, 100, 3000, 1e5, 2e6)),
         "cos": Reference(np.cos, near=(1, 10, 100, 3000, 1e5, 2e6)),
-        "tan": Reference(np.tan, near=(1, 10, 100, 3000, 1e5, 2e6)),
         "asin": Reference(np.arcsin),
         "acos": Reference(np.arccos),
         "atan": Reference(np.arctan),
-        "atan2": Reference(np.arctan2, 2),
-        "hypot": Reference(np.hypot, 2),
         "power": Reference(np.power, 2, near=(2, 10, 100)),
         "erfc": Reference(ref.erfc, near=(1, 10, 28), share=2),
-        "erfinv": Reference(ref.erfinv, near=(1, 1.1), share=16),
-        "lgamma": Reference(ref.lgamma, share=4, scale=lambda x: np.where(x < 0, np.maximum(ref.lgamma(1 - x), 1), 1)),
-        "digamma": Reference(ref.digamma, share=4, scale=lambda x: 1 + np.log1p(np.abs(x))),
         "erf": Reference(ref.erf, share=2),
         "sigmoid": Reference(ref.sigmoid),
         "silu": Reference(ref.swish),
@@ -121,23 +102,19 @@ def operands(reference: Reference, dtype: Any, count: int, seed: int = 0) -> lis
         return [reference.domain(np.concatenate([p[i].astype(dtype) for p in made])) for i in range(reference.arity)]
 
 
-def expected(name: str, given: Sequence[Array]) -> tuple[Array, Array]:
-    """The exact results, and what their errors are relative to if it is larger."""
-    reference = references()[name]
+def expected(name: str, given: Sequence[Array]) -> Array:
+    """The exact results."""
     with np.errstate(all="ignore"):
-        exact = [x.astype(L) for x in given]
-        scale = reference.scale(*exact) if reference.scale else 0
-        return np.asarray(reference.function(*exact)), np.asarray(scale)
+        return np.asarray(references()[name].function(*[x.astype(L) for x in given]))
 
 
-def errors(name: str, given: Sequence[Array], found: Array, reference: tuple[Array, Array]) -> Errors:
+def errors(name: str, given: Sequence[Array], found: Array, wanted: Array) -> Errors:
     """How far results are from those that `expected` gives, against the bound."""
-    wanted, scale = reference
     info = np.finfo(found.dtype)
     with np.errstate(all="ignore"):
         beyond = np.ldexp(L(1), info.maxexp)  # where the number after the largest would lie: infinity counts as this
         exact, got = (np.clip(x.astype(L), -beyond, beyond) for x in (wanted, found))
-        size = np.clip(np.fmax(np.abs(exact), scale), L(info.tiny), L(info.max))
+        size = np.clip(np.abs(exact), L(info.tiny), L(info.max))
         ulp = np.abs(exact - got) / np.ldexp(L(1), np.frexp(size)[1] - 1 - info.nmant)
         bound: Any = BOUNDS[name]
         if name.startswith("gelu"):
@@ -146,7 +123,7 @@ def errors(name: str, given: Sequence[Array], found: Array, reference: tuple[Arr
         ratio = np.where(is_nan, 0, ulp / bound)
     at = int(ratio.argmax())
     wrong_nans = np.isnan(wanted) != np.isnan(found)
-    wrong_signs = ~is_nan & (np.signbit(wanted) != np.signbit(found)) & (scale == 0)
+    wrong_signs = ~is_nan & (np.signbit(wanted) != np.signbit(found))
     at_most = 5
     return Errors(
         float(ulp[at]),

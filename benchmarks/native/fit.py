@@ -66,89 +66,9 @@ def _erfc_factor(u: Any) -> Any:
     return _erfcx(x) * (1 + 2 * x)
 
 
-def _lgamma_factor(x: Any) -> Any:
-    return mp.loggamma(x) / ((x - 1) * (x - 2))
-
-
-def _lgamma_rest(v: Any) -> Any:
-    x = 1 / mp.sqrt(v)
-    return (mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
-
-
-DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.46)
-
-
-def _digamma_factor(x: Any) -> Any:
-    return mp.digamma(x) / (x - DIGAMMA_ROOT)
-
-
-def _digamma_rest(v: Any) -> Any:
-    x = 1 / mp.sqrt(v)
-    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) * x * x
-
-
-def _erfinv_factor(w: Any) -> Any:
-    y = mp.sqrt(-mp.expm1(-w))
-    return mp.erfinv(y) / y
-
-
 QUARTER = mp.pi / 4 * mp.mpf("1.01")
 
 FITS = [
-    Fit(
-        "lgamma",
-        "log(gamma(x)) / ((x - 1) (x - 2)) on [½, 8]: numerator, denominator.",
-        _lgamma_factor,
-        lambda x: 1 / _lgamma_factor(x),
-        [(0.5, 8)] * 2,
-        (5, 10),
-        (5, 11),
-        2,
-    ),
-    Fit(
-        "lgamma_tail",
-        "(log(gamma(x)) - (x - ½) log(x) + x - log(2π)/2) x on [8, ∞), as a function of 1/x².",
-        _lgamma_rest,
-        lambda v: 1,
-        [(1e-20, 1 / 64)] * 2,
-        (1, 6),
-    ),
-    Fit(
-        "digamma",
-        "The derivative of log(gamma(x)), divided by x - its root, on [1, 8]: numerator, denominator.",
-        _digamma_factor,
-        lambda x: 1 / _digamma_factor(x),
-        [(1, 8)] * 2,
-        (4, 8),
-        (4, 8),
-        3,
-    ),
-    Fit(
-        "digamma_tail",
-        "(log(x) - 1/(2x) - digamma(x)) x² on [8, ∞), as a function of 1/x².",
-        _digamma_rest,
-        lambda v: 1,
-        [(1e-20, 1 / 64)] * 2,
-        (1, 6),
-    ),
-    Fit(
-        "erfinv",
-        "erfinv(x) / x on [0, 5.2], as a function of -log(1 - x²).",
-        _erfinv_factor,
-        lambda w: 1 / _erfinv_factor(w),
-        [(1e-30, 5.2)] * 2,
-        (4, 8),
-        (4, 8),
-    ),
-    Fit(
-        "erfinv_tail",
-        "The same above, as a function of its square root less 3.",
-        lambda s: _erfinv_factor((s + 3) ** 2),
-        lambda s: 1 / _erfinv_factor((s + 3) ** 2),
-        [(mp.sqrt(4.9) - 3, mp.sqrt(17) - 3), (mp.sqrt(4.9) - 3, mp.sqrt(37) - 3)],
-        (5, 11),
-        (4, 10),
-    ),
     Fit(
         "exp2",
         "(2^r - 1) / r on [-½, ½].",
@@ -156,14 +76,6 @@ FITS = [
         lambda r: abs(r) / mp.power(2, r),
         [(-0.5001, 0.5001)] * 2,
         (5, 10),
-    ),
-    Fit(
-        "sinh",
-        "(sinh(√z) / √z - 1) / z on [0, 1].",
-        _odd_rest(mp.sinh),
-        _odd_weight(mp.sinh),
-        [(0, 1)] * 2,
-        (3, 6),
     ),
     Fit(
         "sin",

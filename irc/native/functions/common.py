@@ -33,7 +33,6 @@ class Format:
         integer: signed integers of the same size.
         log_2: log(2) as a sum of a number with so few bits that exponents times it are exact, and the rest.
         log10_2: log10(2), likewise.
-        quarter_pi: π/4, for whole numbers up to 4.
         half_pi: π/2 as a sum of numbers; multiples of the first three up to `reducible` are exact.
         reducible: the largest operand of trigonometric functions that these serve.
         exp_low: exp of less is 0, also without rounding to denormal numbers.
@@ -46,7 +45,6 @@ class Format:
     integer: AnyDType
     log_2: tuple[float, float]
     log10_2: tuple[float, float]
-    quarter_pi: tuple[float, float]
     half_pi: tuple[float, float, float, float]
     reducible: float
     exp_low: float
@@ -79,7 +77,6 @@ _FLOAT32 = Format(
     integer=INT32,
     log_2=(0.693145751953125, 1.4286068203094173e-06),
     log10_2=(0.301025390625, 4.605038981195214e-06),
-    quarter_pi=(0.7853984832763672, -3.1987891887788434e-07),
     half_pi=(1.570556640625, 0.0002396702766418457, 1.5890691429376602e-08, 2.5633440682570896e-12),
     reducible=3000.0,
     exp_low=-104.5,
@@ -92,7 +89,6 @@ _FLOAT64 = Format(
     integer=INT64,
     log_2=(0.6931471805598903, 5.497923018708371e-14),
     log10_2=(0.3010299956640665, -8.532344317057107e-14),
-    quarter_pi=(0.7853981633974492, -8.575622497214414e-16),
     half_pi=(1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32),
     reducible=1.6e6,
     exp_low=-746.0,

@@ -1,4 +1,4 @@
-"""exp and what is made of it: exponentials, powers, hyperbolic functions, and the gates of neural networks."""
+"""exp and what is made of it: exponentials, powers, tanh, and the gates of neural networks."""
 
 from __future__ import annotations
 
@@ -84,13 +84,6 @@ def exp2(x: Lanes) -> Lanes:
     return scaled(*reduced2(x), x < -form.half_range)
 
 
-def exp2_of_negative(x: Lanes) -> Lanes:
-    """2^x of x that is at most 0, or little more; NaN of NaN."""
-    form = format_of(x)
-    less_one, exponent = reduced2(at_least(x, -form.bias - form.mantissa - 0.5))
-    return (less_one + 1) * power_of_two(exponent, x, form.half_range) * 2.0**-form.half_range
-
-
 def expm1(x: Lanes) -> Lanes:
     """exp(x) - 1."""
     form = format_of(x)
@@ -99,27 +92,6 @@ def expm1(x: Lanes) -> Lanes:
     half = power_of_two(exponent, x, -1)  # 2^128 is none of float32
     found = less_one.fma(half, half - 0.5) * 2
     return select(magnitude(x) < 4 * form.least, x, found)
-
-
-def sinh(x: Lanes) -> Lanes:
-    """As a polynomial below 1, above as E - 1/(4 E), where E = exp(|x|) / 2."""
-    square = x * x
-    small = (square * x).fma(polynomial(square, coefficients("sinh", x)), x)
-    size = magnitude(x)
-    half = _half_exp(size)
-    return with_sign(select(size < 1.0, small, half - 0.25 / half), x)
-
-
-def cosh(x: Lanes) -> Lanes:
-    """As E + 1/(4 E), where E = exp(|x|) / 2."""
-    half = _half_exp(magnitude(x))
-    return half + 0.25 / half
-
-
-def _half_exp(x: Lanes) -> Lanes:
-    """exp(x) / 2 of x that is not negative."""
-    less_one, exponent = reduced(at_most(x, format_of(x).exp_high + 1))
-    return (less_one + 1) * power_of_two(exponent, x, -2) * 2
 
 
 def exp_of_negative(x: Lanes) -> Lanes:
@@ -231,25 +203,6 @@ def tanh(x: Lanes) -> Lanes:
     square = x * x
     small = (square * x).fma(polynomial(square, coefficients("tanh", x)), x)
     return with_sign(select(size < 0.6, small, large), x)
-
-
-def logaddexp(x: Lanes, y: Lanes) -> Lanes:
-    """log(exp(x) + exp(y))."""
-    larger, difference = _ordered(x, y)
-    return larger + log1p_of_fraction(exp_of_negative(difference))
-
-
-def logaddexp2(x: Lanes, y: Lanes) -> Lanes:
-    """log2(2^x + 2^y)."""
-    larger, difference = _ordered(x, y)
-    return log1p_of_fraction(exp2_of_negative(difference)).fma(LOG2_E, larger)
-
-
-def _ordered(x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
-    """The larger one, and by how much the other is less: 0 of equal infinities."""
-    is_larger = x > y
-    larger = select(is_larger, x, y)
-    return larger, select(x.equals(y), 0.0, select(is_larger, y, x) - larger)
 
 
 # -- powers: 2^(y log2(x)), the logarithm as a sum of two numbers ----------------

@@ -1,4 +1,4 @@
-"""Logarithms, and inverse hyperbolic functions, which are logarithms."""
+"""Logarithms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from irc.native.functions.common import (
     coefficients,
     constant_pair,
     format_of,
-    magnitude,
     polynomial,
-    square_root,
     with_sign,
 )
 from irc.native.lanes import Lanes, select, to_float
@@ -52,31 +50,6 @@ def log1p_of_fraction(x: Lanes) -> Lanes:
     return _log1p_reduced(select(is_low, x, x.fma(0.5, -0.5)), whole)
 
 
-def asinh(x: Lanes) -> Lanes:
-    """As log(1 + t), where t = |x| + x² / (1 + √(1 + x²)); of large numbers as log(2 |x|)."""
-    size = magnitude(x)
-    is_large = size > 2.0 ** (format_of(x).half_range // 2 - 2)
-    square = size * size
-    term = size + square / (square_root(square + 1) + 1)
-    found = _log1p_positive(select(is_large, size, term), is_large)
-    return with_sign(select(size < math.inf, found, size), x)
-
-
-def acosh(x: Lanes) -> Lanes:
-    """As log(1 + t), where t = u + √(u (u + 2)) and u = x - 1; of large numbers as log(2 x)."""
-    is_large = x > 2.0 ** (format_of(x).half_range // 2 - 2)
-    less_one = x - 1
-    term = less_one + square_root(less_one * (less_one + 2))
-    found = _log1p_positive(select(is_large, x, term), is_large)
-    return select((x >= 1.0) & (x < math.inf), found, select(x < 1.0, math.nan, x))
-
-
-def atanh(x: Lanes) -> Lanes:
-    """As log(1 + 2 |x| / (1 - |x|)) / 2."""
-    size = magnitude(x)
-    return with_sign(log1p(size * 2 / (1 - size)) * 0.5, x)
-
-
 def _log1p_reduced(
     f: Lanes, whole: Lanes, factor: tuple[float, float] = (1.0, 0.0), log_2: tuple[float, float] | None = None
 ) -> Lanes:
@@ -93,17 +66,14 @@ def _log1p_reduced(
     return whole.fma(high, logarithm.fma(pair.high, rest))
 
 
-def _log1p_positive(x: Lanes, is_doubled: Lanes | None = None) -> Lanes:
-    """log(1 + x) of finite x above -1, or log(2 + 2 x); else anything."""
+def _log1p_positive(x: Lanes) -> Lanes:
+    """log(1 + x) of finite x above -1; else anything."""
     form = format_of(x)
     total = x + 1
     lost = select(x < 1.0, x - (total - 1), 1 - (total - x))
     fraction, exponent, _ = split(total, has_denormal=False)
     scale = select(x < 2.0 ** (form.mantissa + 2), (form.one - (exponent << form.mantissa)).bitcast(x.dtype), 0.0)
-    whole = to_float(exponent, x.dtype)
-    if is_doubled is not None:
-        whole = whole + select(is_doubled, x.constant(1.0), x.constant(0.0))
-    return _log1p_reduced(lost.fma(scale, fraction), whole)
+    return _log1p_reduced(lost.fma(scale, fraction), to_float(exponent, x.dtype))
 
 
 def split(x: Lanes, has_denormal: bool = True) -> tuple[Lanes, Lanes, Lanes | float]:

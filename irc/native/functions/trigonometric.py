@@ -1,4 +1,4 @@
-"""Trigonometric functions: sine, cosine, tangent, their inverses, and hypot.
+"""Trigonometric functions: sine, cosine, and inverse ones.
 
 Of huge angles, which are rare, the C library computes sine and cosine in double precision, one lane after another.
 """
@@ -35,14 +35,6 @@ def cos(x: Lanes) -> Lanes:
     """The cosine; of infinities NaN."""
     sine, cosine, quadrant = _sine_cosine(x)
     return _negated(select((quadrant & 1).equals(0), cosine, sine), quadrant + (quadrant & 1))
-
-
-def tan(x: Lanes) -> Lanes:
-    """The tangent; of infinities NaN."""
-    sine, cosine, quadrant = _sine_cosine(x)
-    is_even = (quadrant & 1).equals(0)
-    found = select(is_even, sine, -cosine) / select(is_even, cosine, sine)
-    return select(x.equals(0.0), x, found)
 
 
 def _negated(x: Lanes, quadrant: Lanes) -> Lanes:
@@ -136,41 +128,3 @@ def atan(x: Lanes) -> Lanes:
     high = select(is_small, 0.0, select(is_large, half.high, quarter.high))
     low = select(is_small, 0.0, select(is_large, half.low, quarter.low))
     return with_sign(high + (angle + low), x)
-
-
-def atan2(y: Lanes, x: Lanes) -> Lanes:
-    """By the smaller of both sizes divided by the larger, or (smaller - larger) / (smaller + larger)."""
-    form = format_of(x)
-    height, width = magnitude(y), magnitude(x)
-    is_steep = height > width
-    larger, smaller = select(is_steep, height, width), select(is_steep, width, height)
-    is_infinite = smaller.equals(math.inf) & larger.equals(math.inf)
-    larger = select(is_infinite | larger.equals(0.0), 1.0, larger)
-    smaller = select(is_infinite, 1.0, smaller)
-    shrunk = select(larger > 2.0 ** (form.bias - 2), x.constant(0.25), x.constant(1.0))  # lest the sum overflow
-    larger, smaller = larger * shrunk, smaller * shrunk
-    is_low = smaller <= larger * math.tan(math.pi / 8)
-    angle = _atan_terms(select(is_low, smaller, smaller - larger), select(is_low, larger, smaller + larger))
-    # The result is ``eighths`` of π/4 and the angle, or less it.
-    is_left = x.bits_as_integers() < 0
-    eighths = select(is_low, x.constant(0.0), x.constant(1.0))
-    eighths = select(is_steep, 2 - eighths, eighths)
-    eighths = select(is_left, 4 - eighths, eighths)
-    angle = select(is_steep ^ is_left, -angle, angle)
-    high, low = form.quarter_pi
-    return with_sign(eighths.fma(high, eighths.fma(low, angle)), y)
-
-
-def hypot(x: Lanes, y: Lanes) -> Lanes:
-    """√(x² + y²), scaled so that squares neither overflow nor underflow."""
-    form = format_of(x)
-    height, width = magnitude(x), magnitude(y)
-    is_first = height > width
-    larger, smaller = select(is_first, height, width), select(is_first, width, height)
-    half, more = form.half_range, form.half_range + form.mantissa
-    is_large, is_small = larger > 2.0 ** (half - 2), larger < 2.0 ** (2 - half)
-    down = select(is_large, x.constant(2.0**-half), select(is_small, x.constant(2.0**more), x.constant(1.0)))
-    up = select(is_large, x.constant(2.0**half), select(is_small, x.constant(2.0**-more), x.constant(1.0)))
-    larger, smaller = larger * down, smaller * down
-    found = square_root(larger.fma(larger, smaller * smaller)) * up
-    return select(height.equals(math.inf) | width.equals(math.inf), math.inf, found)
