@@ -27,8 +27,8 @@ def groups(passes: str) -> int:
     report = PassManager(passes).run(graph)
     found = sum(node.kind == "prim::FusionGroup" for node in graph.nodes)
     print(f"{found} group{'s' * (found != 1)}")
-    for refusal in report.refusals:
-        print(f"  {refusal.reason}")
+    for remark in report.remarks:
+        print(f"  {remark.reason}")
     return found
 
 

@@ -54,5 +54,5 @@ print(report.stats["double-negation.replaced"], "replaced")
 print(node)
 
 written = parse_graph(TEXT.replace("exp(%b)", "exp_(%b)"))
-for refusal in PassManager([DoubleNegation()]).run(written).refusals:
-    print(refusal.reason)
+for remark in PassManager([DoubleNegation()]).run(written).remarks:
+    print(remark.reason)

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from irc.runtime.model import Options as Options
     from irc.runtime.model import load as load
     from irc.runtime.session import Session as Session
+    from irc.support.remarks import Remark as Remark
     from irc.tools.inspection import inspect as inspect
     from irc.tools.parts import extract as extract
 
 __version__ = "0.1.0"
 
-__all__ = ["CompiledModel", "Error", "Limits", "Options", "Session", "__version__", "compile", "export"]
+__all__ = ["CompiledModel", "Error", "Limits", "Options", "Remark", "Session", "__version__", "compile", "export"]
 __all__ += ["extract", "inspect", "load"]
 
 __getattr__, __dir__ = lazy_getattr(
@@ -40,6 +41,7 @@ __getattr__, __dir__ = lazy_getattr(
         "Error": "irc.errors",
         "Limits": "irc.runtime.limits",
         "Options": "irc.runtime.model",
+        "Remark": "irc.support.remarks",
         "Session": "irc.runtime.session",
         "compile": "irc.compiler",
         "export": "irc.compiler",
@@ -54,3 +56,4 @@ __getattr__, __dir__ = lazy_getattr(
 defer("irc.compiler")
 provide("schemas", "irc.ops.schema_rules")
 provide("check", "irc.tools.check.models")
+provide("explain", "irc.tools.explain")

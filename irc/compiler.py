@@ -160,7 +160,7 @@ def _describe(report: Report, graph: Graph, passed: PassReport, analyses: Analys
     report.operators_after = count_operators(graph)
     report.passes = passed.passes
     report.stats = dict(passed.stats)
-    report.refusals = passed.refusals
+    report.remarks = passed.remarks
     report.groups = [
         FusionGroup(next((v.name for v in node.outputs), ""), [op.kind for op in operators(node)])
         for node in graph.walk()

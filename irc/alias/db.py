@@ -449,6 +449,10 @@ class AliasDb:
         """Move ``node`` right after ``point``; otherwise as ``move_before``."""
         return self._move(node, point, False)
 
+    def blocker(self, node: Node, point: Node) -> Node | None:
+        """A node that keeps ``node`` from going right before ``point``; None if it may go, or none is singled out."""
+        return Move(self, node, point, before=True).blocker
+
     def _move(self, node: Node, point: Node, before: bool, last: Node | None = None) -> bool:
         move = Move(self, node, point, before, last)
         if move.plan is None:

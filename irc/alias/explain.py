@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,6 +58,17 @@ def why(db: AliasDb, a: Value, b: Value) -> list[Fact]:
     """
     found = meeting(db, a, b)
     return [] if found is None else [*found.from_a, *found.from_b]
+
+
+def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:
+    """The facts that let ``node``, or one inside it, write memory of one of ``values``; empty if it does not."""
+    for value in values:
+        for writer in db.writers(value):
+            if writer is node or node in writer.around():
+                for written in writer.inputs:
+                    if intersects(db.write_set(writer), db.reach_set(written)) and (found := why(db, value, written)):
+                        return found
+    return []
 
 
 class Meeting(NamedTuple):

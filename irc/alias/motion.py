@@ -89,6 +89,7 @@ class Move:
     Attributes:
         plan: ``node``, then those that move because they depend on it, from its place towards the point; None if it
             cannot be.
+        blocker: a node that keeps it from there, if it cannot be; None if none was singled out.
 
     Raises:
         Error: IRC343 one of the nodes is of another graph than the database.
@@ -99,6 +100,7 @@ class Move:
         for given in (node, point, self._last):
             db.check_own(given)
         self.plan: list[Node] | None = None
+        self.blocker: Node | None = None
         if self._is_one():
             self._forward = node.is_before(point)
             self._stays = before == self._forward  # on its side of the point; what depends on it goes to the other
@@ -176,6 +178,7 @@ class Move:
                 found = links(walk, self._forward)
                 crosses = walk is not self._node or not self._stays
                 if crosses and (not found.isdisjoint(goal) or memory_of_goal.conflicts(walk)):
+                    self.blocker = walk
                     return []  # at once: of a tensor that is read and written in turn, all that follows would join
                 moving.append(walk)
                 linked |= found
@@ -207,6 +210,7 @@ class Move:
                 at = sign * linked.order
                 if end <= at <= beyond:
                     if not (self._stays and member is self._node):
+                        self.blocker = member
                         return []
                 elif at < end and linked not in seen:
                     seen.add(linked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,11 @@ from irc.cli import options
 from irc.cli.output import emit, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from irc.ir import Module
-    from irc.passes.manager import PassReport
     from irc.runtime.model import CompiledModel
-    from irc.runtime.report import Report
+    from irc.support.remarks import Remark
 
 ONNX = ".onnx"
 
@@ -25,7 +25,8 @@ COMPILE_EXAMPLES = """\
   irc compile model.onnx -o model.irc --check    write it if it computes what the oracle does
   irc compile model.onnx -o optimised.onnx       write it as ONNX, for other runtimes
   irc compile model.onnx --fix batch=1 -o m.irc  compile it for one size of a named dimension
-  irc compile model.onnx --explain               also say what was not fused, and why"""
+  irc compile model.onnx --explain               also say what was not fused, not in place, copied; why, and the remedy
+  irc compile model.onnx --explain fuse          only what the pass fuse left; --explain %y: only what concerns %y"""
 
 
 def add_compile(commands: options.Commands) -> None:
@@ -72,20 +73,20 @@ def run_compile(given: argparse.Namespace) -> int:
             size = _write(model, given.output, given.external_data)
             model.report.notes.append(f"written to {given.output}, {size / 1e6:,.1f} MB")
     if given.json:
-        emit(json.dumps(model.report.to_dict(), indent=2))
+        remarks = [asdict(remark) for remark in model.remarks]
+        emit(json.dumps({**model.report.to_dict(), "remarks": remarks}, indent=2))
     else:
         from irc.cli.tables import print_report
 
         print_report(model.report)
-    return _explained(given, model.report)
+    return 0 if given.explain is None else _explained(given.explain, model.report.stats, model.remarks)
 
 
-def _explained(given: argparse.Namespace, report: Report | PassReport) -> int:
-    """The exit status, after what passes did has been said, if that was asked for."""
-    if given.explain:
-        from irc.cli.tables import print_explained
+def _explained(wanted: str, stats: Mapping[str, int], remarks: Sequence[Remark]) -> int:
+    """The exit status, after it has been said what passes counted and left as it was."""
+    from irc.cli.tables import print_explained
 
-        print_explained(report)
+    print_explained(stats, remarks, wanted)
     return 0
 
 
@@ -156,4 +157,4 @@ def run_opt(given: argparse.Namespace) -> int:
             file.write(text.encode())
     else:
         emit(text)
-    return _explained(given, report)
+    return 0 if given.explain is None else _explained(given.explain, report.stats, report.remarks)

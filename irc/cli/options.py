@@ -245,8 +245,10 @@ def add_instruments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_explain(parser: Options) -> None:
-    """``--explain``."""
-    flag(parser, "--explain", "say how often passes did what, and which rewrites and fusions were refused, and why")
+    """``--explain``: None if it is not given, empty for all remarks."""
+    said = "say how often passes did what, and what they left as it was: why, and what would change that"
+    more = "; with NODE or PASS, a value's name or a pass, only what concerns that"
+    parser.add_argument("--explain", nargs="?", const="", metavar="NODE|PASS", help=said + more)
 
 
 def add_inputs(parser: Options) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -14,11 +13,8 @@ from rich.text import Text
 
 from irc.runtime.profile import GroupProfile, Profile, headlines, ms
 from irc.runtime.report import Report
-from irc.support.formatting import milliseconds, printable
-from irc.support.remarks import PassRun
-
-if TYPE_CHECKING:
-    from irc.passes.manager import PassReport
+from irc.support.formatting import count, milliseconds, printable
+from irc.support.remarks import PassRun, Remark
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
@@ -77,19 +73,23 @@ def _passes(timings: list[PassRun]) -> RenderableType:
     return table
 
 
-def print_explained(report: Report | PassReport) -> None:
-    """Print on stderr what passes have counted, then what they left as it was, and why: by pass, then by node."""
-    lines = [f"{what}: {number:,}" for what, number in report.stats.items()]
+def print_explained(stats: Mapping[str, int], remarks: Iterable[Remark], wanted: str = "") -> None:
+    """Print on stderr what passes have counted, then what was left as it was: by pass, then by node.
+
+    With ``wanted``, a pass or a node, only what concerns that.
+    """
+    lines = [f"{what}: {number:,}" for what, number in stats.items() if not wanted or what.startswith(f"{wanted}.")]
     passes: dict[str, dict[str, list[str]]] = {}
-    for refusal in report.refusals:
-        passes.setdefault(refusal.pass_name, {}).setdefault(refusal.where, []).append(refusal.reason)
+    found = [remark for remark in remarks if not wanted or remark.concerns(wanted)]
+    for remark in found:
+        passes.setdefault(remark.pass_name, {}).setdefault(remark.where, []).extend(remark.lines())
     for name, places in passes.items():
-        lines.append(f"{name}: {sum(map(len, places.values()))} left as they were")
-        for where, reasons in places.items():
+        lines.append(f"{name}: {count(sum(remark.pass_name == name for remark in found), 'remark')}")
+        for where, told in places.items():
             lines.append(f"  {where}")
-            lines += [f"    {reason}" for reason in reasons]
+            lines += [f"    {line}" for line in told]
     if not passes:
-        lines.append("no pass refused anything")
+        lines.append(f"no remarks on {wanted}" if wanted else "no remarks")
     print(printable("\n".join(lines)), file=sys.stderr)
 
 

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import ClassVar
 
 from irc.alias import AliasDb, analyze
+from irc.alias.explain import Fact, why_written
 from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.cluster import Cluster
@@ -23,9 +24,9 @@ from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import graphs_of
 from irc.ops.pointwise import is_elementwise
-from irc.passes.base import PassContext, describe
+from irc.passes.base import MOST_EXPLAINED, PassContext, describe, functional, name_of
 from irc.passes.registry import check_not_negative, register
-from irc.support.remarks import NO_MERGER
+from irc.support.remarks import NOT_FUSED, Reason, split_use
 
 
 @register
@@ -181,7 +182,7 @@ class Fuser:
             elif not self.ctx.allow(producer):
                 reason = "the optimisation limit is reached"
             elif not self.bring(producer, cluster):
-                reason = "it cannot be moved next to it: an operator between depends on it, or memory is written"
+                reason = _STUCK
             else:
                 del candidates[producer]
                 refused.pop(producer, None)
@@ -208,9 +209,36 @@ class Fuser:
         self.known[make_group(nodes, self.db)] = True
 
     def report(self) -> None:
-        """Note what the last scan of each block refused, and why."""
+        """Note what the last scan of each block, which merged nothing, refused, and why."""
+        explained = 0
         for producer, consumer, reason in (refusal for block in self.refused.values() for refusal in block):
-            self.ctx.note(producer, f"{NO_MERGER} %{consumer.outputs[0].name}: {reason}")
+            facts: list[Fact] = []
+            if reason is _STUCK and explained < MOST_EXPLAINED:
+                explained += 1
+                reason, facts = self.obstacle(producer, consumer)
+            blocker, remedy = (reason.blocker, reason.remedy) if isinstance(reason, Reason) else ("", None)
+            text = f"does not join %{consumer.outputs[0].name}: {reason}"
+            self.ctx.note(producer, Reason(text, blocker, remedy), NOT_FUSED, facts)
+
+    def obstacle(self, producer: Node, consumer: Node) -> tuple[Reason, list[Fact]]:
+        """What keeps ``producer`` from ``consumer``, and why that touches the same memory, if memory is the reason."""
+        db, touched = self.db, (*producer.outputs, *producer.inputs)
+        assert producer.block is not None
+        writers = [outer for node in db.writers(touched) if (outer := node.ancestor_in(producer.block)) is not None]
+        between = [node for node in writers if producer.is_before(node) and node.is_before(consumer)]
+        blocker = min(between, key=_ORDER) if between else db.blocker(producer, consumer)
+        if blocker is None:
+            return _STUCK, []
+        if facts := why_written(db, touched, blocker):
+            text = f"{_STUCK}: {describe(blocker)} in between writes memory that it reads or makes"
+            return Reason(text, name_of(blocker), functional([blocker], db, self.ctx.pass_name)), facts
+        text = f"{_STUCK}: {describe(blocker)} in between needs its result, and gives what that needs"
+        result = producer.outputs[0]
+        is_repeatable = is_elementwise(producer) and not db.writes_between(producer.inputs, producer, consumer)
+        remedy = split_use(name_of(consumer), result.name) if is_repeatable else None
+        return Reason(text, name_of(blocker), remedy), []
 
 
 _ORDER = attrgetter("order")
+
+_STUCK = Reason("it cannot be moved next to it")

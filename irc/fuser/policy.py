@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT
-from irc.ir.types import Shape, TensorType
+from irc.ir.types import Dim, Shape, TensorType
 from irc.ops import record
 from irc.ops.axes import Rows, reduces, row_axes
 from irc.ops.pointwise import is_elementwise
+from irc.support.remarks import Reason, fix_sizes, set_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,22 +53,25 @@ class Policy:
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
         """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
 
-        A producer that is refused while a cluster grows does not join it later, whatever else joins.
+        A producer that is refused while a cluster grows does not join it later, whatever else joins. The answer may be
+        a `Reason`, which also names what is in the way, and a remedy.
         """
         size = operator_count(producer) + cluster.size
         if size > self.max_size:
-            return f"the group would hold {size} operators, more than max-size={self.max_size}"
+            text = f"the group would hold {size} operators, more than max-size={self.max_size}"
+            return Reason(text, remedy=set_option("fuse", "max-size", size))
         mine, its = cluster.anchor, anchor_of(producer)
         rows = cluster.rows or rows_of(producer)
         if rows is not None:
             if mine is not None or its is not None:
-                return f"{_label(mine or its or producer)} gives its whole result before rows of it are reduced"
+                anchor = mine or its or producer
+                return _because(anchor, "gives its whole result before rows of it are reduced")
             return _rows_refusal(rows, (*operators(producer), *cluster.operators))
         if mine is not None and its is not None:
-            return f"the group has {_label(mine)} already, and {_label(its)} would be a second"
+            return Reason(f"the group has {_label(mine)} already, and {_label(its)} would be a second", _name(mine))
         if mine is not None:
             if cluster.feeds_anchor(producer):
-                return f"it feeds {_label(mine)} itself, not its epilogue"
+                return Reason(f"it feeds {_label(mine)} itself, not its epilogue", _name(mine))
             if self._upstream.reaches(producer):
                 return "it is left to the epilogue of the convolution or matrix product that it depends on"
         if its is not None:
@@ -165,9 +169,10 @@ def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
     for op in members:
         if reduces(op):
             if rows_of(op) != domain:
-                return f"{_label(op)} reduces other rows than the group"
+                return _because(op, "reduces other rows than the group", domain.shape, _shape(op.inputs[0]))
         elif any(_shape(value) not in shapes for value in op.outputs):
-            return f"{_label(op)} gives another shape than {list(domain.shape)}, whose rows the group reduces"
+            text = f"gives another shape than {list(domain.shape)}, whose rows the group reduces"
+            return _because(op, text, domain.shape, _shape(op.outputs[0]))
     return None
 
 
@@ -182,8 +187,24 @@ def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
         for value in op.outputs:
             other = value.type.shape
             if shape is not None and other is not None and len(other) >= len(shape) and other != shape:
-                return f"{_label(anchor)} gives {list(shape)}, its epilogue would give {list(other)}"
+                return _because(anchor, f"gives {list(shape)}, its epilogue would give {list(other)}", shape, other)
     return None
+
+
+def _because(node: Node, text: str, one: Shape | None = None, other: Shape | None = None) -> Reason:
+    """The reason that ``node`` does what ``text`` says. Named sizes, by which two shapes differ, may be fixed."""
+    different: list[tuple[Dim, Dim]] = []
+    if one is not None and other is not None and len(one) == len(other):
+        different = [(m, n) for m, n in zip(one, other) if m != n]
+    names = [size for pair in different for size in pair if isinstance(size, str)]
+    numbers = {size for pair in different for size in pair if isinstance(size, int)}
+    known = all(isinstance(size, str | int) for pair in different for size in pair)
+    remedy = fix_sizes(names, *numbers) if names and known and len(numbers) < 2 else None
+    return Reason(f"{_label(node)} {text}", _name(node), remedy)
+
+
+def _name(node: Node) -> str:
+    return node.outputs[0].name
 
 
 def _label(node: Node) -> str:

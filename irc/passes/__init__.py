@@ -19,7 +19,7 @@ from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import ShapeInference
-from irc.support.remarks import PassRun, Refusal
+from irc.support.remarks import PassRun, Remark
 
 __all__ = [
     "INSTRUMENTS",
@@ -41,7 +41,7 @@ __all__ = [
     "PassReport",
     "PassRun",
     "Pipeline",
-    "Refusal",
+    "Remark",
     "RemoveMutation",
     "Reorder",
     "Repeat",

@@ -8,15 +8,23 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from irc.alias import AliasDb
 from irc.alias.builder import Analyses, Analyze
+from irc.alias.facts import OWN
+from irc.alias.location_sets import intersects
 from irc.ir import Graph, Module, Node
 from irc.ir.node import describe
 from irc.passes.rewriter import Rewriter
 from irc.support.lazy import import_deferred
-from irc.support.remarks import Refusal
+from irc.support.remarks import MOST_REMARKS, Reason, Remark, Remedy, add_pass
 
 
 class Refused(Exception):
-    """Says the reason, as words of a note; the pass that asked catches it."""
+    """Says the reason, as words of a remark, or a `Reason`; the pass that asked catches it."""
+
+    @property
+    def reason(self) -> Reason:
+        """As given."""
+        given = self.args[0]
+        return given if isinstance(given, Reason) else Reason(given)
 
 
 class Worklist:
@@ -42,6 +50,22 @@ class Worklist:
 
     def __len__(self) -> int:
         return len(self._order)
+
+
+def name_of(node: Node) -> str:
+    """What a remark calls ``node``: its first result, or else the node in a few words."""
+    return node.outputs[0].name if node.outputs else describe(node)
+
+
+def functional(writers: Sequence[Node], db: AliasDb, pass_name: str) -> Remedy | None:
+    """The remedy that ``writers`` become functional before the pass; None if they write memory of somebody else."""
+    foreign = db.all_but(OWN)
+    own = not any(intersects(db.write_set(node), foreign) for node in writers[:MOST_EXPLAINED])
+    return add_pass("remove-mutation", pass_name) if own else None
+
+
+MOST_EXPLAINED = 16
+"""How many remarks of a run of a pass are looked into for alias facts: each takes time linear in the graph's size."""
 
 
 # -- base ----------------------------------------------------------------------
@@ -78,7 +102,6 @@ class PassContext:
             node as it is, unless it `comes_from_outside`.
         analyses: of the graphs.
         stats: how often each pass did what, by ``"pass.key"``.
-        refusals: what passes left as it was, and why, in order.
         pass_name: the name of the running pass.
         limit: how many transformations may still be done; None for no limit (see ``allow``).
         version: how many changes of graphs were reported so far; None outside of a ``PassManager``.
@@ -93,13 +116,21 @@ class PassContext:
         self.analyses.begin(None)
         self.evaluate: Evaluate = evaluate or _default_evaluate
         self.stats: Counter[str] = Counter()
-        self.refusals: list[Refusal] = []
         self.pass_name = ""
         self.limit: int | None = None
         self.last_allowed = ""
         self.version: int | None = None
         self.memory: dict[Any, Any] = {}
-        self._refused: set[Refusal] = set()
+        self._graph: Graph | None = None
+        # By pass and graph: what the last run of the one on the other left, by place and reason.
+        self._remarks: dict[tuple[str, Graph | None], dict[tuple[str, str], Remark]] = {}
+
+    def begin(self, pass_name: str, graph: Graph | None) -> None:
+        """The pass runs on ``graph`` from now on: what it left there in an earlier run is forgotten."""
+        self.pass_name, self._graph = pass_name, graph
+        self._remarks.pop((pass_name, graph), None)
+        if graph is not None:
+            self.analyses.begin(graph)
 
     # -- alias analysis --------------------------------------------------
 
@@ -147,12 +178,30 @@ class PassContext:
         """Add ``n`` to the running pass's statistic ``key``."""
         self.stats[f"{self.pass_name}.{key}"] += n
 
-    def note(self, where: Node | str, reason: str) -> None:
-        """Record why the running pass left ``where`` as it is; once, however often it says so."""
-        refusal = Refusal(self.pass_name, where if isinstance(where, str) else describe(where), reason)
-        if refusal not in self._refused:
-            self._refused.add(refusal)
-            self.refusals.append(refusal)
+    @property
+    def remarks(self) -> list[Remark]:
+        """What passes left as it was in their last runs, and why."""
+        return [remark for found in self._remarks.values() for remark in found.values()]
+
+    def note(self, where: Node | str, reason: str, what: str = "", aliasing: Iterable[object] = ()) -> None:
+        """Record why the running pass leaves ``where`` as it is; once, however often it says so.
+
+        Args:
+            where: the node, or a name for the place.
+            reason: in one sentence; a `Reason` also tells what is in the way, and the remedy.
+            what: what the remark is about, one of the words of `irc.support.remarks`.
+            aliasing: facts of the alias analysis, which say why the blocker touches the memory in question.
+        """
+        place = where if isinstance(where, str) else describe(where)
+        found = self._remarks.setdefault((self.pass_name, self._graph), {})
+        if (place, reason) in found:
+            return
+        if len(found) >= MOST_REMARKS:
+            self.count("remarks-left-out")
+            return
+        told = reason if isinstance(reason, Reason) else Reason(reason)
+        said = Remark(self.pass_name, place, str(reason), what, told.blocker, [*map(str, aliasing)], told.remedy)
+        found[place, reason] = said
 
     def allow(self, node: Node) -> bool:
         """Whether the running pass may do one more transformation, at ``node``; counts it if so.

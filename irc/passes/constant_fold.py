@@ -14,6 +14,7 @@ from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
 from irc.ir.limits import MAX_ELEMENTS
+from irc.ir.node import describe
 from irc.ir.region_flow import graphs_of
 from irc.ir.types import (
     BOOL,
@@ -37,11 +38,12 @@ from irc.ops.pointwise import is_pointwise
 from irc.ops.record import MOVING
 from irc.ops.shape_rules import types_told
 from irc.ops.sizes import content_bytes, declared_bytes, object_bytes
-from irc.passes.base import Evaluate, PassContext, Refused
+from irc.passes.base import Evaluate, PassContext, Refused, functional, name_of
 from irc.passes.layouts import Layouts
 from irc.passes.quantised import QUANTISING, dequantises
 from irc.passes.registry import check_not_negative, register
 from irc.passes.rewriter import Rewriter
+from irc.support.remarks import NOT_FOLDED, Reason, set_option
 
 # What constant folding knows of a result before computing it: its type, its size, whether all elements are equal.
 
@@ -284,7 +286,7 @@ class ConstantFold:
             folder.rewriter.db.tighten()
             folder.walk(graph)
         for node, why in folder.refused.items():
-            ctx.note(node, f"not folded: {why}")
+            ctx.note(node, Reason(f"not folded: {why}", why.blocker, why.remedy), NOT_FOLDED)
         return folder.changed
 
 
@@ -337,7 +339,7 @@ class _Folder:
             weights = sum(stored_bytes(tensor) for tensor in rewriter.graph.weights.values())
             ctx.memory[key] = _Budget(max(options.max_growth, weights // _GROWTH_SHARE))
         self.budget: _Budget = ctx.memory[key]
-        self.refused: dict[Node, str] = {}
+        self.refused: dict[Node, Reason] = {}
         self._layouts = Layouts(rewriter.graph, rewriter.db, ctx.memory)
         self.changed = False
         self.look_again = False
@@ -373,14 +375,28 @@ class _Folder:
             self._skip_identity(node)
         elif node.kind != CONSTANT and all(map(is_constant, node.inputs)) and not graphs_of(node):
             if self.rewriter.db.writes_anything(node) or not self.rewriter.can_be_constant(node.outputs, node.inputs):
+                self.refused[node] = self._written(node)
                 return
             try:
                 result = self._result(node)
-            except Refused as why:
-                self.refused[node] = str(why)
+            except Refused as refused:
+                self.refused[node] = refused.reason
                 return
             if result is not None:
                 self._replace(node, result)
+            else:
+                self.refused[node] = Reason("there is no kernel for it")
+
+    def _written(self, node: Node) -> Reason:
+        """The reason that ``node`` writes, or something writes into its results, or into what it reads."""
+        db = self.rewriter.db
+        if db.writes_anything(node):
+            return Reason("it has effects, or its result is random")
+        writers = db.writers((*node.outputs, *node.inputs))
+        if not writers:
+            return Reason("the caller of the function may write into its result", node.outputs[0].name)
+        text = f"{describe(writers[0])} writes into its result, or into what it reads"
+        return Reason(text, name_of(writers[0]), functional(writers, db, "constant-fold"))
 
     def _skip_identity(self, node: Node) -> None:
         """Use the constant itself, as copies would be merged again; the Identity may preserve an output's name."""
@@ -459,12 +475,15 @@ class _Folder:
         limit = self.options.max_bytes
         needed = max([size, *(t.nbytes for v in node.inputs if (t := constant_tensor(v)) is not None)])
         if needed > limit:
-            raise Refused(f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)")
+            text = f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)"
+            raise Refused(Reason(text, remedy=set_option("constant-fold", "max-bytes", needed)))
         if multiplications(node, size) > self.budget.multiplications:
             raise Refused(f"all that is folded would take more than {_MAX_MULTIPLICATIONS} multiplications")
         if size > free and size - replaced > self.budget.bytes:
             self.out_of_room = True
-            raise Refused(f"{replaced} bytes of constants would become {size} (option max-growth)")
+            text = f"{replaced} bytes of constants would become {size} (option max-growth)"
+            enough = self.options.max_growth + size - replaced
+            raise Refused(Reason(text, remedy=set_option("constant-fold", "max-growth", enough)))
 
 
 def _lies_as_constant(result: Any) -> bool:

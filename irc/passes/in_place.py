@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from irc.alias import AliasDb, Kind
 from irc.alias.facts import OWN
@@ -14,14 +14,17 @@ from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, me
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP, IF, ONNX_LOOP, PRIM_LOOP
+from irc.ir.node import describe
 from irc.ir.region_flow import Slot, bodies, slots
+from irc.ir.types import TensorType
 from irc.ops import record, schemas
 from irc.ops.layouts import lies_as_first
 from irc.ops.pointwise import can_replace_input, inplace_variant_of, reads_first
 from irc.ops.record import Movement
-from irc.passes.base import PassContext
+from irc.passes.base import MOST_EXPLAINED, PassContext
 from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.registry import register
+from irc.support.remarks import NOT_IN_PLACE, Reason, Remedy, declare, fix_sizes, move_before
 
 _WHOSE = {
     Kind.CONSTANT: "a constant",
@@ -52,8 +55,8 @@ class InPlace:
         overwriter = _Overwriter(graph, ctx)
         while overwriter.walk():
             pass
-        for node, reason in overwriter.refused.items():
-            ctx.note(node, f"not in place: {reason}")
+        for node, reason in overwriter.reasons():
+            ctx.note(node, Reason(f"not in place: {reason}", reason.blocker, reason.remedy), NOT_IN_PLACE)
         if overwriter.done:
             ctx.count("in_place", overwriter.done)
         return bool(overwriter.done)
@@ -68,7 +71,7 @@ class _Overwriter:
     """
 
     def __init__(self, graph: Graph, ctx: PassContext) -> None:
-        self.refused: dict[Node, str] = {}
+        self.refused: dict[Node, Reason] = {}
         self.done = 0
         self._graph = graph
         self._ctx = ctx
@@ -102,7 +105,7 @@ class _Overwriter:
         kind = inplace_variant_of(node)
         if kind is None or not node.inputs or len(node.outputs) != 1 or not node.output.has_uses:
             return False
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         for index in range(len(node.inputs)):
             reason = self._refusal(node, index)
             if reason is None:
@@ -111,33 +114,37 @@ class _Overwriter:
                 self._replace(node, kind, index)
                 return True
             reasons.append(reason)
-        self.refused[node] = reasons[0]
+        fitting = (reason for i, reason in enumerate(reasons) if can_replace_input(node, i))
+        self.refused[node] = next(fitting, reasons[0])
         return False
 
-    def _refusal(self, node: Node, index: int) -> str | None:
+    def _refusal(self, node: Node, index: int) -> Reason | None:
         """Why ``node`` may not write its result into operand ``index``; None if it may."""
         value = node.inputs[index]
         changes_metadata = self._db.has_metadata_writers((*node.inputs, node.output))
         if not can_replace_input(node, index) and not changes_metadata:
-            return f"its result may have another shape or element type than %{value.name}"
+            text = f"its result may have another shape or element type than %{value.name}"
+            return Reason(text, value.name, _typing_remedy(node))
         db = self._db
         memory = db.location_set(value)
         if not isinstance(memory, int) and self._uses.may_be_used_after(value, node):
-            return f"%{value.name} is used later"  # asked first, for it may be at thousands of places
+            return _UsedLater(value)  # asked first, for it may be at thousands of places
         foreign = self._foreign(memory)
         if foreign is not None:
-            return f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}"
+            return Reason(f"%{value.name} may be {_WHOSE.get(foreign, 'anything')}", value.name)
         if not self._owners.owns_storage(value):
-            return f"%{value.name} may be a part of something larger, out of order, or repeat elements"
+            text = f"%{value.name} may be a part of something larger, out of order, or repeat elements"
+            return Reason(text, value.name)
         others = [v for i, v in enumerate(node.inputs) if i != index and intersects(db.reach_set(v), memory)]
         if others and not (reads_first(node.kind) and all(db.same_tensor(v, value) for v in others)):
-            return f"%{value.name} is read through another operand too"
+            return Reason(f"%{value.name} is read through another operand too", others[0].name)
         if db.any_escaped(memory):
-            return f"unknown code may know %{value.name}"
+            return Reason(f"unknown code may know %{value.name}", value.name)
         if changes_metadata:
-            return "the graph changes shapes or element types of tensors in place"
+            return Reason("the graph changes shapes or element types of tensors in place")
         if not self._lies_as_operand(node, index):
-            return f"something looks at how its result lies in memory, which may be otherwise than %{value.name}"
+            text = f"something looks at how its result lies in memory, which may be otherwise than %{value.name}"
+            return Reason(text, value.name)
         return self._later_use(node, value)
 
     def _lies_as_operand(self, node: Node, index: int) -> bool:
@@ -160,25 +167,36 @@ class _Overwriter:
         given = kind is Kind.UNKNOWN and any(contains(self._db.location_set(v), location) for v in self._graph.inputs)
         return Kind.BORROWED if given else kind
 
-    def _later_use(self, node: Node, value: Value) -> str | None:
+    def _later_use(self, node: Node, value: Value) -> Reason | None:
         """How the memory of ``value`` may be used after ``node``, by a value that may be or hold it; None if not."""
         memory = self._db.location_set(value)
         over: list[Value] = []
-        found: str | None = None
+        found: Reason | None = None
         for holder in self._holders.candidates(memory):
             if holder.is_param and holder.block is self._graph.block and not self._is_donated(holder):
-                reason = f"the caller may know it through %{holder.name}"
+                known = True
             elif self._uses.may_be_used_after(holder, node):
-                reason = f"%{holder.name} is used later"
+                known = False
             else:
                 if self._uses.is_over(holder, node):
                     over.append(holder)
                 continue
             if self._holders.holds(holder, memory):
-                found = reason
+                text = f"the caller may know it through %{holder.name}"
+                found = Reason(text, holder.name) if known else _UsedLater(holder)
                 break
         self._holders.drop(over)  # else all that was ever in some memory would be looked at for each of its users
         return found
+
+    def reasons(self) -> Iterator[tuple[Node, Reason]]:
+        """The nodes that stay as they are, and why; of the first that wait for later users, which these are."""
+        left = MOST_EXPLAINED
+        for node, reason in self.refused.items():
+            if isinstance(reason, _UsedLater) and left and reason.value.user_count <= MOST_EXPLAINED:
+                left -= 1
+                yield node, reason.explained(node, self._db)
+            else:
+                yield node, reason
 
     def _is_donated(self, value: Value) -> bool:
         return all(location.kind is Kind.DONATED for location in self._db.locations(value))
@@ -197,6 +215,40 @@ class _Overwriter:
         self._holders.enter(variant.outputs)
         self._owners.add(variant.output)
         self.done += 1
+
+
+class _UsedLater(Reason):
+    """That ``value`` is used later."""
+
+    value: Value
+
+    def __new__(cls, value: Value) -> Self:
+        made = super().__new__(cls, f"%{value.name} is used later", value.name)
+        made.value = value
+        return made
+
+    def explained(self, node: Node, db: AliasDb) -> Reason:
+        """The same with the first node that uses it after ``node``; the remedy, if all those can go before ``node``."""
+        after = [user for user in self.value.iter_users() if user.block is node.block and node.is_before(user)]
+        after = sorted(dict.fromkeys(after), key=lambda user: user.order)
+        names = [user.outputs[0].name for user in after if user.outputs]
+        if not names:
+            return self
+        free = len(names) == len(after) and all(db.can_move_before(user, node) for user in after)
+        remedy = move_before(names, node.output.name) if free else None
+        return Reason(f"{self} by {describe(after[0])}", names[0], remedy)
+
+
+def _typing_remedy(node: Node) -> Remedy | None:
+    """What would tell that the result of ``node``, of tensors, is like an operand."""
+    types = [value.type for value in node.inputs if isinstance(value.type, TensorType)]
+    unknown = [
+        v.name for v in node.inputs if isinstance(v.type, TensorType) and (not v.type.dtype or v.type.shape is None)
+    ]
+    if unknown:
+        return declare(unknown)
+    sizes = [size for type in types for size in type.shape or () if isinstance(size, str)]
+    return fix_sizes(sizes) if sizes and len({type.rank for type in types}) == 1 else None
 
 
 # -- last uses -----------------------------------------------------------------

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from irc.alias import AliasDb
+from irc.alias.explain import Fact, why_written
 from irc.alias.location_sets import intersects
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import counterpart
 from irc.ir.kinds import IF
+from irc.ir.node import describe
 from irc.ir.types import DType, TensorType
 from irc.ops.axes import APPEND, CONCAT, Join, joined
-from irc.passes.base import PassContext
+from irc.passes.base import PassContext, functional, name_of
 from irc.passes.layouts import Layouts
 from irc.passes.registry import register
 from irc.passes.rewriter import Rewriter
+from irc.support.remarks import COPIED, Reason, declare
 
 
 @register
@@ -55,16 +59,10 @@ class Growable:
         growing: list[Node] = []
         layouts = Layouts(graph, rewriter.db, ctx.memory)
         for node in nodes:
-            first = _parts(node)[0]
-            shared = first, node.output
-            if node.kind != CONCAT and not _concatenates_alike(node):
-                ctx.note(node, "copies: element types and ranks of what it concatenates are not known to be equal")
-            elif graph.is_function:
-                ctx.note(node, "copies: who calls the function might write into what it is given or gives")
-            elif any(rewriter.db.writes_to_alias(writer, shared) for writer in writers):
-                ctx.note(node, f"copies: %{first.name} or the result is written in place")
-            elif layouts.is_seen(shared):
-                ctx.note(node, f"copies: strides of %{first.name} or the result are asked for")
+            blocked = self._blocked(node, graph, rewriter.db, writers, layouts)
+            if blocked is not None:
+                reason, facts = blocked
+                ctx.note(node, Reason(f"copies: {reason}", reason.blocker, reason.remedy), COPIED, facts)
             elif ctx.allow(node):
                 ctx.count("appends")
                 growing.append(node)
@@ -75,6 +73,28 @@ class Growable:
             if made is not None:
                 rewriter.erase(made)
         return bool(growing)
+
+    def _blocked(
+        self, node: Node, graph: Graph, db: AliasDb, writers: Sequence[Node], layouts: Layouts
+    ) -> tuple[Reason, list[Fact]] | None:
+        """Why ``node`` may not become an append, with facts of the alias analysis; None if it may."""
+        parts = _parts(node)
+        first = parts[0]
+        shared = first, node.output
+        if node.kind != CONCAT and not _concatenates_alike(node):
+            unknown = [part.name for part in parts if part.type.dtype is None or part.type.rank is None]
+            text = "element types and ranks of what it concatenates are not known to be equal"
+            return Reason(text, unknown[0] if unknown else "", declare(unknown) if unknown else None), []
+        if graph.is_function:
+            return Reason("who calls the function might write into what it is given or gives"), []
+        writing = [writer for writer in writers if db.writes_to_alias(writer, shared)]
+        if writing:
+            text = f"%{first.name} or the result is written in place by {describe(writing[0])}"
+            remedy = functional(writing, db, self.name)
+            return Reason(text, name_of(writing[0]), remedy), why_written(db, shared, writing[0])
+        if layouts.is_seen(shared):
+            return Reason(f"strides of %{first.name} or the result are asked for", first.name), []
+        return None
 
 
 def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:

@@ -21,7 +21,7 @@ from irc.passes.faults import is_ours, of_instrument, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pass, print_pipeline
 from irc.passes.shapes.infer import DeclaredTypes
-from irc.support.remarks import PassRun, Refusal
+from irc.support.remarks import PassRun, Remark
 
 
 @dataclass
@@ -31,12 +31,12 @@ class PassReport:
     Attributes:
         passes: the runs, in order; a pass that was skipped because nothing had changed since its last run is missing.
         stats: how often each pass did what, by ``"pass.key"``.
-        refusals: what passes left as it was, and why.
+        remarks: what passes left as it was, and why.
     """
 
     passes: list[PassRun] = field(default_factory=list[PassRun])
     stats: Counter[str] = field(default_factory=Counter[str])
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    remarks: list[Remark] = field(default_factory=list[Remark])
 
     @property
     def changed(self) -> bool:
@@ -111,7 +111,7 @@ class _Run:
         self.target = target
         module = target.module if isinstance(target, Graph) else target
         self.ctx = PassContext(module, manager.evaluate, manager.analyze)
-        self.report = PassReport([], self.ctx.stats, self.ctx.refusals)
+        self.report = PassReport([], self.ctx.stats)
         # Passes are idempotent: one that has seen the present version need not run again.
         self.version = self.ctx.version = 0
         self.settled: dict[tuple[Graph, Pass], int] = {}
@@ -126,6 +126,7 @@ class _Run:
             self.items(self.manager.pipeline)
         finally:
             self.declared.give_back()
+        self.report.remarks = self.ctx.remarks
         self.tell("after the last pass", None, lambda each: each.finish(self.report, self.ctx))
         return self.report
 
@@ -168,7 +169,7 @@ class _Run:
             self.items(group.items)
             if self.version == before:
                 return
-        self.ctx.pass_name = str(group)
+        self.ctx.begin(str(group), None)
         self.ctx.note("pipeline", f"round {group.rounds} still changed the graph; raise the limit to go on")
 
     def one_pass(self, p: Pass) -> None:
@@ -192,8 +193,7 @@ class _Run:
     def on_graph(self, p: Pass, graph: Graph) -> bool:
         ctx = self.ctx
         self.tell("before pass", p, lambda each: each.before(p, graph, ctx))
-        ctx.pass_name = p.name
-        ctx.analyses.begin(graph)
+        ctx.begin(p.name, graph)
         whole = self.target if isinstance(self.target, Module) and self.target.main is graph else None
         known = _interface(whole) if whole else {}
         changed = run_pass(

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from irc.alias import AliasDb
+from irc.alias.explain import Fact, why_written
 from irc.ir import Block, Graph, Node, Opaque, Tensor, Value
 from irc.ir.kinds import CONSTANT
 from irc.ir.metadata import quantization
+from irc.ir.node import describe
 from irc.ir.objects import EnumMember
 from irc.ir.types import DType, TensorType
 from irc.ops import record
-from irc.passes.base import PassContext
+from irc.passes.base import MOST_EXPLAINED, PassContext, functional, name_of
 from irc.passes.quantised import QUANTISING, annotation_names
 from irc.passes.registry import register
 from irc.passes.rewriter import Rewriter
+from irc.support.remarks import NOT_MERGED, Reason
 
 # Hashable keys of attributes: equal keys mean equal attributes, bit for bit.
 
@@ -87,14 +91,22 @@ class Merges:
 
     def may_share(self, earlier: Node, node: Node) -> bool:
         """Whether results of ``node`` may become the same memory as those of ``earlier`` and of all merged into it."""
-        rewriter = self._rewriter
-        return all(
-            quantization(a.metadata) == quantization(b.metadata)  # ranges of one tensor would be those of the other
-            and b.name not in self._named
-            and rewriter.can_share(a, b)
-            and (a not in self._escaping or not rewriter.db.escapes(b) or rewriter.are_alike(a, b))
-            for a, b in zip(earlier.outputs, node.outputs, strict=True)
-        )
+        return self.apart(earlier, node) is None
+
+    def apart(self, earlier: Node, node: Node) -> Reason | None:
+        """Why results of ``node`` may not become the same memory as those of ``earlier``; None if they may."""
+        rewriter, db = self._rewriter, self._rewriter.db
+        for a, b in zip(earlier.outputs, node.outputs, strict=True):
+            if quantization(a.metadata) != quantization(b.metadata):  # ranges of one would be those of the other
+                return Reason(f"%{a.name} and %{b.name} are quantised with other ranges", a.name)
+            if b.name in self._named:
+                return Reason(f"the quantization annotation of another value names %{b.name}", b.name)
+            if not rewriter.can_share(a, b):
+                written = db.has_writers(a) or db.has_writers(b)
+                return _WRITTEN if written else Reason(f"the caller may write to one of them, %{a.name}", a.name)
+            if a in self._escaping and db.escapes(b) and not rewriter.are_alike(a, b):
+                return Reason(f"the caller may write to one of %{a.name} and %{b.name}", a.name)
+        return None
 
     def add(self, earlier: Node, node: Node) -> None:
         """Plan to merge ``node`` into ``earlier``, which is never itself merged into another."""
@@ -141,24 +153,60 @@ class Cse:
         db = rewriter.db
         merges = Merges(rewriter)
         scopes = _Scopes(graph.block)
+        kept: list[tuple[Node, Node, Reason]] = []
         for node in scopes:
             merges.let_use(node)
             if node.blocks or not node.outputs or node.kind in QUANTISING or db.writes_anything(node):
                 continue
             key = _key(node)
             earlier = scopes.find(key)
-            is_same = earlier is not None and not db.writes_between(node.inputs, earlier, node)
-            if earlier is not None and is_same and merges.may_share(earlier, node) and ctx.allow(node):
+            apart = None
+            if earlier is not None:
+                is_same = not db.writes_between(node.inputs, earlier, node)
+                apart = merges.apart(earlier, node) if is_same else _READ
+            if earlier is not None and apart is None and ctx.allow(node):
                 merges.add(earlier, node)
-            else:
-                scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
+                continue
+            if earlier is not None and apart is not None:
+                kept.append((earlier, node, apart))
+            scopes.enter(key, node)  # after a write in between, later nodes can only equal this one
         for block in graph.blocks():
             if block is not graph.block:
                 merges.let_use(block.return_node)
         changed = merges.apply()
         if changed:
             ctx.count("merged", changed)
+        _report(kept, db, ctx)
         return changed > 0
+
+
+_READ = Reason("what they read is written in between")
+_WRITTEN = Reason("something writes into one of them")
+
+
+def _report(kept: Sequence[tuple[Node, Node, Reason]], db: AliasDb, ctx: PassContext) -> None:
+    """Note which equal nodes stay apart, and why."""
+    for i, (earlier, node, apart) in enumerate(kept):
+        facts: Sequence[Fact] = ()
+        if i < MOST_EXPLAINED and apart in (_READ, _WRITTEN):
+            touched = node.inputs if apart is _READ else (*earlier.outputs, *node.outputs)
+            writers = db.writers(touched)
+            if apart is _READ:
+                writers = [at for at in writers if _is_between(earlier, at, node)] or writers
+            facts = why_written(db, touched, writers[0])
+            text = (
+                f"{describe(writers[0])} {'in between writes what they read' if apart is _READ else 'writes into one'}"
+            )
+            apart = Reason(text, name_of(writers[0]), functional(writers, db, "cse"))
+        text = f"equal to %{earlier.outputs[0].name}, but not merged: {apart}"
+        ctx.note(node, Reason(text, apart.blocker, apart.remedy), NOT_MERGED, facts)
+
+
+def _is_between(first: Node, at: Node, last: Node) -> bool:
+    """Whether ``at``, or what it is in, comes after ``first`` and not after ``last``, or what that is in."""
+    assert first.block is not None
+    outer, end = at.ancestor_in(first.block), last.ancestor_in(first.block)
+    return outer is not None and end is not None and first.is_before(outer) and not end.is_before(outer)
 
 
 class _Scopes:

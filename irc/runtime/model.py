@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from os import PathLike, fsdecode
 from typing import Any, NoReturn
@@ -42,6 +42,8 @@ from irc.runtime.plan import Lowerer, has_unknown, part_for, unknown_nodes
 from irc.runtime.profile import Profile, Profiler
 from irc.runtime.threads import MOST, one_thread, share, usable_processors
 from irc.runtime.values import Array, describe, integer, is_mapping, typed
+from irc.support.lazy import provided
+from irc.support.remarks import Remark
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class CompiledModel:
         sizes: of named dimensions of the inputs, which it was compiled for: it takes no others.
         options: how it runs, unless the arguments of a run say otherwise.
         counters: what the last run to finish did.
+        remarks: why something was not fused, not in place, copied, kept; with the remedy. What passes have not recorded
+            is found out when it is first asked for.
         runs: the plan, and the memory planned for it; irc's own, as is ``state``.
         state: the objects that it keeps from run to run.
 
@@ -388,6 +392,11 @@ class CompiledModel:
         if output not in self._results:
             raise Error("IRC411", f"the model has no output {output!r}; {suggestion(output, self._results)}")
         return self._results[output].path
+
+    @cached_property
+    def remarks(self) -> list[Remark]:
+        """Why something was not fused, not in place, copied, kept; what is in the way, and the remedy."""
+        return provided("explain").remarks(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.

@@ -20,7 +20,7 @@ from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import PrimType
 from irc.ir.value import Value
 from irc.support.formatting import count, milliseconds
-from irc.support.remarks import NO_MERGER, PassRun, Refusal
+from irc.support.remarks import NOT_FUSED, PassRun, Remark
 
 MOST_GROUPS = 8
 """How many kinds of fusion groups are listed before the rest is summed up."""
@@ -67,7 +67,7 @@ class Report:
         passes: the runs of passes, in order.
         stats: how often each pass did what, by ``"pass.key"``.
         groups: fusion groups.
-        refusals: what was left alone, and why.
+        remarks: what passes left as it was, and why; `CompiledModel.remarks` has more.
         backend: what was asked for to compute fusion groups, where this was compiled; files do not say it.
         declined: fusion groups that run operator by operator, by the backend's reasons, and how many they are. What a
             backend only finds out in a run is added then.
@@ -87,7 +87,7 @@ class Report:
     passes: list[PassRun] = field(default_factory=list[PassRun])
     stats: dict[str, int] = field(default_factory=dict[str, int])
     groups: list[FusionGroup] = field(default_factory=list[FusionGroup])
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    remarks: list[Remark] = field(default_factory=list[Remark])
     backend: str = ""
     declined: dict[str, int] = field(default_factory=dict[str, int])
     alias: dict[str, int] = field(default_factory=dict[str, int])
@@ -102,7 +102,14 @@ class Report:
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Report:
         """The report that `to_dict` turned into ``data``; TypeError if ``data`` is not that of a report."""
+        if isinstance(data, dict) and "refusals" in data:  # type: ignore[reportUnnecessaryIsInstance]  # older files
+            data = {**data, "remarks": data["refusals"]}
         return _read(Report, data, "report")
+
+    @property
+    def refusals(self) -> list[Remark]:
+        """The remarks, by their earlier name."""
+        return self.remarks
 
     def rows(self) -> list[tuple[str, str]]:
         """The report as label and text, for people to read."""
@@ -135,13 +142,13 @@ class Report:
     def fusion_text(self) -> str:
         """How much was fused, in a line, and a line for each of the most frequent kinds of groups."""
         inside = sum(len(group.operators) for group in self.groups)
-        refused = sum(refusal.reason.startswith(NO_MERGER) for refusal in self.refusals)
+        rejected = sum(remark.what == NOT_FUSED for remark in self.remarks)
         groups, operators = count(len(self.groups), "group"), count(inside, "operator")
         kinds = Counter(" ".join(op.partition("::")[2] for op in group.operators) for group in self.groups)
         lines = [f"{n:>5,} x {operators}" for operators, n in kinds.most_common(MOST_GROUPS)]
         if len(kinds) > MOST_GROUPS:
             lines.append(f"      and {count(len(kinds) - MOST_GROUPS, 'other kind')}")
-        return "\n".join([f"{groups} with {operators}; {count(refused, 'merger')} refused", *lines])
+        return "\n".join([f"{groups} with {operators}; {count(rejected, 'fusion')} rejected", *lines])
 
     def memory_text(self) -> str:
         """What running takes, in a line, and one for planned memory if that is known."""
@@ -177,7 +184,7 @@ def _read(type: Any, data: Any, where: str) -> Any:
     parameters = get_args(type)
     kind = get_origin(type) or type
     if kind is UnionType:
-        kind = data.__class__ if data.__class__ in parameters else parameters[0]
+        type = kind = data.__class__ if data.__class__ in parameters else parameters[0]
     if is_dataclass(type) and isinstance(data, dict):
         known = get_type_hints(kind).items()  # other versions of irc may report other things
         return kind(**{name: _read(of, data[name], f"{where}.{name}") for name, of in known if name in data})

@@ -24,7 +24,7 @@ from irc.passes import instruments, registry
 from irc.runtime.execution import Counters
 from irc.runtime.profile import NodeProfile, Profile
 from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
-from irc.support.remarks import PassRun, Refusal
+from irc.support.remarks import PassRun, Remark, move_before
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
 
@@ -180,7 +180,7 @@ def test_opt_explains_too(irc: Command) -> None:
     )
     result = irc("opt", "g.ir", "-p", "dce", "--explain")
     assert result.status == 0 and "Relu" not in result.out
-    assert result.err == "alias.built: 1\ndce.erased: 1\nno pass refused anything\n"
+    assert result.err == "alias.built: 1\ndce.erased: 1\nno remarks\n"
 
 
 def test_compile_json(irc: Command) -> None:
@@ -585,23 +585,25 @@ def test_a_model_that_fails_its_check_is_not_written(irc: Command, sabotage: str
     assert re.match(wrong + "the first value that differs is %d, of onnx::Sub", result.err), result.err
 
 
-def test_refusals_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str]) -> None:
+def test_remarks_are_grouped_by_pass_and_node(capsys: pytest.CaptureFixture[str]) -> None:
     from irc.cli.tables import print_explained
 
-    print_explained(
-        Report(refusals=[Refusal("a", "%x", "one"), Refusal("b", "%x", "two"), Refusal("a", "%x", "three")])
-    )
+    remedy = move_before(["y"], "x")
+    found = [Remark("a", "%x", "one"), Remark("b", "%x", "two", blocker="y", aliasing=["fact"], remedy=remedy)]
+    print_explained({"a.n": 1, "b.n": 2}, [*found, Remark("a", "%x", "three")])
     assert capsys.readouterr().err.splitlines() == [
-        "a: 2 left as they were",
-        "  %x",
-        "    one",
-        "    three",
-        "b: 1 left as they were",
-        "  %x",
-        "    two",
+        *("a.n: 1", "b.n: 2"),
+        *("a: 2 remarks", "  %x", "    one", "    three"),
+        *("b: 1 remark", "  %x", "    two", "      fact", "    remedy: move %y before %x"),
     ]
-    print_explained(Report())
-    assert capsys.readouterr().err == "no pass refused anything\n"
+    for wanted in ("b", "%y", "y"):
+        print_explained({"a.n": 1, "b.n": 2}, found, wanted)
+        shown = capsys.readouterr().err.splitlines()
+        assert ["a.n: 1" in shown, "b.n: 2" in shown, "    two" in shown] == [False, wanted == "b", True]
+    print_explained({}, found, "z")
+    assert capsys.readouterr().err == "no remarks on z\n"
+    print_explained({}, [])
+    assert capsys.readouterr().err == "no remarks\n"
 
 
 def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,8 +78,10 @@ def test_a_read_does_not_pass_a_write_through_a_view() -> None:
         %c"""
     g, report = fuse(graph(body, f"%x : {T}, %y : {T}, %one : int"))
     assert kinds(g) == ["[neg relu]", "t", "add_", "mul"]
-    (note,) = report.refusals
-    assert "memory is written" in note.reason
+    (note,) = report.remarks
+    assert "%w = aten::add_ in between writes memory" in note.reason
+    assert note.blocker == "w"
+    assert note.aliasing[-1].startswith("%v may be %a    by")
 
 
 def test_what_writes_is_not_fused_though_others_of_its_kind_are() -> None:
@@ -113,7 +115,7 @@ def test_what_stands_in_the_way_joins_first() -> None:
         %c"""
     g, report = fuse(graph(body))
     assert kinds(g) == ["[Relu Neg Add]"]
-    assert not report.refusals
+    assert not report.remarks
 
 
 def test_groups_merge_in_a_later_scan() -> None:
@@ -169,7 +171,7 @@ def test_a_group_holds_no_more_than_its_limit() -> None:
     lines = [f"%v{i + 1} = onnx::Relu(%v{i})" for i in range(10)]
     g, report = fuse(graph("\n".join([*lines, "%v10"]), f"%v0 : {T}"), "fuse{max-size=4}")
     assert kinds(g) == ["[Relu Relu]", "[Relu Relu Relu Relu]", "[Relu Relu Relu Relu]"]
-    assert any("max-size=4" in note.reason for note in report.refusals)
+    assert any("max-size=4" in note.reason for note in report.remarks)
 
 
 CONV = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1), %z : Float(1, 2, 4, 4)):
@@ -184,7 +186,7 @@ CONV = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1), %z : Float(1, 2,
 def test_an_epilogue_joins_its_convolution_and_a_prologue_does_not() -> None:
     g, report = fuse(CONV.format("%x", "1, 2, 4, 4", "%p"))
     assert kinds(g) == ["Relu", "[Neg Conv Relu Add]"]
-    (note,) = report.refusals
+    (note,) = report.remarks
     assert note.where == "%a = onnx::Relu"
     assert "not its epilogue" in note.reason
 
@@ -197,7 +199,7 @@ def test_an_epilogue_keeps_the_shape_of_its_convolution() -> None:
     )
     g, report = fuse(text)
     assert kinds(g) == ["Relu", "Conv", "[Neg Relu Add]"]
-    assert any("[1, 2, 4, 4]" in note.reason and "[3, 2, 4, 4]" in note.reason for note in report.refusals)
+    assert any("[1, 2, 4, 4]" in note.reason and "[3, 2, 4, 4]" in note.reason for note in report.remarks)
 
 
 def test_a_group_has_one_convolution() -> None:
@@ -208,7 +210,7 @@ def test_a_group_has_one_convolution() -> None:
   return (%c)"""
     g, report = fuse(text)
     assert kinds(g) == ["Conv", "[Conv Add]"]
-    assert any("already" in note.reason for note in report.refusals)
+    assert any("already" in note.reason for note in report.remarks)
 
 
 def test_the_epilogue_of_one_convolution_stays_with_it() -> None:

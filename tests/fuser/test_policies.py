@@ -67,7 +67,7 @@ def test_options_of_the_example(scoped: Any) -> None:
     graph = parse_graph(text)
     report = PassManager("fuse-within-scopes{max-inputs=2}").run(graph)
     assert kinds(graph) == ["Add", "[Mul Neg]"] and report.stats["fuse-within-scopes.merged"] == 1
-    assert "the group would have 3 inputs" in report.refusals[0].reason
+    assert "the group would have 3 inputs" in report.remarks[0].reason
 
 
 def test_the_page_names_what_there_is() -> None:
@@ -83,7 +83,7 @@ def test_refusals_of_any_policy_are_counted_in_the_report(scoped: Any) -> None:
         f"  %b : {T} = onnx::Mul(%a, %z)\n  %c : {T} = onnx::Neg(%b)\n  return (%c)"
     )
     model = irc.compile(graph, ["unfused", scoped.FuseWithinScopes(max_inputs=2), "dce"])
-    assert model.report.fusion_text().startswith("1 group with 2 operators; 1 merger refused")
+    assert model.report.fusion_text().startswith("1 group with 2 operators; 1 fusion rejected")
     assert model.report.pipeline.endswith("growable,fuse-within-scopes{max-inputs=2},dce")
 
 

@@ -322,7 +322,7 @@ def test_not_folded(body, reason):
     report = PassManager("conv-bn-fold").run(graph)
     assert not report.changed
     assert str(graph) == before
-    reasons = [note.reason for note in report.refusals]
+    reasons = [note.reason for note in report.remarks]
     assert reasons == [] if reason is None else reason in reasons[0]
 
 
@@ -420,7 +420,7 @@ def test_weights_that_would_lose_their_digits_are_left_alone(dtype, splat):
         report = PassManager("conv-bn-fold").run(b.graph)
         assert report.changed is folds, factors
         if not folds:
-            assert f"too small for {np.dtype(dtype).name}" in report.refusals[0].reason
+            assert f"too small for {np.dtype(dtype).name}" in report.remarks[0].reason
 
 
 def test_float16_weights_that_would_overflow_are_left_alone():
@@ -434,7 +434,7 @@ def test_float16_weights_that_would_overflow_are_left_alone():
     b.graph.set_outputs([b.op("onnx::BatchNormalization", c, *one, small, type=types.tensor(half), name="y")])
     report = PassManager("conv-bn-fold").run(b.graph)
     assert not report.changed
-    assert "not finite" in report.refusals[0].reason
+    assert "not finite" in report.remarks[0].reason
 
 
 def test_weights_used_elsewhere_are_kept():

@@ -27,7 +27,7 @@ def test_programs_compute_what_they_did(name):
     report = run_passes(after, "remove-mutation")
     db = analyze(after)
     writes = [node.kind for node in after.walk() if db.writes_anything(node) and not node.blocks]
-    reasons = [note.reason for note in report.refusals]
+    reasons = [note.reason for note in report.remarks]
     writes = [kind for kind in writes if kind != "aten::append"]
     if program.stays:
         assert len(writes) == program.writes, str(after)

@@ -34,7 +34,7 @@ X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 def reasons(text: str) -> dict[str, str]:
     """Output name -> why its operator is not in place."""
     graph = parse_graph(text)
-    notes = run_passes(graph, "in-place").refusals
+    notes = run_passes(graph, "in-place").remarks
     return {note.where.split(" ")[0].lstrip("%"): note.reason for note in notes}
 
 
@@ -337,7 +337,7 @@ graph(%self : __torch__.Kept, %x : Float(2)):
 """
     model = irc.compile(import_torchscript(text, {"kept": np.zeros(2, np.float32)}), "in-place")
     assert "the caller may know it through %self" in {
-        r.reason.removeprefix("not in place: ") for r in model.report.refusals
+        r.reason.removeprefix("not in place: ") for r in model.report.remarks
     }
     assert not model.graph.value("y").node.kind.endswith("_")
 

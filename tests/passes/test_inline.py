@@ -157,7 +157,7 @@ def test_recursive_functions_stay():
     assert list(module.graphs) == ["main", "f"]
     assert [n.kind for n in module.main.nodes] == ["prim::Constant", "prim::CallFunction", "onnx::Neg"]
     assert [n.kind for n in module.graphs["f"].nodes][1:] == ["onnx::Neg", "prim::CallFunction"]
-    (note, *_) = report.refusals
+    (note, *_) = report.remarks
     assert str(note) == "inline: %y = prim::CallFunction: function 'f' calls itself, directly or not: the call stays"
 
 

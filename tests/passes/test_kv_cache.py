@@ -165,7 +165,7 @@ def test_strings_stay():
 def test_memory_that_is_written_is_not_shared(written):
     text = CACHE.replace("  return", f"  %z : Float(1, 2, *, 4) = onnx::Relu_(%{written})\n  return")
     graph = parse_graph(text)
-    notes = run_passes(graph, "growable").refusals
+    notes = run_passes(graph, "growable").remarks
     assert ["written in place" in note.reason for note in notes] == [True]
     assert "append_" not in kinds(graph)
 
@@ -253,7 +253,7 @@ def test_cat_of_equal_types_that_leaves_in_a_tuple():
 )
 def test_cat_that_may_mean_more_than_concat_stays(old, new, reason):
     graph = parse_graph(CAT.replace(old, new))
-    notes = run_passes(graph, "growable").refusals
+    notes = run_passes(graph, "growable").remarks
     assert [reason in note.reason for note in notes] == [True]
     assert "append_" not in kinds(graph)
 

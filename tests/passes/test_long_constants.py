@@ -46,7 +46,7 @@ def test_no_long_string_or_list_is_made_to_find_that_it_is_too_long(node):
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
-    assert "the limit of 67108864" in report.refusals[0].reason
+    assert "the limit of 67108864" in report.remarks[0].reason
     PassManager("constant-fold").run(short)
     assert (len(kinds(long)), kinds(short)) == (1, [])
 
@@ -74,7 +74,7 @@ def test_what_doubles_grows_no_more_than_models_may(first, step):
     graph = parse_graph("\n".join([text, *steps, "  return (%r40)\n"]))
     report = PassManager("constant-fold{max-growth=4096}").run(graph)
     assert 20 < len(kinds(graph)) < 40
-    assert "(option max-growth)" in report.refusals[0].reason
+    assert "(option max-growth)" in report.remarks[0].reason
 
 
 def test_strings_as_short_as_the_nodes_that_make_them_fold_all():

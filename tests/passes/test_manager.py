@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module
-from irc.passes import Pass, PassContext, PassManager, Refusal, Repeat, create, create_instruments
+from irc.passes import Pass, PassContext, PassManager, Remark, Repeat, create, create_instruments
 from irc.passes.instruments import (
     INSTRUMENTS,
     CrashReproducer,
@@ -113,7 +113,7 @@ def test_repeat_stops_when_a_round_changes_nothing():
     left[0] = 100
     report = PassManager([Repeat((custom(action), create("inline")), 5)]).run(graph())
     assert left[0] == 95 + 4  # its own change does not make it run again
-    assert not report.refusals
+    assert not report.remarks
 
 
 def test_repeat_says_when_it_gives_up():
@@ -125,7 +125,7 @@ def test_repeat_says_when_it_gives_up():
     group = Repeat((custom(flip, "1"), custom(flip, "2")), 3)
     report = PassManager([group]).run(graph())
     assert len(report.passes) == 6
-    assert "round 3 still changed the graph" in str(report.refusals[-1])
+    assert "round 3 still changed the graph" in str(report.remarks[-1])
 
 
 def test_every_graph_of_a_module_is_done():
@@ -157,7 +157,7 @@ def test_context():
 
     report = PassManager([custom(action)]).run(graph())
     assert report.stats == {"custom.seen": 2, "alias.built": 1}
-    assert [str(note) for note in report.refusals] == ["custom: %a = onnx::Neg: is the first"]
+    assert [str(note) for note in report.remarks] == ["custom: %a = onnx::Neg: is the first"]
 
 
 # -- instruments -----------------------------------------------------------------
@@ -404,9 +404,9 @@ def test_what_compiling_reports_of_passes_is_what_the_pipeline_does() -> None:
     says = custom(lambda graph, ctx: bool(ctx.note(graph.inputs[0].name, "is the first")))
     report = PassManager([says, "cse"]).run(graph())
     compiled = irc.compile(graph(), [says, "cse"]).report
-    assert compiled.refusals == report.refusals == [Refusal("custom", "x", "is the first")]
+    assert compiled.remarks == report.remarks == [Remark("custom", "x", "is the first")]
     assert not compiled.notes  # remarks to the user
     assert [(run.name, run.changed) for run in compiled.passes] == [("custom", False), ("cse", True)]
     told = compiled.to_dict()
-    assert told["refusals"] == [{"pass_name": "custom", "where": "x", "reason": "is the first"}]
+    assert told["remarks"] == [asdict(Remark("custom", "x", "is the first"))]
     assert [told["passes"][1][key] for key in ("name", "changed")] == ["cse", True]

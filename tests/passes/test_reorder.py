@@ -302,7 +302,7 @@ return (%c, %d)
     graph = parse_graph(text)
     report = run_passes(graph, "reorder")
     assert kinds(graph) == kinds(parse_graph(text))
-    assert any("more memory" in n.reason for n in report.refusals)
+    assert any("more memory" in n.reason for n in report.remarks)
 
 
 def test_one_move_at_a_time_for_bisection():

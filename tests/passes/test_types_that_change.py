@@ -78,7 +78,7 @@ def test_what_does_not_change_is_still_folded():
 
 def test_notes_say_why_nothing_is_in_place():
     model = irc.compile(parse_graph(PROGRAMS["in place"]), "in-place")
-    assert any("changes shapes or element types of tensors in place" in str(note) for note in model.report.refusals)
+    assert any("changes shapes or element types of tensors in place" in str(note) for note in model.report.remarks)
 
 
 APART = """

@@ -89,7 +89,7 @@ def test_what_passes_do_is_determined(program: Program) -> None:
 @given(dense)
 def test_passes_do_not_undo_each_other(program: Program) -> None:
     report = PassManager("(canonicalize,constant-fold,constant-pool,cse,dce)*8").run(program.module.copy())
-    assert not [note for note in report.refusals if "still changed" in note.reason]
+    assert not [note for note in report.remarks if "still changed" in note.reason]
 
 
 @examples(60)

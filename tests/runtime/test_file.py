@@ -21,7 +21,7 @@ from irc.ir.objects import map_tensors
 from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
-from irc.support.remarks import PassRun, Refusal
+from irc.support.remarks import PassRun, Remark
 from tests.effort import examples
 from tests.runtime.helpers import f32, i64, model_of
 
@@ -88,7 +88,7 @@ def test_metadata_defaults_and_report(tmp_path):
     graph.set_outputs([Builder(graph).op("onnx::Mul", x, w, type=x.type, name="y")])
     module.defaults["w"] = Tensor.of(f32(2, 3))
     module.metadata["producer"] = 'näme "quoted" \ud800'
-    report = Report(name="m", passes=[PassRun("cse", 0.5, True)], refusals=[Refusal("fuse", "a", "b")])
+    report = Report(name="m", passes=[PassRun("cse", 0.5, True)], remarks=[Remark("fuse", "a", "b")])
     CompiledModel(module, report).save(tmp_path / "m.irc")
     loaded = load(tmp_path / "m.irc")
     assert loaded.report == report
