@@ -341,7 +341,7 @@ def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in
     for kind, is_whole in (("com.example.layout::Turn", False), ("onnx::Neg", True)):
         graph = fused(Fuse(), text.format(kind))
         assert subgraph_of(the_group(graph)).nodes
-        assert StorageOwners(analyze(graph)).is_whole(graph.value("b")) == is_whole
+        assert StorageOwners(analyze(graph)).owns_storage(graph.value("b")) == is_whole
 
 
 def test_a_cluster_says_what_it_would_be_given() -> None:
