@@ -170,7 +170,7 @@ def test_an_import_along_the_order_of_the_runtime_is_not(module: str, source: st
 
 
 INSIDES = {
-    **{name: {name} for name in ("alias", "cli", "frontend", "fuser", "ir", "ops", "passes", "runtime")},
+    **{name: {name} for name in ("alias", "cli", "drawing", "frontend", "fuser", "ir", "ops", "passes", "runtime")},
     "check": {"tools"},
     "differential": {"alias", "frontend", "runtime"},
     "exports": {"frontend", "tools"},

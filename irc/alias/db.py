@@ -623,6 +623,11 @@ class AliasDb:
     def __str__(self) -> str:
         return explain.to_text(self)
 
+    def _repr_html_(self) -> str:
+        from irc.alias.drawing import notebook_html
+
+        return notebook_html(self)
+
     def to_dot(self) -> str:
         """Values, locations, what they hold and which nodes write them, in Graphviz's language."""
         return explain.to_dot(self)

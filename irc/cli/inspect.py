@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 
 PRINT_EXAMPLES = """\
   irc print model.onnx > model.ir                as imported
-  irc print model.irc                            as optimised"""
+  irc print model.irc                            as optimised
+  irc print model.irc --format svg > model.svg   a picture"""
 
 ALIAS_EXAMPLES = """\
   irc alias graph.ir                             what each value may point to, and who writes it
@@ -31,12 +31,15 @@ def add_print_and_alias(commands: options.Commands) -> None:
     """Add ``print`` and ``alias``."""
     shown = options.add_command(commands, "print", "print a model as IR text", PRINT_EXAMPLES)
     options.add_model(shown)
+    shown.add_argument(
+        "--format", choices=("text", "svg"), default="text", help="IR text (default), or a picture, as SVG"
+    )
     shown.set_defaults(run=print_ir)
 
     alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
     options.add_model(alias)
     options.add_strict(alias)
-    formats = "text (default), Graphviz's dot, or svg, drawn by Graphviz if it is installed"
+    formats = "text (default), dot, which is Graphviz's language, or svg, a picture"
     alias.add_argument("--format", choices=tuple(_FORMATS), default="text", help=formats)
     said = "why two values may share memory, and what writes them"
     alias.add_argument("--why", nargs=2, metavar=("A", "B"), help=said)
@@ -44,10 +47,16 @@ def add_print_and_alias(commands: options.Commands) -> None:
 
 
 def print_ir(given: argparse.Namespace) -> int:
-    """Print the module's text."""
+    """Print the module's text, or a picture of it."""
     module = given.model.module()
     options.say_passing(module)
-    emit(str(module).rstrip("\n"))
+    if given.format == "svg":
+        from irc.drawing import to_svg
+        from irc.ir.drawing import picture_of
+
+        emit(to_svg(picture_of(module)))
+    else:
+        emit(str(module).rstrip("\n"))
     return 0
 
 
@@ -74,15 +83,10 @@ def print_alias(given: argparse.Namespace) -> int:
 
 
 def _svg(db: AliasDb) -> str:
-    """A picture, drawn by Graphviz's dot; IRC503 if dot is not installed, or fails."""
-    try:
-        done = subprocess.run(["dot", "-Tsvg"], input=db.to_dot().encode(), capture_output=True, check=False)
-    except OSError as error:
-        reason = f"SVG is drawn by Graphviz's dot, which cannot be run ({error.strerror}): install it, or use dot"
-        raise Error("IRC503", reason) from None
-    if done.returncode:
-        raise Error("IRC503", f"Graphviz's dot failed: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout.decode()
+    from irc.alias.drawing import picture_of
+    from irc.drawing import to_svg
+
+    return to_svg(picture_of(db))
 
 
 _FORMATS: dict[str, Callable[[AliasDb], str]] = {"text": str, "dot": lambda db: db.to_dot(), "svg": _svg}

@@ -250,6 +250,11 @@ class Graph:
     def __repr__(self) -> str:
         return f"<graph {self.name!r}, {count(sum(1 for _ in self.walk()), 'node')}>"
 
+    def _repr_html_(self) -> str:
+        from irc.ir.drawing import notebook_html
+
+        return notebook_html(self)
+
     def __str__(self) -> str:
         from irc.ir.text.printer import print_graph
 

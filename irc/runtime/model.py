@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from html import escape
 from importlib.util import find_spec
 from os import PathLike, fsdecode
 from typing import Any, NoReturn
@@ -42,6 +43,7 @@ from irc.runtime.plan import Lowerer, has_unknown, part_for, unknown_nodes
 from irc.runtime.profile import Profile, Profiler
 from irc.runtime.threads import MOST, one_thread, share, usable_processors
 from irc.runtime.values import Array, describe, integer, is_mapping, typed
+from irc.support.formatting import printable
 from irc.support.lazy import provided
 from irc.support.remarks import Remark
 
@@ -424,6 +426,12 @@ class CompiledModel:
             return ", ".join(f"{a.name}: {a.type}" for a in arguments)
 
         return f"<CompiledModel ({several(self.inputs)}) -> ({several(self.outputs)})>"
+
+    def _repr_html_(self) -> str:
+        from irc.ir.drawing import notebook_html
+
+        report = self.report._repr_html_() if hasattr(self.report, "_repr_html_") else ""
+        return f"<p><code>{escape(printable(repr(self)))}</code></p>{report}{notebook_html(self.graph)}"
 
 
 def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str | Backend = AUTO) -> CompiledModel:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
+from html import escape
 from itertools import accumulate
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -19,7 +20,7 @@ from irc.ir.objects import tensors_of
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import PrimType
 from irc.ir.value import Value
-from irc.support.formatting import count, milliseconds
+from irc.support.formatting import count, milliseconds, printable
 from irc.support.remarks import NOT_FUSED, PassRun, Remark
 
 MOST_GROUPS = 8
@@ -163,6 +164,11 @@ class Report:
     def alias_text(self) -> str:
         """Facts of the alias analysis, in a line."""
         return ", ".join(count(n, what.removesuffix("s")) for what, n in self.alias.items())
+
+    def _repr_html_(self) -> str:
+        rows = ((label, escape(printable(text)).replace("\n", "<br/>")) for label, text in self.rows())
+        cells = "".join(f'<tr><th>{label}</th><td style="text-align:left">{text}</td></tr>' for label, text in rows)
+        return f"<table>{cells}</table>"
 
     def __str__(self) -> str:
         rows = self.rows()
