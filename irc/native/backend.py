@@ -68,27 +68,10 @@ ASKING = frozenset(
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
 
-REPEATED = {
-    "onnx::Conv": "convolving",
-    "onnx::MatMul": "multiplying",
-    "onnx::Gemm": "multiplying",
-    "onnx::MatMulInteger": "multiplying_integers",
-    "onnx::DynamicQuantizeLinear": "quantizing",
-    "onnx::Pad": "padding",
-}
-"""Kinds among these with an inline cache (`irc.native.inline_cache`), and the function that adds it."""
-
-IN_TABLES = {
-    "onnx::Conv": "convolution",
-    "onnx::MatMul": "product",
-    "onnx::Gemm": "product",
-    "onnx::MaxPool": "maxima",
-    "onnx::AveragePool": "means",
-    "onnx::Concat": "concat",
-    "irc::attention": "attention",
-}
-"""Kinds that may be in tables, besides those that are pointwise or reduce rows; which method reads them
-(`irc.native.step_calls.StepReader`)."""
+REPEATED = frozenset(
+    f"onnx::{name}" for name in ("Conv", "MatMul", "Gemm", "MatMulInteger", "DynamicQuantizeLinear", "Pad")
+)
+"""Kinds among these with an inline cache (`irc.native.inline_cache.CACHED`)."""
 
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
@@ -167,9 +150,9 @@ class Native(Backend):
             asking = with_loops(kernel)
             if node.kind not in REPEATED:
                 return asking
-            from irc.native import inline_cache
+            from irc.native.inline_cache import CACHED
 
-            return getattr(inline_cache, REPEATED[node.kind])(node, asking)
+            return CACHED[node.kind](node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

@@ -23,7 +23,7 @@ from irc.native.loops import INT, VOID, Space, finished, loop, loop_function, nu
 from irc.native.target import Target, current, ir
 from irc.ops.algebra import AnyDType
 from irc.runtime.array_memory import c_strides
-from irc.runtime.kernels.numerics import LARGE, has_few_rows
+from irc.runtime.kernels.numerics import LARGE, has_few_rows, shape_of_rows
 from irc.runtime.threads import functions_of_blas
 
 _ROWS, _COLUMNS, _AS_IS, _TRANSPOSED, _UPPER = 101, 102, 111, 112, 121
@@ -82,10 +82,8 @@ def call_for_product(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | No
             return None
         space, width = Space((1,), ((0,), (0,), (0,))), columns if order == _ROWS else depth
         return _gemv(dtype, (order, depth, columns, max(width, 1), 1), space, is_swapped=True)
-    if ranks[0] == ranks[1] > 2 and b.shape[-3] == 1 < a.shape[-3] and a.shape[:-3] == b.shape[:-3] and a.is_ordered:
-        a = a.with_shape(*a.shape[:-3], 1, a.shape[-3] * a.shape[-2], depth)
-    if len(a.shape) > 2 == ranks[1] and a.is_ordered:
-        a = a.with_shape(math.prod(a.shape[:-1]), depth)
+    if a.is_ordered:
+        a = a.with_shape(*shape_of_rows(a.shape, b.shape))
     if has_few_rows(a.shape, b.shape):
         a = Matrices((*a.shape[:-1], 1, depth), (*a.strides[:-1], 0, a.strides[-1]))
         if ranks[1] > 2:

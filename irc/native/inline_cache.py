@@ -6,17 +6,19 @@ and the same weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.inner_loops import LOOPS, Compute
+from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
 from irc.runtime.kernels.numerics import FEW_ROWS
+from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.shape import kept_and_added
 from irc.runtime.kernels.support import check_size, filled, ints, is_constant
 from irc.runtime.kernels.windows import resolver
@@ -30,47 +32,86 @@ class Latest(NamedTuple):
     """Operands, and what computes others like them.
 
     Attributes:
-        shape: of the input.
-        strides: likewise.
-        w: the weights.
-        b: the bias, or None.
+        x: the shape, strides and element type of the input.
+        constants: the other operands, but those that change.
         result: the shape of the result.
-        compute: of an input and an array for the result, whether it made that; None if there is no code.
+        compute: as it is called for such operators; None if there is no code.
     """
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    w: Array
-    b: Array | None
+    x: tuple[Any, ...]
+    constants: tuple[Array | None, ...]
     result: tuple[int, ...]
-    compute: Compute | None
+    compute: Any
 
-    def suits(self, x: Array, w: Array, b: Array | None) -> bool:
-        """Whether operands, of the same type, are like these."""
-        return self.w is w and self.b is b and self.shape == x.shape and self.strides == x.strides
+    @staticmethod
+    def of(x: Array, constants: tuple[Array | None, ...], result: tuple[int, ...], compute: Any) -> Latest:
+        """For inputs like ``x``."""
+        return Latest((x.shape, x.strides, x.dtype), constants, result, compute)
+
+    def suits(self, x: Array, *constants: Array | None) -> bool:
+        """Whether operands are like these."""
+        return (x.shape, x.strides, x.dtype) == self.x and all(map(is_, constants, self.constants))
 
 
 def convolving(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of the Conv ``node``, with an inline cache."""
     group, resolve = node.attributes.get("group", 1), resolver(node)
+
+    def look(x: Array, made: Array, w: Array, b: Array | None = None) -> Latest | None:
+        if x.dtype != SINGLE or not x.flags.c_contiguous or not made.size or not _are_constant(w, b):
+            return None
+        convolve = LOOPS.convolver(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), made)
+        return Latest.of(x, (w, b), made.shape, convolve)
+
+    return _looking_at_results(kernel, look)
+
+
+def padding(node: Node, kernel: Kernel) -> Kernel:
+    """``kernel``, of the Pad ``node``, with an inline cache where nothing is removed and all but ``x`` is constant."""
+    mode: str = node.attributes.get("mode", "constant")
+
+    def look(x: Array, made: Array, *others: Array | None) -> Latest | None:
+        if not (made.size and x.ndim and others and all(each is None or is_constant(each) for each in others)):
+            return None
+        pads, value, axes = filled(others, *[None] * 3)
+        kept, added = kept_and_added(x, ints(pads), None if axes is None else ints(axes))
+        if kept.shape != x.shape or not x.size:
+            return None
+        constant = np.full(1, 0 if value is None else value.item(), x.dtype)
+        return Latest.of(x, others, made.shape, LOOPS.padder(x, added, mode, constant, made))
+
+    return _looking_at_results(kernel, look)
+
+
+def _looking_at_results(kernel: Kernel, look: Callable[..., Latest | None]) -> Kernel:
+    """``kernel``, with an inline cache of what ``look`` finds for an input, the result, and operands that are constant.
+
+    As the kernel has made a result of these operands, they fit.
+    """
+
+    def compute(*operands: Array | None, out: Array | None) -> Array:
+        return kernel(*operands, out=out) if takes else kernel(*operands)
+
+    takes = takes_out(kernel)
     latest: Latest | None = None
 
-    def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
+    def run(x: Array, *others: Array | None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or x.dtype != SINGLE or not known.suits(x, w, b):
-            made: Array = kernel(x, w, b, out=out)
-            if x.dtype == SINGLE and x.flags.c_contiguous and made.size and _are_constant(w, b):
-                convolve = LOOPS.convolver(x, w, b, group, resolve(x.shape[2:], w.shape[2:]), made)
-                latest = Latest(x.shape, x.strides, w, b, made.shape, convolve)
+        if known is None or not known.suits(x, *others):
+            made: Array = compute(x, *others, out=out)
+            latest = look(x, made, *others)
             return made
         if known.compute is not None and CURRENT.scope.guard is None:
-            result = np.empty(known.result, SINGLE) if out is None else out
+            result = np.empty(known.result, x.dtype) if out is None else out
             if known.compute(x, result):
                 return result
-        return kernel(x, w, b, out=out)
+        return compute(x, *others, out=out)
 
-    return run
+    def run_without(x: Array, *others: Array | None) -> Array:
+        return run(x, *others)
+
+    return run if takes else run_without
 
 
 def multiplying(node: Node, kernel: Kernel) -> Kernel:
@@ -87,7 +128,7 @@ def multiplying(node: Node, kernel: Kernel) -> Kernel:
     def run(x: Array, w: Array, b: Array | None = None, out: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or x.dtype != SINGLE or not known.suits(x, w, b):
+        if known is None or not known.suits(x, w, b):
             known = latest = product_like(x, w, b, is_turned, is_gemm)
         if known is not None and known.compute is not None:
             if CURRENT.scope.guard is not None:
@@ -104,7 +145,7 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
     """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
     if not is_constant(w) or not (b is None or is_constant(b)):
         return None
-    nothing = Latest(x.shape, x.strides, w, b, (), None)
+    nothing = Latest.of(x, (w, b), (), None)
     if x.dtype != SINGLE or x.ndim < 2 or w.ndim != 2 or not x.flags.c_contiguous or (is_gemm and x.ndim > 2):
         return nothing
     depth, columns = w.shape[::-1] if is_turned else w.shape
@@ -115,30 +156,14 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
     return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
 
 
-class _LatestOfType(NamedTuple):
-    """An input and constants, and what computes others like them.
-
-    Attributes:
-        x: the shape, strides and element type of the input.
-        constants: the other operands, but those that change.
-        result: the shape of the result.
-        compute: as it is called for such operators; None if there is no code.
-    """
-
-    x: tuple[Any, ...]
-    constants: tuple[Array | None, ...]
-    result: tuple[int, ...]
-    compute: Any
-
-
 def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of a MatMulInteger, with an inline cache for products with constants."""
-    latest: _LatestOfType | None = None
+    latest: Latest | None = None
 
     def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
         nonlocal latest
         known = latest
-        if known is None or (a.shape, a.strides, a.dtype) != known.x or not all(map(is_, (b, b_zero), known.constants)):
+        if known is None or not known.suits(a, b, b_zero):
             known = latest = _product_of_integers(a, b, b_zero)
         is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
         if known is not None and known.compute is not None and is_one and CURRENT.scope.guard is None:
@@ -150,25 +175,25 @@ def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:
     return run
 
 
-def _product_of_integers(a: Array, b: Array, zero: Array | None) -> _LatestOfType | None:
+def _product_of_integers(a: Array, b: Array, zero: Array | None) -> Latest | None:
     """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
     if not is_constant(b) or not (zero is None or is_constant(zero)):
         return None
     is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
     compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
-    return _LatestOfType((a.shape, a.strides, a.dtype), (b, zero), (*a.shape[:-1], b.shape[-1]), compute)
+    return Latest.of(a, (b, zero), (*a.shape[:-1], b.shape[-1]), compute)
 
 
 def quantizing(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of a DynamicQuantizeLinear, with an inline cache."""
-    latest: _LatestOfType | None = None
+    latest: Latest | None = None
 
     def run(x: Array) -> tuple[Array, Array, Array]:
         nonlocal latest
         known = latest
-        if known is None or (x.shape, x.strides, x.dtype) != known.x:
+        if known is None or not known.suits(x):
             if x.flags.c_contiguous:
-                latest = _LatestOfType((x.shape, x.strides, x.dtype), (), x.shape, LOOPS.quantizer(x))
+                latest = Latest.of(x, (), x.shape, LOOPS.quantizer(x))
         elif known.compute is not None and CURRENT.scope.guard is None:
             made = np.empty(known.result, _UINT8), np.empty((), SINGLE), np.empty((), _UINT8)
             if known.compute.run((x, *made)):
@@ -181,38 +206,16 @@ def quantizing(node: Node, kernel: Kernel) -> Kernel:
 _UINT8, _INT32 = np.dtype(np.uint8), np.dtype(np.int32)
 
 
-def padding(node: Node, kernel: Kernel) -> Kernel:
-    """``kernel``, of the Pad ``node``, with an inline cache where nothing is removed and all but ``x`` is constant."""
-    mode: str = node.attributes.get("mode", "constant")
-    latest: _LatestOfType | None = None
-
-    def run(x: Array, *others: Array | None) -> Array:
-        nonlocal latest
-        known = latest
-        if known is None or (x.shape, x.strides, x.dtype) != known.x or not all(map(is_, others, known.constants)):
-            made: Array = kernel(x, *others)
-            if made.size and x.size and others and all(x is None or is_constant(x) for x in others):
-                latest = _padding_like(x, others, mode, made)
-            return made
-        if CURRENT.scope.guard is None:
-            result = np.empty(known.result, x.dtype)
-            if known.compute(x, result):
-                return result
-        return kernel(x, *others)
-
-    return run
-
-
-def _padding_like(x: Array, others: tuple[Array | None, ...], mode: str, made: Array) -> _LatestOfType | None:
-    """What pads arrays like ``x``, of which padding by these operands has ``made`` the result."""
-    pads, value, axes = filled(others, *[None] * 3)
-    kept, added = kept_and_added(x, ints(pads), None if axes is None else ints(axes))
-    if kept.shape != x.shape or not x.ndim:
-        return None
-    constant = np.full(1, 0 if value is None else value.item(), x.dtype)
-    compute = LOOPS.padder(x, added, mode, constant, made)
-    return None if compute is None else _LatestOfType((x.shape, x.strides, x.dtype), others, made.shape, compute)
-
-
 def _are_constant(w: Array, b: Array | None) -> bool:
     return is_constant(w) and (b is None or is_constant(b)) and w.dtype == SINGLE and not repeats_one_filter(w)
+
+
+CACHED: dict[str, Callable[[Node, Kernel], Kernel]] = {
+    "onnx::Conv": convolving,
+    "onnx::MatMul": multiplying,
+    "onnx::Gemm": multiplying,
+    "onnx::MatMulInteger": multiplying_integers,
+    "onnx::DynamicQuantizeLinear": quantizing,
+    "onnx::Pad": padding,
+}
+"""By kind, what adds the cache to a kernel."""

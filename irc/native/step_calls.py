@@ -6,9 +6,9 @@ A step is read only if calls do all that it does, with the bits that it has outs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -17,7 +17,7 @@ from irc import ops
 from irc.ir import parse_graph
 from irc.ir.kinds import GROUP
 from irc.ir.tensor import Array
-from irc.native.backend import IN_TABLES, group_of, is_bound_to_code, is_tensor
+from irc.native.backend import group_of, is_bound_to_code, is_tensor
 from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
 from irc.native.groups import Anchored, Group, GroupCall
@@ -61,6 +61,10 @@ class TableCall(NamedTuple):
 
     call: Call
     arrays: Sequence[int | Array | Temporary]
+
+
+Calls = tuple[list[TableCall], ArrayType]
+"""Calls, and what they make."""
 
 
 class Operand(NamedTuple):
@@ -112,8 +116,8 @@ class StepReader:
             if isinstance(group, Anchored):
                 return self._anchored(group, operands, outs)
             return self._group(group, operands, outs, ())
-        if node.kind in IN_TABLES and len(outs) == 1:
-            return self._special(node, given, outs[0])[0]
+        if node.kind in self._special and len(outs) == 1:
+            return self._special[node.kind](self, node, given, outs[0])[0]
         has_loop = reduces(node) or ops.semantics(node.kind, node.version) is not None
         if not node.kind.startswith("onnx::") or node.kind.endswith("_") or not has_loop:
             raise Unsupported(f"{node.kind} takes more than a loop")
@@ -144,23 +148,20 @@ class StepReader:
     def _anchored(self, group: Anchored, operands: Sequence[Operand], outs: Slots) -> Sequence[TableCall]:
         """The calls of a product, which is made where the result is, and of what follows it there."""
         anchor = group.anchor
-        if anchor.kind not in IN_TABLES or len(outs) != 1:
+        if anchor.kind not in self._special or len(outs) != 1:
             raise Unsupported(f"{anchor.kind} takes more than a loop")
         known: dict[Value, Operand | None] = dict(zip(group.inputs, operands))
         for value, array in group.constants.items():
             known[value] = _of_constant(array) if is_array(array) else None
-        calls, made = self._special(anchor, [known[value] for value in anchor.inputs], outs[0])
+        given = [known[value] for value in anchor.inputs]
+        calls, made = self._special[anchor.kind](self, anchor, given, outs[0])
         others = [operands[i] for i in group.used]
         if group.rest.results([*[x.type for x in others], made]) != [made]:
             raise Unsupported("the product is no place for the result")
         # What comes last is the product, which is written over.
         return [*calls, *self._group(group.rest, [*others, Operand(outs[0], made)], outs, {len(others)})]
 
-    def _special(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
-        """The calls of an operator that is neither pointwise nor reduces rows, and what they make."""
-        return getattr(self, IN_TABLES[node.kind])(node, operands, out)
-
-    def product(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
+    def _product(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The calls of MatMul or Gemm, and what they make."""
         a, b, *others = operands
         c = others[0] if others else None
@@ -187,9 +188,7 @@ class StepReader:
         like = product_like(_like(a), weights, bias if is_turned else None, is_turned, node.kind == "onnx::Gemm")
         return None if like is None else like.compute
 
-    def convolution(
-        self, node: Node, operands: Sequence[Operand | None], out: int
-    ) -> tuple[list[TableCall], ArrayType]:
+    def _convolution(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The call of Conv with constant weights."""
         x, w, *others = operands
         b = others[0] if others else None
@@ -209,7 +208,7 @@ class StepReader:
         stored = self._temporary(nbytes)
         return [TableCall(pad, [x.place, stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
 
-    def attention(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
+    def _attention(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The call of attention of one row of each head, where nothing broadcasts."""
         query, key, value, bias, mask, sink = (*operands, None, None, None)[:6]
         form = form_of(node)
@@ -235,25 +234,17 @@ class StepReader:
         places = [query.place, key.place, value.place, np.array(keys), scores, *masks, out]
         return [TableCall(call, places)], ArrayType(dtype, (*lead, 1, value.type.shape[-1]))
 
-    def maxima(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
-        """The call of MaxPool."""
-        return self._pool(node, operands, out, None)
-
-    def means(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
-        """The call of AveragePool."""
-        return self._pool(node, operands, out, bool(node.attributes.get("count_include_pad", 0)))
-
-    def _pool(
-        self, node: Node, operands: Sequence[Operand | None], out: int, include: bool | None
-    ) -> tuple[list[TableCall], ArrayType]:
+    def _pool(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
+        """The call of MaxPool or AveragePool."""
         (x,) = operands
+        include = None if node.kind == "onnx::MaxPool" else bool(node.attributes.get("count_include_pad", 0))
         if x is None or not _lies_in_order(x):
             raise Unsupported("rows do not lie in order")
         axes = resolver(node)(x.type.shape[2:], None)
         made = ArrayType(x.type.dtype, (*x.type.shape[:2], *outputs(axes)))
         return [_one_call(LOOPS.pooling(_like(x), axes, _like(Operand(out, made)), include), x, out)], made
 
-    def concat(self, node: Node, operands: Sequence[Operand | None], out: int) -> tuple[list[TableCall], ArrayType]:
+    def _concat(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The calls that copy rows of the operands of Concat side by side."""
         parts = [x for x in operands if x is not None and x.strides is None]
         dtypes = {x.type.dtype for x in parts}
@@ -293,6 +284,17 @@ class StepReader:
         found = Temporary(self._taken, nbytes)
         self._taken = aligned(self._taken + nbytes)
         return found
+
+    _special: ClassVar[Mapping[str, Callable[..., Calls]]] = {
+        "onnx::Conv": _convolution,
+        "onnx::MatMul": _product,
+        "onnx::Gemm": _product,
+        "onnx::MaxPool": _pool,
+        "onnx::AveragePool": _pool,
+        "onnx::Concat": _concat,
+        "irc::attention": _attention,
+    }
+    """Kinds besides those that are pointwise or reduce rows, and what reads a step of theirs."""
 
 
 def _in_one_piece(calls: Sequence[TableCall]) -> Sequence[TableCall]:

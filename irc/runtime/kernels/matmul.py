@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.ir import Node
 from irc.ops.shape_rules import Axis, axes_of, is_equation
 from irc.runtime.bounds import CURRENT, check_work, pace
-from irc.runtime.kernels.numerics import LARGE, narrowed, product, widened
+from irc.runtime.kernels.numerics import LARGE, narrowed, product, shape_of_rows, widened
 from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, shapes_of
 
@@ -43,11 +43,6 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
             return found
     if is_half(a.dtype):
         return narrowed(matrix_product(widened(a), widened(b)), a.dtype, out)
-    if _is_shared(a, b) and (out is None or out.flags.c_contiguous):
-        rows = (*a.shape[:-3], 1, a.shape[-3] * a.shape[-2])
-        tall = None if out is None else out.reshape(*rows, b.shape[-1])
-        made = matrix_product(a.reshape(*rows, a.shape[-1]), b, tall)
-        return made.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
     if CURRENT.scope.guard is not None or not 0 < a.size * b.size <= _SURELY_SMALL:
         shape = check_size(product_shape(a.shape, b.shape), a.dtype)
         if CURRENT.scope.guard is not None:
@@ -87,24 +82,12 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
 
 
 def _multiply(a: Array, b: Array, out: Array | None) -> Array:
-    """``a @ b``, as one product instead of a batch if the rows of ``a`` are multiplied by one matrix."""
-    is_batch = a.ndim > 2 == b.ndim and a.size != a.shape[-1]  # of one row, all are as fast
-    if not is_batch or not a.flags.c_contiguous or not (out is None or out.flags.c_contiguous):
+    """``a @ b``, whose rows that are multiplied by one matrix are those of one."""
+    rows = shape_of_rows(a.shape, b.shape)
+    if rows == a.shape or not a.flags.c_contiguous or not (out is None or out.flags.c_contiguous):
         return np.asarray(product(a, b, out))
-    rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-    made = product(rows, b, None if out is None else out.reshape(len(rows), b.shape[1]))
-    return made.reshape(*a.shape[:-1], b.shape[1]) if out is None else out
-
-
-def _is_shared(a: Array, b: Array) -> bool:
-    """Whether the heads of ``a`` share the matrices of ``b``: as rows of one, they read these once."""
-    return (
-        a.ndim == b.ndim > 2
-        and b.shape[-3] == 1 < a.shape[-3]
-        and a.shape[:-3] == b.shape[:-3]
-        and a.shape[-1] == b.shape[-2]
-        and a.flags.c_contiguous
-    )
+    made = product(a.reshape(rows), b, None if out is None else out.reshape(*rows[:-1], b.shape[-1]))
+    return made.reshape(*a.shape[:-1], b.shape[-1]) if out is None else out
 
 
 def _in_pieces(a: Array, b: Array, out: Array) -> None:

@@ -521,6 +521,18 @@ def _whole(a: Array, b: Array, out: Array | None) -> Array:
     return rows[..., 0, :] if out is None else out
 
 
+def shape_of_rows(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape as which an array of shape ``a``, in C order, is multiplied by matrices of shape ``b``.
+
+    Where heads share a matrix, or a batch does, their rows are those of one matrix: so that one is read once.
+    """
+    if len(a) == len(b) > 2 and b[-3] == 1 < a[-3] and a[:-3] == b[:-3] and a[-1] == b[-2]:
+        return (*a[:-3], 1, a[-3] * a[-2], a[-1])
+    if len(a) > 2 == len(b) and math.prod(a[:-1]) != 1:  # of one row, all are as fast
+        return (math.prod(a[:-1]), a[-1])
+    return a
+
+
 def has_few_rows(a: Sequence[int], b: Sequence[int]) -> bool:
     """Whether a product of arrays of floats of these shapes is made row by row."""
     return min(len(a), len(b)) > 1 and 1 < a[-2] <= FEW_ROWS and b[-2] >= _DEEP and b[-2] * b[-1] >= _ENOUGH
