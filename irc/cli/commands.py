@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     for add in (
         *(compile.add_compile, run.add_run, compile.add_opt),
         *(inspect.add_print_and_alias, inspect.add_operators, run.add_bench),
-        *(models.add_inspect, models.add_extract),
+        *(models.add_inspect, models.add_diff, models.add_extract),
     ):
         add(commands)
     return parser

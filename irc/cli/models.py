@@ -114,3 +114,32 @@ def _names(given: list[str], known: Collection[str]) -> list[str]:
         parts = [text] if text in known else text.split(",")
         found += [part if part in known else part.strip().removeprefix("%") for part in parts]
     return found
+
+
+DIFF_EXAMPLES = """\
+  irc diff before.onnx after.onnx                nodes, weights and interface that differ
+  irc diff model.onnx model.irc --json           what compiling changed, as JSON"""
+
+
+def add_diff(commands: options.Commands) -> None:
+    """Add ``diff``."""
+    parser = options.add_command(commands, "diff", "say what differs between two models", DIFF_EXAMPLES)
+    parser.epilog = f"{parser.epilog}\n\nThe exit status is 1 if anything differs, else 0, and then nothing is printed."
+    for name in ("A", "B"):
+        said = "ONNX file, .irc file, or IR text (.ir, .txt, - for stdin)"
+        parser.add_argument(name.lower(), metavar=name, type=options.ModelFile, help=said)
+    options.add_json(parser)
+    parser.set_defaults(run=run_diff)
+
+
+def run_diff(given: argparse.Namespace) -> int:
+    """Print what differs; the exit status tells whether anything does."""
+    from irc.tools.comparison import diff
+
+    found = diff(given.a.module(), given.b.module())
+    found.before, found.after = given.a.path, given.b.path
+    if given.json:
+        emit_json(found.to_dict())
+    elif found:
+        emit(str(found))
+    return int(bool(found))

@@ -136,6 +136,27 @@ def test_old_models_keep_their_weights_among_the_inputs(irc: Command) -> None:
     assert {value.name for value in part.graph.input} == {"r2", *weights} and part.ir_version == 3
 
 
+# -- diff ------------------------------------------------------------------------
+
+
+def test_two_models(irc: Command) -> None:
+    irc.write("a.onnx", small_model())
+    other = small_model()
+    other.graph.node[1].op_type = "Tanh"
+    irc.write("b.onnx", other)
+    same = irc("diff", "a.onnx", "a.onnx")
+    assert (same.status, same.out, same.err) == (0, "", "")
+    told = irc("diff", "a.onnx", "b.onnx")
+    assert told.status == 1 and told.err == ""
+    assert told.out == (
+        "--- a.onnx\n+++ b.onnx\nnodes: 0 removed, 0 added, 1 changed, 2 the same; 0 weights changed\n"
+        "~ %q = onnx::Relu -> onnx::Tanh: operator onnx::Relu -> onnx::Tanh\n"
+    )
+    found = json.loads(irc("diff", "a.onnx", "b.onnx", "--json").out)
+    assert (found["same"], found["changed"][0]["after"]) == (2, "q")
+    assert json.loads(irc("diff", "b.onnx", "b.onnx", "--json").out)["changed"] == []
+
+
 # -- bad input -------------------------------------------------------------------
 
 
@@ -170,6 +191,11 @@ def a_part_that_onnx_cannot_express(irc: Command):
     return ["extract", irc.write("m.ir", text), "--to", "y", "-o", "p.onnx"]
 
 
+@case("IRC120: nowhere.onnx")
+def a_second_model_that_is_not_there(irc: Command):
+    return ["diff", irc.write("m.onnx", small_model()), "nowhere.onnx"]
+
+
 @case("IRC311: .*did you mean 'batch'")
 def a_size_that_is_not_open(irc: Command):
     return ["inspect", irc.write("m.onnx", small_model()), "--dim", "bach=2"]
@@ -185,6 +211,7 @@ test_bad_input_is_refused = refusals(CASES)
         "extract m.ir --to y",
         "extract m.ir --to y -o p.ir --external-data 1K",
         "inspect",
+        "diff m.ir",
         "inspect m.ir --dim n",
     ],
 )

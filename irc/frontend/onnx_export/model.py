@@ -382,7 +382,7 @@ def prepare(module: Module) -> dict[str, int]:
             has all operators as they are bound.
     """
     for graph in _graphs(module):
-        _dissolve_groups(graph)
+        dissolve_groups(graph)
     if any(node.kind.endswith("_") and not is_opaque(node.kind) for node in _nodes(module)):
         PassManager("remove-mutation").run(module)
     _refuse(module)
@@ -408,7 +408,7 @@ def _nodes(module: Module) -> Iterator[Node]:
     return with_subgraphs(*module.graphs.values())
 
 
-def _dissolve_groups(graph: Graph) -> None:
+def dissolve_groups(graph: Graph) -> None:
     """Put the nodes of fusion groups in place of the groups. Values that are used outside keep their names."""
     groups = [node for node in graph.walk() if node.kind == GROUP]
     for group in groups:  # grows by those that were inside of others
