@@ -123,7 +123,7 @@ def compile(
 
 
 def _infer_rows(module: Module) -> bool:
-    """Infer types, and verify them, if the model does not declare the type of a loop's stack, which may stay empty.
+    """Infer and verify types if the model declares no type for a loop's scan output, which may stay empty.
 
     Returns whether that was needed.
     """
@@ -259,7 +259,7 @@ def _check_not_irc(path: str) -> None:
 def export(
     model: CompiledModel | Module | Graph, path: str | os.PathLike[str], *, external_threshold: int | None = None
 ) -> int:
-    """Write a model as ONNX, whole or not at all, for any other runtime: what ``irc compile -o OUT.onnx`` does.
+    """Write a model as ONNX for any runtime, whole or not at all, as ``irc compile -o OUT.onnx`` does.
 
     Args:
         model: what `irc.compile` or `irc.load` returns, an ``irc.ir.Module`` or an ``irc.ir.Graph``. It is not changed.

@@ -42,7 +42,7 @@ _RAISED = frozenset({"builtins", "irc", "numpy", "onnx"})
 
 
 def comes_from_outside(error: BaseException) -> bool:
-    """Whether ``error`` has nothing to do with the computation but is meant to end it: from a signal handler, say.
+    """Whether ``error`` comes from outside the computation to end it: from a signal handler, say.
 
     Decided by class: built-in exceptions are irc's own, except `TimeoutError`, which irc never raises.
     """
@@ -50,7 +50,7 @@ def comes_from_outside(error: BaseException) -> bool:
 
 
 def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
-    """An Error that says why ``what`` cannot be done: in the system's words, without its number and the path.
+    """An Error that says why ``what`` cannot be done, in the system's words.
 
     Args:
         code: of the Error.
@@ -62,7 +62,7 @@ def cannot(code: str, what: str, error: Exception, where: str = "") -> Error:
 
 
 def nonsense(error: Exception) -> str:
-    """What is wrong with operands and attributes for which a rule or a kernel raised ``error``, in irc's words."""
+    """What is wrong with operands and attributes for which a rule or kernel raised ``error``."""
     match error:
         case KeyError(args=(str(name),)):
             return f"attribute {name!r} is missing"
@@ -127,7 +127,7 @@ MOST_COMPARED = 10_000
 
 
 def did_you_mean(name: object, known: Iterable[str], show: Callable[[str], str] = repr, least: float = 0.6) -> str:
-    """``"did you mean 'x'?"`` for the name in ``known`` most similar to ``name``, as ``show`` formats it, or "".
+    """``"did you mean 'x'?"`` for the name in ``known`` nearest to ``name``, formatted by ``show``; or "".
 
     ``least`` is the similarity required, from 0 to 1.
     """

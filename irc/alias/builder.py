@@ -1,4 +1,4 @@
-"""Building analyses: phase one, which records what every node of a graph does, and what analyses of a module share."""
+"""Phase one of an analysis: recording what each node of a graph does; what a module's analyses share."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ Analyze: TypeAlias = "Callable[[Graph, Module | None], AliasDb]"
 
 
 class Analyses:
-    """The alias analyses of the graphs of a module, each built when first asked for, then kept while it is kept right.
+    """The alias analyses of a module's graphs, built on first use and kept while updates keep them right.
 
     Their inputs may be anything. They share summaries of functions, except while those may be changing.
 
@@ -150,7 +150,7 @@ class Analyses:
         return self._dbs.get(graph)
 
     def take(self, graph: Graph, owned: bool = False) -> AliasDb:
-        """The analysis of ``graph``, which is kept no longer; if ``owned``, its inputs share memory with nothing."""
+        """Remove and return the analysis of ``graph``; if ``owned``, its inputs share memory with nothing."""
         db = self._dbs.pop(graph, None)
         if db is None:
             return self.another(graph, owned)
@@ -159,7 +159,7 @@ class Analyses:
         return db
 
     def another(self, graph: Graph, owned: bool = False, loops_apart: bool = False) -> AliasDb:
-        """An analysis of ``graph`` that is not kept: its inputs are ``owned``, or its loops apart (see `analyze`)."""
+        """A new analysis of ``graph`` that is not kept: inputs ``owned``, or loops apart (see `analyze`)."""
         noalias = graph.inputs if owned else ()
         return analyze(graph, self.module, noalias, self._known_functions(graph), loops_apart=loops_apart)
 
@@ -183,7 +183,7 @@ class Analyses:
         self._is_settled, self._changing = True, None
 
     def drop(self, graph: Graph | None = None) -> None:
-        """Forget the analysis of ``graph`` (None: of all graphs): the changes are more than updates can report."""
+        """Forget the analysis of ``graph`` (None: of all graphs), after a change that updates cannot report."""
         if graph is None:
             self._dbs.clear()
             self._functions = None

@@ -17,7 +17,7 @@ _UNKNOWN = (ESCAPED,)
 
 
 class MemoryClasses:
-    """The memory classes of the values of several graphs, as precise as is needed before memory is overwritten.
+    """The memory classes of the values of several graphs, for deciding what may be overwritten.
 
     An `AliasDb` tells locations apart; here they are joined, so that the memory of a value is counted once, however
     many views of it, containers around it and paths to it there are. Joining loses precision, never soundness. The
@@ -37,7 +37,7 @@ class MemoryClasses:
         self._locations: dict[Value, tuple[int, ...]] = {}
 
     def add(self, db: AliasDb) -> None:
-        """Add the values of the graph that ``db`` analyses, which must not change afterwards; ``db`` is not kept."""
+        """Add the values of the graph that ``db`` analyses; it must not change afterwards. ``db`` is not kept."""
         by_set: dict[LocationSet, tuple[int, ...]] = {EMPTY: _UNKNOWN}
         values = db.values_in_order()
         crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]

@@ -104,7 +104,7 @@ class AliasDb:
             return intersects(self.location_set(a), self.location_set(b))
 
     def same_tensor(self, a: Value, b: Value) -> bool:
-        """Whether ``a`` and ``b``, one value each, certainly are one tensor, or one container, where both are defined.
+        """Whether ``a`` and ``b`` certainly are one tensor, or one container, where both are defined.
 
         Two tensors of one memory have shapes and strides of their own; of one tensor, whoever has it sees them change.
         """
@@ -203,7 +203,7 @@ class AliasDb:
         return written is not EMPTY and intersects(written, self.reach_set(node.inputs))
 
     def has_side_effects(self, node: Node) -> bool:
-        """Whether ``node``, or one inside it, acts on the world: it is never removed and nothing is moved past it."""
+        """Whether ``node``, or one inside it, acts on the world: never removed, and nothing moves past it."""
         self.check_own(node)
         return f.WORLD in self._solver.index.elements(node)
 
@@ -226,7 +226,7 @@ class AliasDb:
         return any(x in unknown for x in members(self.write_set(node)))
 
     def writes_between(self, values: Values, first: Node, last: Node) -> bool:
-        """Whether memory of ``values``, or of what they hold, may be written after ``first`` and before ``last``.
+        """Whether memory of ``values``, or of what they hold, may be written between ``first`` and ``last``.
 
         All paths through branches and loops count, from the latest run of ``first``
         before ``last`` runs. Writes by ``first`` and ``last`` themselves do not count.
@@ -249,22 +249,22 @@ class AliasDb:
         return self._report(self.write_set(node))
 
     def writes_anything(self, node: Node) -> bool:
-        """Whether ``node``, or one inside it, may write at all; does not collect the locations, possibly thousands."""
+        """Whether ``node``, or one inside it, may write at all, without collecting the locations."""
         return self.write_set(node) is not EMPTY
 
     def is_functional(self, node: Node) -> bool:
-        """Whether ``node`` writes nothing and each output either is a tensor in memory of its own or has no memory."""
+        """Whether ``node`` writes nothing, and each output is a tensor in fresh memory or has no memory."""
         return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
 
     def _is_own(self, value: Value) -> bool:
-        """Whether ``value`` certainly is a tensor in memory that its node makes for it alone, or has no memory."""
+        """Whether ``value`` certainly is a tensor in memory that its node allocates, or has no memory."""
         if value.type.__class__ is not TensorType:
             return not has_memory(value.type)
         facts, element = self._solver.facts, self._element(value)
         return facts.targets[element] is None and facts.sites.get(element) is value
 
     def safe_to_change_aliasing(self, a: Values, b: Values) -> bool:
-        """Whether sharing between ``a`` and ``b`` cannot be observed: neither is written, and at most one escapes."""
+        """Whether sharing between ``a`` and ``b`` is unobservable: neither is written, at most one escapes."""
         a, b = (v if isinstance(v, Value) else tuple(each(v)) for v in (a, b))  # each is asked about twice
         if self.has_writers(a) or self.has_writers(b):
             return False
@@ -320,7 +320,7 @@ class AliasDb:
         return self._solver.index.locations(node)
 
     def sweep(self, contained: bool = True) -> Callable[[Value], Iterator[int]]:
-        """A function from values to the locations that these, and all that they hold, denote, but each only once.
+        """A function from values to the locations reachable from them that earlier calls have not returned.
 
         Valid until the next update.
         """
@@ -417,7 +417,7 @@ class AliasDb:
         return self.write_set(node) is not EMPTY or index.touches(self.read_set(node))
 
     def reads_written(self, node: Node, goal: Node) -> bool:
-        """Whether what ``node`` reads may be written by ``goal``, a node of the same block, or by a node between."""
+        """Whether ``goal``, or a node between it and ``node`` in their block, may write what ``node`` reads."""
         read = self.read_set(node)
         if intersects(self.write_set(goal), read):
             return True
@@ -450,7 +450,7 @@ class AliasDb:
         return self._move(node, point, False)
 
     def blocker(self, node: Node, point: Node) -> Node | None:
-        """A node that keeps ``node`` from going right before ``point``; None if it may go, or none is singled out."""
+        """A node that keeps ``node`` from moving right before ``point``; None if it may, or none is known."""
         return Move(self, node, point, before=True).blocker
 
     def _move(self, node: Node, point: Node, before: bool, last: Node | None = None) -> bool:
@@ -490,27 +490,27 @@ class AliasDb:
         self._solution.unnest_nodes(node, moved)
 
     def set_wildcard(self, value: Value) -> None:
-        """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
+        """Make ``value`` unknown: any unknown memory of its type may be its own, and unknown code may hold it."""
         self._check_told(value)
         self._solution.set_wildcard(value)
 
     def own_inputs(self) -> None:
-        """From now on all inputs share memory with nothing: as after an analysis with all of them as ``noalias``."""
+        """Declare that all inputs share memory with nothing, as an analysis with all as ``noalias`` does."""
         objects = self.module.objects_of(self.graph).keys() if self.module else ()
         new = [v for v in self.graph.inputs if v not in self.noalias and v.name not in objects]
         self.noalias = self.noalias.union(new)
         self._solution.own_inputs(new)
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Every use of ``old``, except as an output of the graph, has become a use of ``new``. Call it after that.
+        """Report that every use of ``old``, except as a graph output, has become a use of ``new``.
 
-        If ``new`` is a constant that settles what its users do (whether a
+        Call it after the replacement. If ``new`` is a constant that settles what its users do (whether a
         normalisation trains), and ``old`` is not one, the db remains a superset of the exact answer until ``tighten``.
         """
         self.replace_values([(old, new)])
 
     def replace_values(self, pairs: Iterable[tuple[Value, Value]]) -> None:
-        """`replace_value` for pairs of old and new, none of which replaces another; the graph is re-analysed only once.
+        """`replace_value` for pairs of old and new, none replacing another, with one re-analysis at most.
 
         Call it after all of them have been replaced.
         """
@@ -533,7 +533,7 @@ class AliasDb:
         self._solution.erase_value(value)
 
     def cut_inputs(self, node: Node) -> None:
-        """``node``, or the blocks in it, are about to lose inputs or returns that no value depends on any more."""
+        """Report that ``node``, or its blocks, will lose inputs or returns on which no value depends."""
         self._solution.cut_inputs(node)
 
     def erase_node(self, node: Node) -> None:
@@ -550,7 +550,7 @@ class AliasDb:
 
     @contextmanager
     def rewrite(self) -> Generator[None]:
-        """Bracket a change of the graph and the updates that report it: inside, graph and database may disagree.
+        """A context for a change of the graph and the updates that report it; inside, the two may disagree.
 
         If a value was replaced by one that it might have been (the result of an If, by what one of its blocks returns),
         and much of the graph has to be analysed again for that, this is done once, when the outermost bracket closes.
@@ -591,7 +591,7 @@ class AliasDb:
         return bool(self._solution.declared_unknown)
 
     def counters(self) -> dict[str, int]:
-        """Elements made and known, unions computed, known elements grown, analyses of the whole graph and of parts."""
+        """Counts of elements made and known, unions, known elements grown, and analyses in full and in part."""
         return self._solution.counters()
 
     def check(self, exact: bool = True) -> None:
@@ -604,7 +604,7 @@ class AliasDb:
         compare(self, fresh, exact and self.is_tight and not self._solver.functions.is_cautious)
 
     def _check_told(self, *values: object) -> None:
-        """Raise an error unless ``values`` are of the graph: otherwise a foreign one would pass for a new value."""
+        """Raise an error unless ``values`` are of the graph: a foreign one would pass for a new value."""
         self.check_single(*values, taken="updates take one value at a time")
 
     # -- explaining and drawing ------------------------------------------
@@ -680,7 +680,7 @@ class AliasDb:
 
 
 def _read_by(node: Node) -> Sequence[Value]:
-    """The inputs whose memory ``node`` may read: a return of a TorchScript block passes values on without reading them.
+    """The inputs whose memory ``node`` may read; a return of a TorchScript block reads none.
 
     ONNX loops read them, as they stack what their bodies return.
     """
@@ -694,7 +694,7 @@ def _read_by(node: Node) -> Sequence[Value]:
 
 
 def each(values: Iterable[Value]) -> Iterable[Value]:
-    """The members of a collection of values; TypeError for a string, whose members are strings without end."""
+    """The members of a collection of values; TypeError for a string, whose members are strings again."""
     if isinstance(values, str):
         raise TypeError(f"queries take values, not names: graph.value({values!r})")
     return values

@@ -1,4 +1,4 @@
-"""Explaining and drawing an alias analysis: why two values may share memory, and what shares with what."""
+"""Explaining and drawing an alias analysis: why values may share memory, and what shares with what."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Fact(NamedTuple):
 
 
 def why(db: AliasDb, a: Value, b: Value) -> list[Fact]:
-    """The facts from ``a`` to a location that ``b`` may denote too, then those from ``b``; empty if there is none.
+    """The facts from ``a`` to a location that ``b`` may denote, then those from ``b``; empty if none.
 
     If only something that they hold is shared, the path leads through the containers.
     """
@@ -61,7 +61,7 @@ def why(db: AliasDb, a: Value, b: Value) -> list[Fact]:
 
 
 def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:
-    """The facts that let ``node``, or one inside it, write memory of one of ``values``; empty if it does not."""
+    """The facts that let ``node``, or one inside it, write memory of ``values``; empty if it does not."""
     for value in values:
         for writer in db.writers(value):
             if writer is node or node in writer.around():
@@ -80,7 +80,7 @@ class Meeting(NamedTuple):
 
 
 def meeting(db: AliasDb, a: Value, b: Value) -> Meeting | None:
-    """The nearest location that both ``a`` and ``b`` may be at or hold, and the facts that lead there; None if none."""
+    """The nearest location that both ``a`` and ``b`` may denote or hold, and the facts; None if none."""
     path = Paths(db)
     for reach in (db.location_set, db.reach_set):
         common = _common(reach(a), reach(b))
@@ -139,7 +139,7 @@ class Paths:
         return self.search(self.raw.elements[value], inside=True)
 
     def search(self, start: Element, inside: bool) -> dict[Element, Reached]:
-        """All that ``start`` leads to, through what containers hold if ``inside``, and the shortest ways there."""
+        """The elements reachable from ``start``, inside containers too if ``inside``, with the shortest paths."""
         found: dict[Element, Reached] = {start: Reached(start, 0)}
         queue = deque([start])
         while queue:
@@ -215,7 +215,7 @@ _NAMED = 20
 
 
 class Edge(NamedTuple):
-    """``kind`` is ``denotes`` (from value to location), ``holds`` (between locations) or ``writes`` (from node)."""
+    """An edge: ``denotes`` (value, location), ``holds`` (two locations) or ``writes`` (node, location)."""
 
     source: str
     target: str
@@ -263,7 +263,7 @@ def drawing(db: AliasDb) -> Drawing:
 
 
 def to_text(db: AliasDb) -> str:
-    """What each value denotes and holds, and whether that is written; the writes of nodes; all other values."""
+    """The analysis as text: what each value denotes and holds, whether that is written, and nodes' writes."""
     lines: list[str] = []
     shared = _shared_values(db)
     names = _Names(db)

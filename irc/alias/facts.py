@@ -118,7 +118,7 @@ class Site(NamedTuple):
 
 
 class Load(NamedTuple):
-    """``target`` may denote what the objects that ``base`` denotes hold in ``field``, if that is of type ``type``."""
+    """``target`` may denote what objects denoted by ``base`` hold in ``field``, if it is of type ``type``."""
 
     base: Element
     field: Field
@@ -295,7 +295,7 @@ class Facts:
         return element
 
     def point(self, source: Element, target: Element) -> bool:
-        """Let ``source`` point to ``target`` too; False if seen to do so already (long lists are searched in part)."""
+        """Let ``source`` point to ``target`` too; False if it surely did. Long lists are searched in part."""
         have = self.targets[source]
         if source == target or have == target:
             return False
@@ -348,7 +348,7 @@ class Facts:
         return found
 
     def release(self, element: Element) -> bool:
-        """The value of ``element`` is gone: drop the element if nothing leads to it. Returns whether it was dropped."""
+        """Release the value of ``element``; drop the element if nothing leads to it, and return whether."""
         have = self.targets[element]
         if self.pointed_from is None or isinstance(have, list) or self.sources_of(element):
             return False  # to make the index for this alone would cost more than the element

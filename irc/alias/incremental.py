@@ -137,7 +137,7 @@ class IncrementalSolution:
             index.renest(node)
 
     def set_wildcard(self, value: Value) -> None:
-        """``value`` is unknown from now on: it may be any unknown memory of its type, and unknown code may hold it."""
+        """Make ``value`` unknown: any unknown memory of its type may be its own, and unknown code may hold it."""
         self.declared_unknown[value] = None
         self.declare_unknown([value])
 
@@ -153,7 +153,7 @@ class IncrementalSolution:
     # -- replacing -------------------------------------------------------
 
     def replace_values(self, pairs: Iterable[tuple[Value, Value]]) -> None:
-        """For each pair, every use of the first, except as an output of the graph, has become a use of the second."""
+        """Report, for pairs, that uses of the first, except as graph outputs, are now uses of the second."""
         again = _Stale()
         for old, new in pairs:
             if old is not new:
@@ -229,7 +229,7 @@ class IncrementalSolution:
             self._loosen(None, unbounded=True)  # without it, there may be few enough types to tell apart
 
     def cut_inputs(self, node: Node) -> None:
-        """``node``, or the blocks in it, are about to lose inputs or returns that no value depends on any more."""
+        """Report that ``node``, or its blocks, will lose inputs or returns on which no value depends."""
         cut = (*node.inputs, *(v for block in node.blocks for v in block.returns))
         self._traces.values.update((v, None) for v in cut if holds(v))  # what is erased later may leave traces there
 
@@ -330,7 +330,7 @@ class IncrementalSolution:
         self._start()
 
     def counters(self) -> dict[str, int]:
-        """Elements made and known, unions computed, known elements grown, analyses of the whole graph and of parts."""
+        """Counts of elements made and known, unions, known elements grown, and analyses in full and in part."""
         solver = self.solver
         return {
             "elements": len(solver.facts.targets),
@@ -441,7 +441,7 @@ class _Invalidation:
         )
 
     def _is_unknown(self, value: Value) -> bool:
-        """Whether nothing is known of ``value`` but its type: what is stored there escapes, and is found by that."""
+        """Whether only the type of ``value`` is known: what is stored there escapes and is found by its type."""
         facts = self._solver.facts
         element = self._elements.get(value, NOTHING)
         return facts.resolve(element) in facts.unknown_of

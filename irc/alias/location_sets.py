@@ -346,7 +346,7 @@ def _wide(leaf: BigSet) -> bitarray:
 
 
 class SetIndex:
-    """A multiset of location sets, from which those that meet another are found without looking at all of them.
+    """A multiset of location sets that finds those that meet a given set without looking at all of them.
 
     Small sets are found by their locations, so that one that comes or goes takes time by its size; large ones are
     looked at one by one, unless their union tells that none will do.

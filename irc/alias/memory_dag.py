@@ -123,7 +123,7 @@ class MemoryDAG:
         return found
 
     def _close(self, root: Element) -> bool:
-        """Find the closure of ``root``, and those that it is made of; False if anything grew while they were found.
+        """Compute the closure of ``root`` and of its parts; False if anything grew meanwhile.
 
         To ask what an object holds may let elements denote more, and then what was found of them before may be too
         little: nothing of it is kept. All that was asked exists afterwards, so the next attempt finds what is there.
@@ -227,7 +227,7 @@ _T = TypeVar("_T")
 
 
 def components(roots: Iterable[_T], below: Callable[[_T], Iterable[_T]]) -> Iterator[list[_T]]:
-    """The strongly connected components of what ``roots`` lead to; a component comes after those that it leads to.
+    """The strongly connected components reachable from ``roots``, each after those that it leads to.
 
     Tarjan, "Depth-first search and linear graph algorithms", 1972; iterative.
     """

@@ -85,14 +85,14 @@ def is_closed(part: Type) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def content_types(type: Type) -> tuple[Type, ...]:
-    """The types of what an object of atom ``type`` may hold; empty for tensors. Field i of a tuple has type i."""
+    """The types of what an object of atom ``type`` may hold; empty for tensors; by field for a tuple."""
     known = isinstance(type, ListType | FutureType | DictType | TupleType | TensorType)
     return type.inner if known else (types.ANY,)  # objects of classes and Any
 
 
 @lru_cache(maxsize=REMEMBERED)
 def may_hold(type: Type) -> bool:
-    """Whether an object of ``type`` may hold what has memory. Tensors, which unions may be, too, hold nothing."""
+    """Whether an object of ``type`` may hold something with memory. Tensors hold nothing."""
     return any(has_memory(held) for atom in atoms(type) for held in content_types(atom))
 
 

@@ -50,7 +50,7 @@ class Footprint:
 
 
 def links(node: Node, forward: bool) -> set[Node]:
-    """The nodes of the same block that use results of ``node`` (forward) or make what it uses, nested uses included."""
+    """Nodes of the block that use results of ``node`` (forward) or make what it uses, nested uses too."""
     block = node.block
     assert block is not None
     found: set[Node] = set()

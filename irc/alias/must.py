@@ -54,7 +54,7 @@ class Link(NamedTuple):
 
 
 def common_origin(a: Value, b: Value) -> tuple[Link, Link] | None:
-    """The links of ``a`` and ``b`` to the nearest value that both are made of, or to two constants of one weight."""
+    """The links of ``a`` and ``b`` to their nearest common origin, or to two constants of one weight."""
     # From both at once: what is made of one value meets soon, however long the chain that this came by is.
     above: tuple[dict[object, Link], dict[object, Link]] = {}, {}
     ends: list[Link | None] = [Link(a), Link(b)]
@@ -84,7 +84,7 @@ def same_tensor(a: Value, b: Value) -> bool:
 
 
 def must_share(a: Value, b: Value, *, if_any: bool = False) -> bool:
-    """Whether ``a`` and ``b``, where both are defined, certainly share memory if one of them has any elements.
+    """Whether ``a`` and ``b``, where both are defined, certainly share memory if either has any elements.
 
     Two parts of one tensor need not: only a part and the whole do. With ``if_any``, it is enough that they share if
     both have elements.
@@ -101,7 +101,7 @@ def _origin(a: Value, b: Value) -> tuple[Link, Link] | None:
 
 
 def _memory(value: Value) -> object:
-    """A key for the memory of a value that is no view: the name of its weight if it is a constant, else the value."""
+    """A key for the memory of a value that is no view: the weight's name for a constant, else the value."""
     tensor = constant_value(value)
     return tensor.name if isinstance(tensor, Tensor) and tensor.name else value
 
@@ -169,7 +169,7 @@ def _of_branches(value: Value, node: Node, depth: int) -> Link | None:
 
 
 def _of_loop(value: Value, loop: Node, depth: int) -> Link | None:
-    """What a loop is given, for a parameter or a result that stands for it in every iteration, or for a view of it."""
+    """The initial value of a loop for a parameter or result that carries it, or a view of it, unchanged."""
     (block,) = loop.blocks
     at = carried(loop)
     number = value.index - (at.param if value.is_param else 0)
@@ -183,7 +183,7 @@ def _of_loop(value: Value, loop: Node, depth: int) -> Link | None:
 
 
 def _leaving(value: Value, block: Block, depth: int) -> Link | None:
-    """The link of ``value``, which ``block`` returns, to a parameter of the block or to a value from outside."""
+    """The link of ``value``, which ``block`` returns, to a parameter of the block or to an outer value."""
     end = Link(value)
     while end.value.block is block and not end.value.is_param:
         step = _source(end.value, depth + 1) if depth < _MOST_NESTED else None

@@ -151,7 +151,7 @@ class Recorder:
         self.facts.elements[value] = element
 
     def fresh(self, value: Value) -> Element:
-        """``value`` denotes memory of its own; a container holds unknown contents that share memory with nothing."""
+        """Give ``value`` memory of its own; a container holds unknown contents that share with nothing."""
         node = value.node
         if not has_memory(value.type):
             element = NOTHING
@@ -176,7 +176,7 @@ class Recorder:
         return self.facts.location(Site(Kind.TEMPORARY, value, type, path)) if has_memory(type) else NOTHING
 
     def know_constant(self, node: Node) -> None:
-        """Bind the output of ``node`` if it is a constant that may also be given: then other values may be it, too."""
+        """Bind the output of ``node`` if it is a constant that callers may also pass as an input."""
         if self.facts.constants_are_given and node.kind == CONSTANT:
             self.element(node.output)
 
@@ -194,7 +194,7 @@ class Recorder:
     # -- memory ----------------------------------------------------------
 
     def write(self, node: Node, element: Element, change: Change | None = None) -> None:
-        """``node`` writes to what ``element`` denotes; ``change`` is by default what operators of its kind change."""
+        """Record that ``node`` writes what ``element`` denotes; ``change``: elements or metadata, by its kind."""
         if element != NOTHING:
             self.writes.add(self._acting or node, element, record(node.kind).changes if change is None else change)
 
@@ -269,7 +269,7 @@ class Recorder:
     # -- what containers hold --------------------------------------------
 
     def content(self, location: Element, field: Field, type: Type) -> Element:
-        """The element of what a field of the object at ``location`` holds; NOTHING if it holds nothing with memory.
+        """The element of what a field of the object at ``location`` holds; NOTHING if that has no memory.
 
         ``type`` is the type of the field. It matters only for attributes of objects:
         elsewhere the type of the object at ``location`` determines it.
@@ -351,7 +351,7 @@ class Recorder:
         return enumerate(owner.elems) if isinstance(owner, TupleType) else ()
 
     def tie(self, location: Element, field: Field, element: Element) -> None:
-        """``element`` is what a field of an escaped object holds: unknown code may have stored or taken things."""
+        """Let ``element``, held by a field of an escaped object, be unknown too: unknown code may store there."""
         if field is None:
             self.escape(element)
             if self.facts.has_fields(location):
@@ -383,7 +383,7 @@ class Recorder:
         return self._object(given, Site(Kind.ATTRIBUTE, owner, given.type))
 
     def constant(self, name: str, type: Type, kind: Kind = Kind.CONSTANT) -> Element:
-        """The location of the model's tensor called ``name``: one for all constants and attributes of that name."""
+        """The location of the model's tensor ``name``: one for all constants and attributes of that name."""
         element = self.facts.constants.get(name)
         if element is None:
             element = self.facts.constants[name] = self.facts.location(Site(kind, name, type))

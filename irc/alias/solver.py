@@ -226,7 +226,7 @@ class Solver(Recorder):
         return True
 
     def leads_to(self, element: Element, target: Element) -> bool:
-        """Whether ``element`` denotes what ``target`` does, now and after any change; False may also mean unknown."""
+        """Whether ``element`` surely denotes what ``target`` does, now and later; False may mean unknown."""
         if target == NOTHING:
             return True
         facts = self.facts
@@ -234,7 +234,7 @@ class Solver(Recorder):
         return len(ways) <= MOST_WAYS and any(target in facts.chain(way) for way in ways)
 
     def forget(self, value: Value, may_be_written: bool = False) -> None:
-        """Forget ``value``. What points to its element keeps its meaning; so do its writes if it ``may_be_written``."""
+        """Forget ``value``. Elements pointing to its element keep their meaning; writes if ``may_be_written``."""
         element = self.facts.elements.get(value)
         self.facts.disown(value)
         self.dag.answers.pop(value, None)
@@ -242,7 +242,7 @@ class Solver(Recorder):
             self.dag.known.pop(element, None)
 
     def _known_above(self, element: Element) -> dict[Element, None]:
-        """All elements with a memo that lead to ``element``: all that an element with a memo points to has one."""
+        """All memoised elements that lead to ``element``. (What a memoised element points to is memoised.)"""
         known = self.dag.known
         found: dict[Element, None] = {}
         pending = list(self.facts.sources_of(element))

@@ -132,7 +132,7 @@ class Functions:
         return bool(self._opaque)
 
     def forget_if_changed(self, name: str) -> None:
-        """As ``forget``, if what is known of the function called ``name`` itself is needed and no longer holds.
+        """As ``forget``, if the summary of the function ``name`` itself is needed and no longer holds.
 
         That of others is needed only if it calls itself, for other functions cannot tell what calls them.
         """
@@ -319,7 +319,7 @@ def _know_contents(rec: Recorder, summary: Summary, to: Mapping[Element, Element
 
 
 def _copy(rec: Recorder, node: Node, summary: Summary, e: Element) -> Element:
-    """The element of this call for one of the body's: unknown memory and constants are the same everywhere."""
+    """This call's element for one of the body's; unknown memory and constants are the same everywhere."""
     body = summary.facts
     if e in body.unknown_of:
         return rec.unknown(body.unknown_of[e])
@@ -417,7 +417,7 @@ class Condensed:
         self.targets.update((e, self._outside([e], e)) for e in self._named)
 
     def _in_order(self) -> Iterator[list[Element]]:
-        """Groups of elements that lead to each other, each after the elements that it leads to and is loaded from."""
+        """The SCCs of elements, each after those that it leads to and loads from."""
         same, below, loads, named = self.same.__getitem__, self._facts.targets_of, self._loads, self._named
 
         def before(e: Element) -> Iterable[Element]:
@@ -441,7 +441,7 @@ class Condensed:
         return frozenset([(same[x.base], x.field, x.type) for e in cycle if e in loads for x in loads[e]])
 
     def _outside(self, cycle: list[Element], first: Element) -> list[Element]:
-        """What the elements of a cycle point to outside of it; ``first`` is the element that stands for the cycle."""
+        """What the elements of an SCC, represented by ``first``, point to outside of it."""
         targets = dict.fromkeys(self.same[t] for e in cycle for t in self._facts.targets_of(e))
         targets.pop(first, None)
         return list(targets)

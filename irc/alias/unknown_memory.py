@@ -110,7 +110,7 @@ class UnknownMemory:
         return element
 
     def _unknown_beside(self, atom: Type, family: Family) -> list[Type]:
-        """The atoms with an unknown element that overlap ``atom``, itself included, Any left out unless it is that."""
+        """The atoms with an unknown element that overlap ``atom``, itself included; Any only for Any itself."""
         if atom == ANY:
             return [
                 other for each in self.facts.families.values() for other in (*each.open.unknown, *each.closed.unknown)
@@ -125,7 +125,7 @@ class UnknownMemory:
         return own + [other for other in family.open.unknown if type_intersection(atom, other) is not None]
 
     def _escaped_beside(self, atom: Type, family: Family) -> list[Element]:
-        """The elements of what escaped and is of an atom that overlaps ``atom``, itself included; Any as above."""
+        """The elements of what escaped and has an atom overlapping ``atom``, itself included; Any as above."""
         if atom == ANY:
             return [
                 e

@@ -226,7 +226,7 @@ class WriteIndex(WriteLog):
         return any(self.metadata.get(write, Change.ELEMENTS) >= least for write in writes)
 
     def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
-        """Whether some node strictly between ``first`` and ``last``, of one block, writes one of ``locations``.
+        """Whether a node strictly between ``first`` and ``last``, of one block, writes any of ``locations``.
 
         Without ``first``, all nodes before ``last`` count. Either the nodes are examined one by one or the sets that
         are written, whichever is shorter.
@@ -290,7 +290,7 @@ class WriteIndex(WriteLog):
 
 
 class LiveWrites:
-    """The writes to memory that matters. Each answer names the writers of memory that came to matter with it."""
+    """The writes to memory of interest. Each answer names the writers of memory that newly came to matter."""
 
     def __init__(self, index: WriteIndex) -> None:
         self._index = index
@@ -366,7 +366,7 @@ def _order(node: Node) -> int:
 
 
 def outermost(block: Block | None) -> Block | None:
-    """The outermost block around ``block``, or ``block`` itself: for nodes and values of a graph, the graph's block."""
+    """The outermost block around ``block``, or itself: the graph's block for nodes and values of a graph."""
     while block is not None and block.node is not None:  # not `around`: each query asks, in 0.1 us, not 0.4
         block = block.node.block
     return block
@@ -399,7 +399,7 @@ def outermost_loop(block: Block) -> Block | None:
 
 
 def writes_between(index: WriteIndex, locations: LocationSet, first: Node, last: Node) -> bool:
-    """Whether ``locations`` may be written after ``first`` and before ``last``, nodes of one graph, on any path.
+    """Whether ``locations`` may be written between ``first`` and ``last`` of one graph, on any path.
 
     Paths lead from the latest run of ``first`` to ``last``. Writes by ``first`` and ``last`` themselves do not count.
     """
@@ -425,7 +425,7 @@ def writes_between(index: WriteIndex, locations: LocationSet, first: Node, last:
 def _written_inside(
     index: WriteIndex, locations: LocationSet, outer: Node, before: Node | None = None, after: Node | None = None
 ) -> bool:
-    """Whether ``outer`` may write ``locations`` after, or before, it runs a node inside of it, which is given."""
+    """Whether ``outer`` may write ``locations`` before, or after, it runs the given node inside of it."""
     at = before or after
     assert at is not None, "one of the two is given"
     if index.writes_any(at, locations):

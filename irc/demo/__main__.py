@@ -8,7 +8,7 @@ MODEL = "squeezenet"
 
 
 def main() -> int:
-    """The exit status: 0 if the compiled model tells two inputs apart and computes for both what the oracle does."""
+    """The exit status: 0 if the compiled model tells two inputs apart and agrees with the oracle on both."""
     import numpy as np
 
     import irc

@@ -1,4 +1,4 @@
-"""The models bundled with the onnx package, values for the inputs of any model, and seeded random weights."""
+"""Models bundled with the onnx package, inputs for any model, and random weights from a seed."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def bundled_model(name: str) -> onnx.ModelProto:
 
 
 def seeded_inputs(model: onnx.ModelProto, seed: int, dynamic: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Random values for the inputs that a caller of ``model`` must give, by name: see `irc.tools.random_inputs`.
+    """Random values for the inputs that ``model`` requires, by name: see `irc.tools.random_inputs`.
 
     Args:
         model: its graph inputs must be tensors of numbers with a known rank.

@@ -1,4 +1,4 @@
-"""Readers of other formats, ONNX and TorchScript, and the writer of ONNX. Each is imported when it is asked for."""
+"""Readers of ONNX and TorchScript, and the writer of ONNX, each imported on first use."""
 
 from typing import TYPE_CHECKING
 

@@ -102,7 +102,7 @@ class Fuser:
         return merged
 
     def fuses(self, node: Node) -> bool:
-        """Whether ``node`` is a group that can be part of another, or an operator that can, and may by the policy."""
+        """Whether ``node`` is a group that can join another, or an operator that can and the policy admits."""
         known = self.known.get(node)
         if known is None:
             known = self.known[node] = self.may_be_dissolved(node) if is_group(node) else self.is_wanted(node)
@@ -120,13 +120,13 @@ class Fuser:
         return self.fuses(node) or (is_anchor(node) and self.may_be_grouped(node))
 
     def may_be_grouped(self, node: Node) -> bool:
-        """Whether ``node`` can be in a group: it is an operator, writes nothing, and its results are fresh memory."""
+        """Whether ``node`` can be in a group: an operator that writes nothing and returns fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
             return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
         return node.kind != CONSTANT and not graphs_of(node)
 
     def may_be_dissolved(self, group: Node) -> bool:
-        """Whether ``group``, wherever it comes from, is like those made here: of operators that can be in groups.
+        """Whether ``group`` is like those made here, of operators that can be in groups.
 
         Its results are made by these operators, and none is returned twice.
         """
@@ -196,7 +196,7 @@ class Fuser:
         return Error("IRC305", f"{place} must return {wanted}", describe(node))
 
     def bring(self, producer: Node, cluster: Cluster) -> bool:
-        """Move ``producer`` right before ``cluster`` if that makes no observable difference; whether it was done."""
+        """Move ``producer`` right before ``cluster`` if that is unobservable; return whether it was done."""
         if self.db.any_writes() and self.db.writes_between(producer.outputs, producer, cluster.first):
             return False  # asked first: that is known without a look at all who use what it makes
         return self.db.move_before(producer, cluster.first, cluster.last)
@@ -221,7 +221,7 @@ class Fuser:
             self.ctx.note(producer, Reason(text, blocker, remedy), NOT_FUSED, facts)
 
     def obstacle(self, producer: Node, consumer: Node) -> tuple[Reason, list[Fact]]:
-        """What keeps ``producer`` from ``consumer``, and why that touches the same memory, if memory is the reason."""
+        """What keeps ``producer`` from ``consumer``, and why that touches the same memory, if it does."""
         db, touched = self.db, (*producer.outputs, *producer.inputs)
         assert producer.block is not None
         writers = [outer for node in db.writers(touched) if (outer := node.ancestor_in(producer.block)) is not None]

@@ -26,8 +26,10 @@ def is_anchor(node: Node) -> bool:
 
 
 class Policy:
-    """What may fuse: pointwise trees with broadcasting, around softmax, normalisations and reductions of one and the
-    same rows; and pointwise epilogues of one convolution or matrix product.
+    """What may fuse: pointwise trees, row reductions, and epilogues of convolutions and products.
+
+    Pointwise trees broadcast, and may surround softmax, normalisations and reductions of the same rows. Pointwise
+    epilogues follow one convolution or matrix product.
 
     A policy is made for each graph. Subclasses decide otherwise (docs/how-to/fusion-policy.md): their answers make
     groups larger, smaller or other ones, but never wrong, as the fuser itself ensures that operators can be in groups
@@ -51,7 +53,7 @@ class Policy:
         return is_elementwise(node) or rows_of(node) is not None
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
-        """Why ``producer``, an operator or a group, may not join ``cluster``, which uses its result; None if it may.
+        """Why ``producer`` may not join ``cluster``, which uses its result; None if it may.
 
         A producer that is refused while a cluster grows does not join it later, whatever else joins. The answer may be
         a `Reason`, which also names what is in the way, and a remedy.
@@ -80,7 +82,7 @@ class Policy:
 
 
 def fault(policy: object) -> str:
-    """Why ``policy`` is unusable: not a `Policy`, not initialised as one, or with methods that cannot be called.
+    """Why ``policy`` is unusable: not a `Policy`, not initialised as one, or without callable methods.
     Empty if usable.
     """
     name = type(policy).__name__
@@ -153,7 +155,7 @@ class Domain(NamedTuple):
 
 
 def rows_of(node: Node) -> Domain | None:
-    """What ``node``, or the first such operator of the group, reduces; None if it reduces nothing, or unknown axes."""
+    """What ``node``, or the first reduction of the group, reduces; None if nothing, or unknown axes."""
     if is_group(node):
         return next((found for op in operators(node) if (found := rows_of(op)) is not None), None)
     if not reduces(node):
@@ -181,7 +183,7 @@ def _shape(value: Value) -> Shape | None:
 
 
 def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
-    """Why ``cluster`` cannot be an epilogue: it changes the shape, so each element would be needed many times."""
+    """Why ``cluster`` cannot be an epilogue: it changes the shape, so elements would be recomputed."""
     shape = anchor.outputs[0].type.shape
     for op in cluster.operators:
         for value in op.outputs:
@@ -192,7 +194,7 @@ def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
 
 
 def _because(node: Node, text: str, one: Shape | None = None, other: Shape | None = None) -> Reason:
-    """The reason that ``node`` does what ``text`` says. Named sizes, by which two shapes differ, may be fixed."""
+    """The reason for ``text`` about ``node``. Named sizes that make two shapes differ may be fixed."""
     different: list[tuple[Dim, Dim]] = []
     if one is not None and other is not None and len(one) == len(other):
         different = [(m, n) for m, n in zip(one, other) if m != n]

@@ -94,7 +94,7 @@ class _Inputs:
         self._constants: dict[Any, Value] = {}
 
     def stand_in(self, value: Value) -> Value:
-        """The value for ``value`` inside: a constant of the group's own that shares the tensor, or a parameter."""
+        """The value for ``value`` inside: the group's own constant sharing the tensor, or a parameter."""
         found = self._stand_ins.get(value)
         if found is None:
             source = value.made_by(CONSTANT)
@@ -131,7 +131,7 @@ class _Inputs:
 
 
 def _constant_key(node: Node) -> tuple[Any, ...]:
-    """Constants with equal keys are the same: numbers by how they print (0.0 is not -0.0), all others by identity.
+    """A key that equal constants share: numbers by their text (0.0 is not -0.0), others by identity.
 
     What is said of their quantization counts, too.
     """
@@ -152,7 +152,7 @@ def _stays_inside(value: Value, inside: set[Node], db: AliasDb) -> bool:
 
 
 def _publish(value: Value, group: Node, inside: set[Node], db: AliasDb) -> tuple[Value, str]:
-    """Make ``value`` an output of ``group``. Returns the new value that stands for it inside, and the name for that."""
+    """Make ``value`` an output of ``group``; return the value that stands for it inside, and its name."""
     db.rehome_value(value)
     users = [user for user in value.iter_users() if user in inside]
     inner = group.add_output(value.type)

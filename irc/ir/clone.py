@@ -38,7 +38,7 @@ def clone_node(node: Node, graph: Graph, mapping: ValueMap) -> Node:
 
 
 def counterpart(node: Node, kind: str, inputs: Iterable[Value], outputs: Sequence[Type]) -> Node:
-    """A node of ``kind`` with what ``node`` has but operands and results: attributes, version, name, scope, metadata.
+    """A new node of ``kind`` with ``node``'s attributes, version, name, scope and metadata.
 
     It is in no block yet.
     """
@@ -51,7 +51,7 @@ def counterpart(node: Node, kind: str, inputs: Iterable[Value], outputs: Sequenc
 
 
 def clone_nodes(source: Block, into: Block, mapping: ValueMap, nested: bool = True) -> list[tuple[Node, Node]]:
-    """Append copies of all nodes of ``source`` to ``into``, and its parameters unless they are mapped already.
+    """Append copies of ``source``'s nodes to ``into``, and its parameters unless mapped already.
 
     Returns the pairs (original, copy). The returns of ``into`` are left alone:
     ``[mapping[v] for v in source.returns]`` are the copies of the source's.
@@ -80,7 +80,7 @@ def copy_graph(graph: Graph, weights: WeightTable | None = None, module: Module 
 
 
 def copy_module(module: Module) -> Module:
-    """A module of copied graphs; the (immutable) tensors and objects are shared, the tables of them are not."""
+    """A module of copied graphs that shares the immutable tensors and objects, with tables of its own."""
     copy = Module()
     copy.weights.update(module.weights)
     copy.metadata.update(module.metadata)
@@ -97,7 +97,7 @@ def copy_module(module: Module) -> Module:
 
 
 def module_of(graph: Graph) -> Module:
-    """A module of copied graphs whose main graph is that of ``graph``, with the functions that it may call."""
+    """A module of copied graphs with that of ``graph`` as main, and the functions that it may call."""
     given = _home(graph)
     if given is None:
         copy = Module(graph.copy())
@@ -114,7 +114,7 @@ def module_of(graph: Graph) -> Module:
 
 
 def verify_given(model: Module | Graph, *, operators: bool = True) -> None:
-    """Verify all that a copy of ``model`` would have; before it is made, for it would use what is not visible.
+    """Verify all that a copy of ``model`` would have, before copying: a copy would use invisible values.
 
     ``operators`` is as of `irc.ir.verify.verifier.verify`.
     """
@@ -123,7 +123,7 @@ def verify_given(model: Module | Graph, *, operators: bool = True) -> None:
 
 
 def _home(graph: Graph) -> Module | None:
-    """The module that ``graph`` is a function of; None if it is alone, or inside of a node of another graph."""
+    """The module that ``graph`` is a function of; None if it is alone, or nested in another graph's node."""
     module = graph.module
     return module if module is not None and module.graphs.get(graph.name) is graph else None
 
@@ -199,7 +199,7 @@ def splice_node(node: Node, point: Node) -> None:
 
 
 def exchange_outputs(a: Value, b: Value) -> None:
-    """Exchange the places of two outputs in their nodes. Their uses and names stay; the caller adapts the types."""
+    """Exchange two outputs' places in their nodes. Uses and names stay; the caller adapts the types."""
     a.node, b.node, a.index, b.index = b.node, a.node, b.index, a.index
     for value in (a, b):
         node = value.node

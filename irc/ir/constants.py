@@ -35,7 +35,7 @@ def one_number(value: Value) -> float | None:
 
 
 def constant_value(value: Value) -> Any:
-    """The tensor or Python value that ``value`` always is; None if it is not constant, or is the constant None."""
+    """The tensor or Python value that ``value`` always is; None if it varies, or is the constant None."""
     return value.node.attributes.get("value") if value.node is not None and is_constant(value) else None
 
 

@@ -51,7 +51,7 @@ def told_type(value: Value) -> Type:
 
 
 def declared_beyond(graph: Graph) -> dict[Value, str]:
-    """Outputs of ``graph`` -> the types that the module declares of them, where these say more than their own types."""
+    """Outputs of ``graph`` -> types that the module declares, where they say more than the values' own."""
     module = graph.module
     if module is None or not graph.is_main or not module.metadata:
         return {}
@@ -69,7 +69,7 @@ def take_declared(module: Module) -> None:
 
 
 def completed(type: Type, declared: Type | None) -> Type:
-    """``type``, with sizes and their names filled in from ``declared`` where ``type`` has none (Any has nothing)."""
+    """``type`` with missing sizes and names filled in from ``declared``; Any has none to fill."""
     if declared is None:
         return type
     return declared if type is ANY else merged(type, declared, _completed)
@@ -100,7 +100,7 @@ class GivenTwiceError(ValueError):
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """``sizes`` in the form that `read_sizes` reads and messages use; names are quoted as in the text of types."""
+    """``sizes`` as text for `read_sizes` and messages; names are quoted as in the text of types."""
     return ", ".join(f"{dim_text(name)}={size}" for name, size in sizes.items())
 
 
@@ -125,7 +125,7 @@ def read_sizes(text: str) -> dict[str, int]:
 
 
 def fixed_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
-    """The sizes in the metadata of a module, by the names that they replace. Malformed entries are ignored."""
+    """The fixed sizes in a module's metadata, by the names that they replace; malformed ones are ignored."""
     sizes: dict[str, int] = {}
     for key in FIXED_SIZES_KEYS:
         try:

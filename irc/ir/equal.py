@@ -70,7 +70,7 @@ class _Comparison:
         return None
 
     def _definitions(self, top_a: Block, top_b: Block, pairs: list[tuple[Node, Node]]) -> Iterator[str]:
-        """Differences in all but inputs; fills ``pairs`` with the nodes that belong together, returns included."""
+        """Differences in all but inputs; fills ``pairs`` with corresponding nodes, returns included."""
         stack = [(top_a, top_b)]
         while stack:
             a, b = stack.pop()
@@ -136,7 +136,7 @@ class _Comparison:
 
 
 def same_tensor(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have equal names, types and contents; contents that are not known count as equal."""
+    """Whether two tensors have equal names, types and contents; unknown contents count as equal."""
     if a is b:
         return True
     if a.name != b.name or a.type != b.type:

@@ -78,7 +78,7 @@ class Graph:
 
     @property
     def is_function(self) -> bool:
-        """Whether other graphs of its module may call it: then callers see what it returns, and may write into it."""
+        """Whether other graphs of its module may call it, and so see and write what it returns."""
         module = self.module
         return module is not None and module.main is not self and module.graphs.get(self.name) is self
 
@@ -211,7 +211,7 @@ class Graph:
             del self._values[value._name]
 
     def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
-        """``values``, outputs or parameters, without those at ``indices``, which have no uses; later ones move down."""
+        """``values`` without the unused ones at ``indices``; later ones move down."""
         positions = range(len(values))
         gone = {positions[index] for index in indices}
         for value in [values[index] for index in gone]:
@@ -227,7 +227,7 @@ class Graph:
     # -- conveniences that other modules implement -----------------------
 
     def verify(self, *, operators: bool = True) -> None:
-        """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR; with ``operators``, of schemas too."""
+        """Raise ``irc.Error`` (IRC2xx) if the graph breaks a rule of the IR or, with ``operators``, a schema."""
         from irc.ir.verify.verifier import verify
 
         verify(self, operators=operators)

@@ -1,4 +1,4 @@
-"""Metadata of nodes, values and blocks: what a model says of them, and where rewritten nodes come from.
+"""Metadata of nodes, values and blocks: what a model says of them, and origins of rewritten nodes.
 
 Metadata are strings by name, and mean nothing to any computation. They are read-only and replaced as a whole, so that
 copies share them. Names that begin with ``irc.`` are irc's own; all others are those of the model (ONNX:
@@ -94,7 +94,7 @@ def frozen(given: Mapping[str, str]) -> Metadata:
 
 
 def sources(node: Node) -> list[str]:
-    """Names of the model's nodes that ``node`` stands for: its own, or that of its first result, if no pass made it.
+    """Names of the model's nodes that ``node`` stands for: its own or its first result's by default.
 
     A constant that no pass made stands for none: ONNX has no nodes for weights.
     """
@@ -150,7 +150,7 @@ def _source_text(names: Iterable[str]) -> str:
 
 
 def _listed(texts: Iterable[str], separator: str, most: int) -> str:
-    """The first ``most`` of ``texts``, or as many as there is room for, but at least one; "..." if that is not all."""
+    """The first ``most`` of ``texts``, or as many as fit, at least one; "..." if that is not all."""
     texts = list(texts)
     kept = [text for text in texts if text != _MORE]
     ends = accumulate(len(text) + len(separator) for text in kept)

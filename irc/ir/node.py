@@ -213,7 +213,7 @@ class Node(HasMetadata):
         return self
 
     def move_before(self, point: Node) -> None:
-        """Move to right before ``point``, in this or another block. Checks nothing: see ``AliasDb.move_before``."""
+        """Move to right before ``point``, in any block. Checks nothing: see ``AliasDb.move_before``."""
         if point is not self:
             self._unlink()
             self.insert_before(point)
@@ -239,7 +239,7 @@ class Node(HasMetadata):
         return self.place() < other.place()
 
     def place(self) -> list[tuple[int, int]]:
-        """A sort key that orders nodes of one graph as `is_before` does; valid until a block around this node changes.
+        """A sort key for nodes, as `is_before` orders them; valid until a block around the node changes.
 
         From the outside in: the index of each block in its node, and the order in that block.
         """
@@ -296,7 +296,7 @@ class Node(HasMetadata):
         return [value for value in used if value.block not in blocks]
 
     def nested(self) -> Iterator[Node]:
-        """All nodes inside this one, at any depth, with the ``return_node`` of each block. They must not change."""
+        """All nodes inside this one at any depth, and each block's ``return_node``. They must not change."""
         stack = list(self.blocks)
         while stack:
             block = stack.pop()

@@ -162,7 +162,7 @@ def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The value of an attribute with ``change`` applied to all tensors in it, in new lists and dictionaries."""
+    """The attribute's value with ``change`` applied to all tensors, in new lists and dictionaries."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, list | tuple):

@@ -27,7 +27,7 @@ def function_name(node: Node) -> str | None:
 
 
 def callee(node: Node) -> str | None:
-    """The name of the function that ``node`` calls; None if it is no call, or the function is not a constant."""
+    """The name of the function that ``node`` calls; None if it is no call, or calls no constant."""
     function = node.inputs[0].node if node.kind == CALL and node.inputs else None
     return None if function is None else function_name(function)
 
@@ -44,7 +44,7 @@ def graphs_of(node: Node) -> list[Graph]:
 
 
 def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
-    """All nodes of ``graphs``, and those of graphs that are attributes of them (fusion groups), each graph once."""
+    """All nodes of ``graphs`` and of the graphs in their attributes (fusion groups), each graph once."""
     found = dict.fromkeys(graphs)
     pending = list(found)
     for graph in pending:  # grows while it is walked
@@ -70,7 +70,7 @@ STACKED_BY = ("scan_output_axes", "scan_output_directions")
 
 
 class Carried(NamedTuple):
-    """What a loop carries: where it begins in the inputs, the block's parameters and its returns, and how many values.
+    """Where the carried values begin in a loop's inputs, block parameters and returns, and their number.
 
     A Scan's inputs after the carried ones are scanned, and its parameters after them are slices of those. A loop's
     first outputs are the carried values; further outputs are stacked from the rows that the block returns after these.
@@ -83,7 +83,7 @@ class Carried(NamedTuple):
 
 
 def carried(loop: Node) -> Carried:
-    """What ``loop``, one of `LOOPS`, carries; nothing if it has too few inputs, which the verifier reports.
+    """Where ``loop``, one of `LOOPS`, carries values; none if it has too few inputs (a verifier error).
 
     ==============  ===================================  ================================  ==========================
     loop            inputs                               the block's parameters            what the block returns
@@ -100,7 +100,7 @@ def carried(loop: Node) -> Carried:
 
 
 def is_batched(loop: Node) -> bool:
-    """Whether ``loop`` is a Scan of version 8: input 0 holds lengths of sequences, others start with a batch axis."""
+    """Whether ``loop`` is a Scan of version 8: input 0 is sequence lengths, other inputs are batches."""
     return loop.kind == SCAN and loop.version is not None and loop.version < 9
 
 
@@ -133,7 +133,7 @@ def known_rows(node: Node) -> list[TensorType]:
 
 
 def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> TensorType:
-    """The type of a row, from the type of the value that the body returns and that of the scan output together.
+    """The type of a row, from the types of the returned value and of the scan output together.
 
     What the model declares of the output counts, as an empty one has the declared shape, in ONNX Runtime too.
     """
@@ -147,7 +147,7 @@ def row_type(returned: Value | None, output: Value | None, axis: int = 0) -> Ten
 
 
 def _sizes(shape: tuple[Dim, ...] | None, other: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
-    """``shape``, with the sizes of ``other`` in place of those that are no numbers, if both have the same rank."""
+    """``shape`` with non-numbers replaced by the sizes of ``other``, if both have the same rank."""
     if shape is None or other is None:
         return other if shape is None else shape
     return tuple(d if isinstance(d, int) else o for d, o in zip(shape, other)) if len(shape) == len(other) else shape
@@ -187,7 +187,7 @@ def slots(node: Node) -> list[Slot] | None:
 
 
 def cut_slots(node: Node, dead: list[Slot]) -> None:
-    """Make ``dead`` slots carry nothing: drop their inputs and returns. Attributes that count slots follow."""
+    """Drop the inputs and returns of ``dead`` slots, and their entries in attributes that count slots."""
     if node.kind in LOOPS:
         _cut_attributes(node, slots(node) or [], set(dead))
     node.erase_inputs([s.input for s in dead if s.input is not None])

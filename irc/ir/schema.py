@@ -221,7 +221,7 @@ _LITERALS = {"None": None, "True": True, "False": False, "inf": float("inf"), "n
 
 
 def parse_schema(text: str) -> Schema:
-    """The schema that ``text`` writes in PyTorch's notation; ``Error`` IRC203 with a caret if it is not well formed."""
+    """The schema for ``text`` in PyTorch's notation; Error IRC203 with a caret if it is malformed."""
     if not isinstance(text, str):  # type: ignore[reportUnnecessaryIsInstance]
         raise Error("IRC203", f"a row is text such as 'com.example::Scale(Tensor x) -> Tensor', not {text!r}", "schema")
     return _Parser(text).schema()

@@ -22,7 +22,7 @@ from irc.ir.types import DType, TensorType
 
 
 def python_strings(array: Array) -> Array:
-    """``array`` as an array of Python's strings; ValueError with the reason if it has no strings or no valid UTF-8."""
+    """``array`` with Python strings; ValueError with the reason if elements are no valid UTF-8 strings."""
     kind = array.dtype.kind
     if kind == "S":
         try:
@@ -171,7 +171,7 @@ class Tensor:
 
     @property
     def fits(self) -> bool:
-        """Whether the contents have the tensor's element type and shape; those that are not in memory are taken to."""
+        """Whether the contents have the tensor's type and shape; contents not in memory are trusted."""
         array, scalar, wanted = self._array, self._scalar, self.dtype.numpy
         return (array is None or (array.shape == self.shape and array.dtype == wanted)) and (
             scalar is None or (scalar.shape == () and scalar.dtype == wanted)
@@ -211,7 +211,7 @@ class Tensor:
         return self._array
 
     def written_out(self) -> Array:
-        """The contents, read-only, with memory of its own for each element, also of a splat; always the same array."""
+        """The contents, read-only, one memory place an element, also for a splat; always the same array."""
         if self._scalar is None:
             return self.numpy()
         if self._array is None:
@@ -224,7 +224,7 @@ class Tensor:
         return self.numpy() if load is None else load()
 
     def sample(self) -> Hashable:
-        """The bits of a few elements, the same ones for each tensor of this shape: if they differ, contents do."""
+        """The bits of a few elements at fixed places for this shape: if they differ, the contents do."""
         if self._sample is None:
             self._sample = sample(self.peek())
         return self._sample
@@ -270,7 +270,7 @@ class WeightTable(dict[str, Tensor]):
     """Named tensors of a module: what ``@"name"`` in IR text refers to."""
 
     def hold(self, name: str, tensor: Tensor) -> Tensor:
-        """``tensor`` as constants may hold it: in the table as ``name`` if it has no name and is too large to print."""
+        """``tensor`` as constants hold it: in the table as ``name`` if it is unnamed and too large to print."""
         in_line = tensor.name or tensor.is_splat or tensor.numel <= _INLINE_ELEMENTS
         return tensor if in_line else self.add(name, tensor)
 

@@ -151,7 +151,7 @@ _making = RLock()  # reentrant, as finalizers, which may make types, run at any 
 
 
 class Type:
-    """Base of all types. Two types are the same type if they compare equal, that is, if they are one object.
+    """Base of all types. Equal types are one object.
 
     Attributes:
         dtype: the element type of a tensor; None where it is not known, and of all else.
@@ -215,11 +215,11 @@ class Type:
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether values of it, or what they hold, may be anything. (Cached: tuples may have thousands of elements.)"""
+        """Whether its values, or what they hold, may be anything. Cached: tuples may be long."""
         return self.is_any or any(part.is_open for part in self.inner)
 
     def of(self, inner: Iterable[Type]) -> Type:
-        """The type of the same kind made of the types ``inner``, as many as it has itself (for a tuple, any number)."""
+        """The same kind of type with the inner types ``inner``, as many as before (any number for a tuple)."""
         return self
 
 
@@ -434,7 +434,7 @@ def tensor_fault(type: TensorType) -> str | None:
 
 
 def without_names(type: Type) -> Type:
-    """``type`` without named sizes: a name belongs to one value or graph and may mean another size elsewhere."""
+    """``type`` without named sizes: a name belongs to one graph and may mean another size elsewhere."""
     if type.shape is None or all(d is None or isinstance(d, int) for d in type.shape):
         return type
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
@@ -468,7 +468,7 @@ def rebuilt(type: Type, change: Callable[[Type], Type]) -> Type:
 
 
 def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorType]) -> Type:
-    """``a``, with each tensor type in it replaced by ``merge`` of it and the type at the same place in ``b``.
+    """``a`` with each tensor type replaced by ``merge`` of it and the type at the same place in ``b``.
 
     Where the two are of different kinds, or unions, whose members have no places, the type of ``a`` stays.
     """
@@ -480,7 +480,7 @@ def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorTyp
 
 
 def refined(known: Type, other: Type) -> Type:
-    """``known``, with what it leaves open filled in from ``other``; a number also replaces a name of a size."""
+    """``known`` with open parts filled in from ``other``; a number also replaces a named size."""
     return merged(known, other, _refined)
 
 
@@ -513,7 +513,7 @@ def has_shape(sizes: tuple[int, ...], shape: Shape | None) -> bool:
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """The most exact type that covers ``a`` and ``b``; None if they are of different kinds (a tensor and a list)."""
+    """The most exact type covering ``a`` and ``b``; None if they differ in kind (a tensor and a list)."""
     if a == b:
         return a
     if isinstance(a, TensorType) and isinstance(b, TensorType):

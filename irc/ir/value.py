@@ -74,7 +74,7 @@ class Value(HasMetadata):
 
     @property
     def definer(self) -> Node | None:
-        """The node that it is an output of; for a parameter, the node around its block; None for a graph's input."""
+        """The node that defines it: as an output or as a block parameter; None for a graph's input."""
         if self.node is not None:
             return self.node
         return None if self._param_of is None else self._param_of.node

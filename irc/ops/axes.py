@@ -1,4 +1,4 @@
-"""Along which axes operators reduce (softmax, normalisations, reductions), and along which they concatenate.
+"""Along which axes operators reduce (softmax, normalisations, reductions) and concatenate.
 
 Of the former, each looks at *rows*, the elements that differ in these axes alone, each by itself. Pointwise operators
 before and behind it can be computed with it while a row is in the cache.
@@ -69,7 +69,7 @@ def static(node: Node, index: int) -> Any:
 
 
 def torch_reduction(node: Node) -> tuple[Any, bool] | None:
-    """The dimensions that a reduction of TorchScript goes over, as they are given, and whether they stay as 1.
+    """The dimensions that a TorchScript reduction reduces, as given, and whether they stay as 1.
 
     None if something of that is computed, or the result is of an element type of its own.
     """

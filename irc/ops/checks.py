@@ -1,4 +1,4 @@
-"""What the specification requires of attributes, and of operands' ranks, sizes and constants, beyond their types.
+"""Checks of the specification beyond types: attributes, and operands' ranks, sizes and constants.
 
 Records hold such checks. They are made before the shape rule of a node, as far as enough is known then: a run finds the
 rest. Other runtimes refuse models with such nodes when they load them. (Attributes that must be one of several values
@@ -58,7 +58,7 @@ def rank(name: str, at: int, *ranks: int) -> Check:
 
 
 def size(c: NodeTypes, name: str, at: int, wanted: Any, why: str) -> None:
-    """Fail if operand ``at`` has one dimension, but surely not of the size ``wanted``, for the reason ``why``."""
+    """Fail, for the reason ``why``, if operand ``at`` has one dimension that cannot be ``wanted``."""
     shape = c.shape(at)
     if shape is None or len(shape) != 1:
         return

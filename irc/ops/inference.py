@@ -1,4 +1,4 @@
-"""What a shape rule sees of its node: while types are inferred, and when a run asks how large its results will be."""
+"""A shape rule's view of its node, during type inference and when a run asks for result sizes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Known:
     symbolic: dict[Value, TensorType] = field(default_factory=dict["Value", TensorType])
 
     def type_of(self, value: Value) -> Type:
-        """The type of ``value``, with polynomials for sizes without a name: if the rank is known, no size is left open.
+        """The type of ``value``; if the rank is known, unnamed sizes are polynomials, none is left open.
 
         So unknown sizes can be found equal; for nodes that a loop repeats, within one iteration.
         """
@@ -100,7 +100,7 @@ class Known:
 
 
 class Slices(NamedTuple):
-    """What an ONNX Slice is told; None for what is not known. ``steps`` are 1 unless given, ``axes`` None unless so."""
+    """The arguments of an ONNX Slice, None for unknown ones; ``steps`` default to 1, ``axes`` to None."""
 
     starts: Sequence[Dim] | None
     ends: Sequence[Dim] | None
@@ -176,7 +176,7 @@ class NodeTypes:
         return without_names(elem)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The contents of input ``index`` if it is a constant tensor, not absent, nor a splat of very many elements."""
+        """The contents of input ``index`` if it is a constant tensor, and no splat of very many elements."""
         if not self.has(index):
             return None
         value = constant_tensor(self.node.inputs[index])
@@ -185,7 +185,7 @@ class NodeTypes:
         return value.numpy()
 
     def dims(self, index: int) -> list[Dim] | None:
-        """The elements of a small integer input (a shape, axes...): numbers, what is surely a size, None for others."""
+        """The elements of a small integer input (a shape, axes...): numbers, sizes, None for unknown ones."""
         found = self.numbers(index)
         return None if found is None else [d if isinstance(d, int) or is_size(d) else None for d in found]
 
@@ -218,7 +218,7 @@ class NodeTypes:
         return found
 
     def axes(self, index: int) -> list[int] | None:
-        """Axes given as the attribute ``axes`` (older versions) or as input ``index``; None if absent or unknown."""
+        """The axes in attribute ``axes`` (older versions) or input ``index``; None if absent or unknown."""
         given = self.attr("axes")
         if given is not None:
             return [given] if isinstance(given, int) else list(given)
@@ -264,7 +264,7 @@ class NodeTypes:
         return found if isinstance(found, bool | int | float | str) else UNKNOWN
 
     def items(self, index: int) -> list[Any] | None:
-        """The elements of the list that input ``index`` is, None for each that is not known; None if it is not."""
+        """The elements of the list input ``index``, None for unknown ones; None if it is no known list."""
         value = self.node.inputs[index]
         if not self.is_fixed(value):
             return None
@@ -326,7 +326,7 @@ class NodeTypes:
 
 
 class OperandTypes(NodeTypes):
-    """Types and contents of the operands that a node is run with: arrays, constant tensors, Python's values.
+    """Types and contents of the operands of a node in a run: arrays, constant tensors, Python values.
 
     Args:
         node: the node.
@@ -397,7 +397,7 @@ def trackable(type: Type) -> bool:
 
 
 def fit(contents: Contents, type: Type) -> bool:
-    """Whether ``contents`` may be those of a tensor of ``type``: they have its shape and have not wrapped around."""
+    """Whether ``contents`` may belong to a tensor of ``type``: its shape fits, nothing has wrapped around."""
     if type.static_shape != contents.shape:
         return False
     dtype = type.dtype

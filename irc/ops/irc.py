@@ -1,4 +1,4 @@
-"""irc's own operators, and the one of ONNX Runtime's that is not imported as a function body of standard operators."""
+"""irc's own operators, and ONNX Runtime's DynamicQuantizeLSTM, which has no function body."""
 
 from __future__ import annotations
 

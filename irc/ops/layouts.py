@@ -32,7 +32,7 @@ def sees_layout(kind: str) -> bool:
 
 
 def sees_layouts(graph: Graph) -> bool:
-    """Whether something in ``graph``, or around it if it is a function, may see how a tensor lies in memory.
+    """Whether something in ``graph``, or around a function, may observe how tensors lie in memory.
 
     It takes a look at each node; `irc.passes.layouts` tells of which tensors.
     """
@@ -40,7 +40,7 @@ def sees_layouts(graph: Graph) -> bool:
 
 
 def sees_storage(graph: Graph) -> bool:
-    """Whether something in ``graph``, or around it if it is a function, may see where the memory of a tensor begins.
+    """Whether something in ``graph``, or around a function, may observe where tensors' memory begins.
 
     A view with the strides of a new tensor is not like a new one there: it may begin in the middle.
     """
@@ -49,18 +49,18 @@ def sees_storage(graph: Graph) -> bool:
 
 
 def keeps_layout(node: Node) -> bool:
-    """Whether the result of ``node`` lies as the first operand if that has no gaps: no other tensor has a say."""
+    """Whether ``node``'s result lies as its first operand, if that has no gaps, whatever the others do."""
     return lies_as_first(node) and not any(isinstance(v.type, TensorType) for v in node.inputs[1:])
 
 
 def lies_as_first(node: Node) -> bool:
-    """Whether the result of ``node`` lies as the first operand does if that has no gaps, and the result's shape."""
+    """Whether ``node``'s result lies as its first operand, if that has no gaps and the result's shape."""
     layout = record(node.kind).layout
     return "varies" not in layout if _is_pointwise(node) else "like-first" in layout and _format(node) is None
 
 
 def contiguous_if(node: Node) -> Sequence[Value] | None:
-    """The operands that make the only result of ``node`` contiguous if they all are; None if nothing certainly does."""
+    """The operands whose contiguity makes ``node``'s only result contiguous; None if nothing surely does."""
     layout = record(node.kind).layout
     if "contiguous" in layout:
         return () if _format(node) in (None, 0) else None
@@ -84,7 +84,7 @@ def _is_pointwise(node: Node) -> bool:
 
 
 def _format(node: Node) -> object:
-    """The memory format that ``node`` is given, as torch's number; None if none is, "?" if it is not constant."""
+    """The memory format given to ``node``, as torch's number; None if none, "?" if not constant."""
     names = [argument.name for row in schemas(node.kind)[:1] for argument in row.arguments]
     at = names.index("memory_format") if "memory_format" in names else len(node.inputs)
     if at >= len(node.inputs) or is_none(node.inputs[at]):

@@ -56,7 +56,7 @@ def find(kind: str, version: int | None = None) -> Any:
 
 @cache
 def versions(kind: str) -> tuple[int, ...]:
-    """The opsets in which the operator came to be or changed, ascending; () for operators of other domains."""
+    """The opsets in which the operator appeared or changed, ascending; () for other domains."""
     return _history().get(split_kind(kind), ())
 
 
@@ -76,7 +76,7 @@ def _history() -> dict[tuple[str, str], tuple[int, ...]]:
 
 
 def newest_opset(domain: str, unknown: int = 1) -> int:
-    """The newest version of a domain's operator set that the onnx package knows; ``unknown`` if it knows none."""
+    """The newest opset of a domain in the installed onnx package; ``unknown`` if it has none."""
     from onnx import defs
 
     known: dict[str, tuple[int, int]] = defs.C.schema_version_map()
@@ -129,7 +129,7 @@ def _formal(type: Type, name: str, row: Argument | None, is_optional: bool = Fal
 
 
 def _type(allowed: set[str]) -> Type:
-    """The irc type of a formal with the given ONNX types, such as ``tensor(float)`` or ``seq(tensor(float))``."""
+    """The irc type of a formal with ONNX types such as ``tensor(float)`` or ``seq(tensor(float))``."""
     shapes = {t.partition("(")[0] for t in allowed}
     if len(shapes) != 1:
         return TypeVar("t")
@@ -191,7 +191,7 @@ class _Signature(NamedTuple):
 
 
 def check_onnx(node: Node) -> bool:
-    """Check ``node`` against its signature (IRC213, IRC214, IRC215, IRC217); False if it is no ONNX operator."""
+    """Check ``node`` against its signature (IRC213 to IRC217); False if it is no ONNX operator."""
     if not functional_by_default(node.kind):
         return False
     signature = _inplace_or_own(node.kind, node.version)
@@ -214,7 +214,7 @@ def check_onnx(node: Node) -> bool:
 
 
 def check_form(node: Node) -> None:
-    """Check numbers of inputs, outputs and blocks of ``node``, and its attributes, if it is ONNX's (IRC213, IRC215)."""
+    """Check an ONNX node's numbers of inputs, outputs and blocks, and attributes (IRC213, IRC215)."""
     signature = _signature_of(node.kind, node.version)
     if signature is not None:
         _check_form(node, signature)
@@ -230,7 +230,7 @@ def _check_form(node: Node, signature: _Signature) -> None:
 
 @lru_cache(maxsize=4096)
 def misfit(kind: str, version: int | None, found: tuple[str | None, ...]) -> str | None:
-    """What is wrong with operands of the types ``found`` for an operator; None if nothing is, or it is not one of ONNX.
+    """What is wrong with operands of types ``found`` for an operator; None if nothing, or not ONNX's.
 
     Args:
         kind: as nodes have it.
@@ -292,7 +292,7 @@ def _check_types(
 
 
 def _fits(found: Type, formal: _Formal) -> bool:
-    """Whether ``formal`` takes values of type ``found``, all of them as far as that tells: what may be anything fits.
+    """Whether ``formal`` takes all values of type ``found``; a type that may be anything fits.
 
     So it is with schema rows.
     """
@@ -365,7 +365,7 @@ def _has_kind(value: Any, kind: str) -> bool:
 
 
 def _signature_of(kind: str, version: int | None) -> _Signature | None:
-    """The signature of nodes of a kind, in-place variants too; None if it is not ONNX's, or has a form of its own."""
+    """The signature of a kind, in-place variants included; None if it has none in ONNX, or its own form."""
     if not functional_by_default(kind) or kind in _OWN_FORMS:
         return None
     return _inplace_or_own(kind, version)

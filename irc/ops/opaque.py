@@ -1,4 +1,4 @@
-"""Nodes of ONNX models whose operator irc does not know: they pass through, from the file to what is written.
+"""Nodes of ONNX operators that irc does not know: they pass through, from the file to the output.
 
 Their kind is ``opaque.DOMAIN::NAME``, so that nothing takes them for an operator that is known: one of the same name
 at another version, an in-place form, or one of TorchScript. ONNX is functional: such a node writes into none of its
@@ -56,7 +56,7 @@ def is_opaque(kind: str) -> bool:
 
 
 def opaque_operator(kind: str) -> tuple[str, str]:
-    """Domain ("" for ONNX's standard operators) and name of the operator that opaque nodes of ``kind`` stand for."""
+    """Domain ("" for ONNX's own) and name of the operator that opaque nodes of ``kind`` stand for."""
     domain, _, op_type = kind.removeprefix(PREFIX).partition("::")
     return "" if domain == "ai.onnx" else domain, op_type
 
@@ -92,7 +92,7 @@ class Nested(NamedTuple):
 
 
 def nested_graphs(node: Node) -> list[Nested] | None:
-    """The graphs nested in an opaque node, in the model's order; None if `GRAPHS` does not fit what the node holds."""
+    """The graphs nested in an opaque node, in order; None if `GRAPHS` does not fit the node."""
     given: Any = node.attributes.get(GRAPHS, [])
     entries = cast("list[Any]", given) if isinstance(given, list) else [None]
     blocks, found, used = iter(node.blocks), list[Nested](), set[str]()

@@ -46,7 +46,7 @@ def load_all() -> dict[str, Error]:
 
 
 def check_kind(what: str, kind: object, default: str = "") -> str:
-    """``kind``, for which ``what`` is registered: a namespace (or else ``default``), ``::`` and a name; else IRC304."""
+    """``kind``, to be registered for ``what``, with namespace or else ``default``; IRC304 if malformed."""
     if isinstance(kind, str):
         namespace, _, name = kind.rpartition("::")
         if (namespace or (default and "::" not in kind)) and name:

@@ -22,7 +22,7 @@ def result_like(kind: str) -> int | None:
 
 
 def overwritable(node: Node) -> int:
-    """How many inputs, from the first on, ``node`` may write its result over, given equal types and shapes."""
+    """The number of first inputs that ``node`` may write its result over, given equal types and shapes."""
     found = record(node.kind)
     if found.scatters:
         return 1
@@ -55,12 +55,12 @@ def is_elementwise_kind(kind: str) -> bool:
 
 
 def keeps_float_type(node: Node) -> bool:
-    """Whether ``node`` is pointwise of TorchScript, and of operands of one float type gives results of that type."""
+    """Whether ``node`` is pointwise of TorchScript, and keeps the float type that its operands share."""
     return record(node.kind).result_type not in (None, "bool", "wider") and is_elementwise(node)
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether ``node`` is pointwise on tensors, which broadcast as in NumPy, whichever standard or package it is of."""
+    """Whether ``node`` is pointwise on tensors that broadcast as in NumPy, of any namespace."""
     if not is_torch_pointwise(node.kind):
         return is_pointwise(node)
     return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
@@ -89,14 +89,14 @@ def inplace_variant_of(node: Node) -> str | None:
 
 
 def inplace_variant(kind: str) -> str | None:
-    """The kind of the in-place variant of ``kind``; None if there is none. Some versions of ``kind`` have none."""
+    """The kind of the in-place variant of ``kind``; None if there is none, as in some versions."""
     found = record(kind)
     in_onnx = found.pointwise and kind.startswith("onnx::") and result_like(kind) == 0
     return f"{kind}_" if in_onnx or found.keeps_type else None
 
 
 def can_replace_input(node: Node, index: int) -> bool:
-    """Whether the result of ``node``, which has an in-place variant, surely has input ``index``'s type and shape.
+    """Whether ``node``, which has an in-place variant, gives a result of input ``index``'s type and shape.
 
     For ONNX operators with one operand this is always so; for others the
     types of the inputs decide.

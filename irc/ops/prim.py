@@ -1,4 +1,4 @@
-"""``prim::`` operators with a signature; those without one (``If``, ``ListConstruct``...) have rules of their own."""
+"""``prim::`` operators with a signature; others (``If``, ``ListConstruct``...) have own rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of an operator: all that irc knows of it, in one place, and the families that records are stated in.
+"""The record of an operator, all that irc knows of it, and the families in which records are stated.
 
 A family is a module of `irc.ops`. It states the facts of an operator in one or several statements (a schema row with
 tags, a function that is its scalar semantics, an `Operator` with further fields), which together are one record. No two
@@ -359,7 +359,7 @@ class Family:
         self._state_each(names.split(), facts)
 
     def primitives(self, names: str, since: int = 1, **properties: Any) -> None:
-        """State that operators compute primitives: those of their names in lower case, or as in ``Div=divide``.
+        """State that operators compute primitives of their names in lower case, or as in ``Div=divide``.
 
         Before the version ``since``, they do not broadcast.
         """
@@ -418,7 +418,7 @@ class Family:
             self.state(name if "::" in name else self._prefix + name, facts)
 
     def state(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Complete what is known of ``kind``; ValueError if another statement has set a field that has no parts."""
+        """Complete the facts of ``kind``; ValueError if a field without parts was set before."""
         known = self.stated.setdefault(kind, {})
         for name, value in facts.items():
             before = known.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""Where records are found by kind. The families of a namespace are read when a kind of it is first asked for."""
+"""Lookup of records by kind. A namespace's families are read on first use."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def record(kind: str) -> Operator:
 
 
 def _derive(kind: str) -> Operator:
-    """The record of a kind that has none: that of an operator of ONNX written in place, or one that says nothing.
+    """The record of a kind without one: derived from ONNX's functional operator, or an empty one.
 
     ``onnx::X_`` computes what ``onnx::X`` does, and writes it into its first input.
     """
@@ -65,7 +65,7 @@ def _derive(kind: str) -> Operator:
 
 
 def records(*namespaces: str) -> Iterator[Operator]:
-    """All records of these namespaces; without any, of all of irc's own and those that are loaded of other packages."""
+    """All records of these namespaces; by default, of irc's own and of loaded packages."""
     for namespace in namespaces or _PACKAGES:
         _read_namespace(namespace)
     wanted = tuple(f"{namespace}::" for namespace in namespaces) or ""
@@ -78,7 +78,7 @@ def semantics(kind: str, version: int | None = None) -> ScalarSemantics | None:
 
 
 def functional_by_default(kind: str) -> bool:
-    """Whether ``kind`` is one of ONNX's own, which write nothing and return fresh memory unless a row says more."""
+    """Whether ``kind`` is ONNX's own: it writes nothing, returns fresh memory unless a row says more."""
     return kind.rpartition("::")[0] in DOMAINS
 
 
@@ -161,7 +161,7 @@ def _checked(given: object) -> Operator:
 
 
 def _check_facts(kind: str, facts: Mapping[str, Any], known: Operator) -> None:
-    """Error IRC304 for other fields than rows and effects that contradict what is ``known``, or are no rules."""
+    """Error IRC304 for fields that contradict what is ``known`` (rows, effects aside), or are no rules."""
     if "shape" in facts:
         check_callable("a shape rule", kind, facts["shape"])
         if known.shape is not None and origin(known.shape) != origin(facts["shape"]):

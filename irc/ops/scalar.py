@@ -126,7 +126,7 @@ class ScalarSemantics:
     def expression(
         self, dtypes: Sequence[AnyDType | None], attributes: Mapping[str, Any] = MappingProxyType({})
     ) -> Expression:
-        """The semantics for operands of these element types (None: absent): an expression over `Operand` 0, 1...
+        """The semantics for these element types (None: absent): an expression over `Operand` 0, 1...
 
         See `trace`.
         """

@@ -43,7 +43,7 @@ def check_schema(node: Node) -> None:
 
 
 def _wrong_result(schema: Schema, node: Node) -> int | None:
-    """The first output of ``node`` whose type cannot be that of the result in ``schema``, which fits its inputs."""
+    """The first output of ``node`` whose type cannot be the result's in ``schema``, given its inputs."""
     bindings: Bindings = {}
     for i, value in enumerate(node.inputs):
         formal = schema.argument(i)

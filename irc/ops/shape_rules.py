@@ -1,4 +1,4 @@
-"""Shape rules: how they are registered and applied, what several operators share, and what they compute sizes with.
+"""Shape rules: registration, application, rules that operators share, and arithmetic on sizes.
 
 What rules of other packages return is checked.
 """
@@ -42,7 +42,7 @@ def shape_rule(*names: str) -> Callable[[ShapeRule], ShapeRule]:
 
 
 def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
-    """The result of ``rule``; Error IRC310 if it cannot make sense of the node, IRC305 if a foreign rule fails."""
+    """The result of ``rule``; Error IRC310 if the node makes no sense, IRC305 if a foreign rule fails."""
     try:
         return rule(types)
     except (Error, MemoryError):
@@ -58,7 +58,7 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
 
 
 def types_told(rule: ShapeRule, types: NodeTypes) -> list[Type]:
-    """The types of a node's outputs by ``rule``; Errors as `apply`, and IRC305 if it returns no sequence of types."""
+    """The output types of a node by ``rule``; Errors as `apply`, and IRC305 if it returns no types."""
     found: Any = apply(rule, types)
     told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
     if is_foreign(rule):
@@ -77,7 +77,7 @@ class _NoTypeError(Exception):
 
 
 def _checked(type: Any) -> Type:
-    """``type``, from an untrusted rule, with NumPy's numbers as Python's; _NoTypeError if it is not a type."""
+    """``type`` from an untrusted rule, NumPy's numbers made Python's; _NoTypeError if it is no type."""
     if not isinstance(type, Type):
         raise _NoTypeError
     if not isinstance(type, TensorType):
@@ -162,7 +162,7 @@ def contents_by(apply: Callable[..., Dim], oldest: int = 7) -> ContentsRule:
 
 
 def matrix_product(c: NodeTypes, a: Shape, b: Shape) -> Shape | None:
-    """The shape of a product of matrices: a vector's axis of 1 is dropped again, the axes before are broadcast."""
+    """The shape of a matrix product: batch axes broadcast, the axis of 1 added to a vector is dropped."""
     batch = c.broadcast([a[:-2], b[:-2]])
     rows = a[-2:-1] if len(a) > 1 else ()
     columns = b[-1:] if len(b) > 1 else ()
@@ -189,7 +189,7 @@ def range_length(start: float, limit: float, step: float) -> int:
 
 
 def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
-    """Length of ``start:end:step`` on an axis of size ``whole``; an end of 2**31 or more means the axis's end."""
+    """Length of ``start:end:step`` on an axis of size ``whole``; ends from 2**31 on mean the axis's end."""
     if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(*bounds(start, end, step, whole).indices(whole)))
     if step != 1:
@@ -200,7 +200,7 @@ def sliced(whole: Dim, start: Dim, end: Dim, step: int) -> Dim:
 
 
 def _position(whole: Dim, at: Dim) -> Dim:
-    """The position that ``at``, the start or end of a slice, means on an axis of size ``whole``; None if unknown."""
+    """The position of a slice's start or end ``at`` on an axis of size ``whole``; None if unknown."""
     if is_positive(times(at, -1)):
         at = plus(whole, at)
         return at if is_size(at) else 0 if is_size(times(at, -1)) else None
@@ -224,7 +224,7 @@ def is_equation(text: str) -> bool:
 
 
 def axes_of(equation: str, ranks: Sequence[int], sums_ellipsis: bool = False) -> tuple[list[list[Axis]], list[Axis]]:
-    """The axes of operands with these ``ranks``, and of the result; ValueError if they do not fit the equation.
+    """The axes of operands of these ``ranks`` and of the result; ValueError if the equation does not fit.
 
     Where a result that is given lacks an ellipsis that terms have, torch sums over its axes (``sums_ellipsis``);
     ONNX calls it an error.
@@ -256,7 +256,7 @@ def _axes(term: str, rank: int) -> list[Axis]:
 def einsum_shape(
     types: NodeTypes, equation: str, shapes: Sequence[Shape | None], sums_ellipsis: bool = False
 ) -> Shape | None:
-    """The shape of the result of ``equation`` for operands of ``shapes``; an axis of size 1 matches any size."""
+    """The result shape of ``equation`` for operands of ``shapes``; size 1 matches any size."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or not is_equation(equation):
         return None
@@ -286,7 +286,7 @@ def for_each_element(times: int = 1) -> Count:
 
 
 def einsum_products(equation: str, shapes: Sequence[Sequence[int]]) -> int:
-    """The multiply-accumulates of ``equation`` evaluated at once, a product of all operands for each index."""
+    """The multiply-accumulates of ``equation`` evaluated at once: all operands' product for each index."""
     terms, _ = axes_of(equation.replace(" ", ""), [len(shape) for shape in shapes], True)
     sizes: dict[Axis, int] = {}
     for axes, shape in zip(terms, shapes, strict=True):

@@ -61,7 +61,7 @@ _ANY_OF: dict[str, type[Type]] = {"AnyClassType": ClassType, "AnyEnumType": Enum
 
 
 def resolve(node: Node) -> Schema | None:
-    """The overload that fits the node's arguments best; None if none fits, or if that is only known at run time.
+    """The overload that fits the node's arguments best; None if none does, or a run must decide.
 
     The first row that fits without any conversion wins, else the first that
     fits at all. An argument that may be anything fits every row and so decides
@@ -88,7 +88,7 @@ def takes(kind: str, actual: list[Type]) -> bool:
 
 
 def effects_of(node: Node) -> Effects:
-    """The effects of this node: those of its kind, without random numbers if a constant argument disables them."""
+    """The effects of this node: its kind's, without random numbers if a constant argument disables them."""
     found = effects(node.kind)
     switch = record(node.kind).random_switch
     if found and switch is not None and _is_off(node, switch):
@@ -117,7 +117,7 @@ def _is_off(node: Node, name: str) -> bool:
 
 
 def schema_of(node: Node) -> Schema | None:
-    """The signature of a node: a row of irc's tables or, for ONNX operators, that of ``onnx.defs``; else None.
+    """The signature of a node: a row of irc's tables, or that of ``onnx.defs``; else None.
 
     ONNX's are looked up in the onnx package, which is imported when first needed.
     """

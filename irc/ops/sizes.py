@@ -50,13 +50,13 @@ def object_bytes(value: Any) -> int:
 
 
 def content_bytes(value: Any) -> int:
-    """As `object_bytes`, with all that a list or tuple holds; what is in a list several times counts as often."""
+    """As `object_bytes`, with the contents of lists and tuples, counted as often as they occur."""
     inner = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
     return object_bytes(value) + sum(map(content_bytes, inner))
 
 
 def declared_bytes(node: Node, operands: Sequence[Any]) -> int | None:
-    """Bytes of the results of ``node`` on ``operands`` by its record's field `size`; None if the record has none.
+    """Result bytes of ``node`` on ``operands`` by its record's field `size`; None if the record has none.
 
     0 for operands that the operator rejects.
     """
@@ -65,7 +65,7 @@ def declared_bytes(node: Node, operands: Sequence[Any]) -> int | None:
 
 
 def result_bytes(node: Node, operands: Sequence[Any]) -> int:
-    """The bytes of the results of ``node`` on ``operands`` (arrays, Python's values): 0 if nothing tells them.
+    """Result bytes of ``node`` on ``operands`` (arrays, Python values); 0 if nothing tells them.
 
     The field `size` of its record tells them, else its shape rule: of these shapes, and of the contents that it looks
     at. Results that may share the memory of an operand do not count, nor do those of a node that will fail.
@@ -153,7 +153,7 @@ def broadcast(types: OperandTypes) -> int:
 
 
 def nonzero(types: OperandTypes) -> int | None:
-    """Bytes of a position, as many numbers as there are axes, for each element that is not 0; None of more operands."""
+    """Result bytes: a position, one number an axis, for each nonzero element; None of more operands."""
     x, *others = types.operands
     if others:
         return None
@@ -163,7 +163,7 @@ def nonzero(types: OperandTypes) -> int | None:
 
 
 def all_elements(types: OperandTypes) -> int:
-    """Bytes of the first operand, all elements of which may be chosen; further results are the positions of these."""
+    """Result bytes if all elements of the first operand are chosen; further results are positions."""
     item = (types.dtype(0) or DType.INT64).numpy.itemsize
     return math.prod(types.operands[0].shape) * (item + _INDEX_BYTES * (len(types.node.outputs) - 1))
 
@@ -240,7 +240,7 @@ def written(*values: Any) -> int:
 
 
 class _Writing:
-    """Computes the length of values as text: a list that occurs many times is written as often, but walked once.
+    """The length of values as text: a repeated list counts each time, but is walked once.
 
     Attributes:
         width: bytes of a character, as far as strings have been seen.

@@ -1,4 +1,4 @@
-"""Views that can be taken anew of other memory, and how new contents of what they show reach the whole: their inverses.
+"""Views as functions: taking a view again of other memory, and putting new contents into its base.
 
 ``x.select(0, 1).add_(y)`` is ``x' = x.select_scatter(x.select(0, 1) + y, 0, 1)``. Views that give other bits, as
 ``view(dtype)``, have none. Records of operators have a `View`, and tell whether views surely show elements.
@@ -105,7 +105,7 @@ def _operand(node: Node, index: int, default: int) -> Number:
 
 
 def _numbers(value: Value) -> list[Number] | None:
-    """The elements of a list of whole numbers that is written out; one number stands for itself. None otherwise."""
+    """The elements of a written-out list of integers; one number stands for itself; else None."""
     source = value.made_by("prim::ListConstruct")
     if source is not None:
         return [number(v) for v in source.inputs]
@@ -268,7 +268,7 @@ def one_along(dim: int) -> PutPiece:
 
 
 def _one_by_places(emit: Emit, whole: Value, part: Value, dim: Number, where: Value, index: Number) -> Value:
-    """One of the pieces that begin at given places, or of a number of pieces of which the first ones may be longer."""
+    """One of the pieces that begin at given places, or of a number of pieces (the first may be longer)."""
     numbers = _Numbers(emit)
     if isinstance(where.type, ListType):
         starts = _numbers(where)

@@ -58,7 +58,7 @@ def name_of(node: Node) -> str:
 
 
 def functional(writers: Sequence[Node], db: AliasDb, pass_name: str) -> Remedy | None:
-    """The remedy that ``writers`` become functional before the pass; None if they write memory of somebody else."""
+    """The remedy to make ``writers`` functional before the pass; None if they write others' memory."""
     foreign = db.all_but(OWN)
     own = not any(intersects(db.write_set(node), foreign) for node in writers[:MOST_EXPLAINED])
     return add_pass("remove-mutation", pass_name) if own else None
@@ -151,11 +151,11 @@ class PassContext:
         return self.analyses.built(graph)
 
     def drop_alias_db(self, graph: Graph | None = None) -> None:
-        """Forget the analysis of ``graph`` (None: of all graphs): the changes are more than updates can report."""
+        """Forget the analysis of ``graph`` (None: of all), after changes that updates cannot report."""
         self.analyses.drop(graph)
 
     def trial(self, copy: Graph) -> PassContext:
-        """The context for a pass that is tried on ``copy``, a copy of the graph that the running pass may change."""
+        """The context for trying a pass on ``copy`` of the graph that the running pass may change."""
         trial = PassContext(self.module, self.evaluate)
         trial.analyses = self.analyses.of_copy(copy)
         return trial

@@ -68,7 +68,7 @@ def output_types(node: Node) -> list[Type]:
 
 
 def evaluation_bytes(node: Node, types: list[Type]) -> int:
-    """An upper bound on the bytes of the results, so that nothing too large is computed; Refused if unknown."""
+    """An upper bound on result bytes, so that nothing too large is computed; Refused if unknown."""
     if any(isinstance(type, TensorType) and type.static_shape is None for type in types):
         made = declared_bytes(node, [constant_value(v) for v in node.inputs])
         if made is None:
@@ -85,7 +85,7 @@ def _bytes(type: Type, node: Node) -> int:
 
 
 def _characters(type: Type, node: Node) -> int:
-    """The bytes of the characters of an element of a result of this type, if it may be a tensor of strings."""
+    """Bytes of the characters of an element of this type, if it may be a tensor of strings."""
     if type.dtype not in (None, DType.STRING) or _takes_strings(node.kind):
         return 0
     return 2 * max(map(_longest, node.inputs), default=0)
@@ -123,7 +123,7 @@ def _strings(tensor: Tensor | None) -> list[str]:
 
 
 def multiplications(node: Node, size: int) -> int:
-    """About how many multiplications ``size`` bytes of results take, if the operator sums products; else 0."""
+    """About how many multiplications ``size`` result bytes take, if the operator sums products; else 0."""
     products = record(node.kind).macs
     if products is None:
         return 0
@@ -136,7 +136,7 @@ def multiplications(node: Node, size: int) -> int:
 
 
 def stored_bytes(content: Any) -> int:
-    """How many bytes the content of a constant takes; for a tensor whose elements are all equal, those of one element.
+    """The bytes of a constant's content; of one element, if all are equal.
 
     0 for anything but a tensor that takes no more than a node does.
     """
@@ -211,7 +211,7 @@ def _element(node: Node, evaluate: Evaluate) -> Any:
 
 
 def _one_element(value: Value) -> Any:
-    """A tensor whose elements are all equal, or that has just one, as one element of the same rank; else None."""
+    """A tensor whose elements are all equal, as one element of the same rank; else None."""
     tensor = constant_tensor(value)
     if tensor is None or not _is_uniform(tensor):
         return None
@@ -361,7 +361,7 @@ class _Folder:
                     pending.extend(reversed(self._visit(node) or inner))
 
     def _visit(self, node: Node) -> list[Node]:
-        """Fold ``node`` if possible; returns the nodes of the branch taken if it was an If that has been dissolved."""
+        """Fold ``node`` if possible; return the nodes of the branch taken if it was an If, now dissolved."""
         if node.kind == IF:
             return self._take_branch(node)
         if not node.blocks:
@@ -399,7 +399,7 @@ class _Folder:
         return Reason(text, name_of(writers[0]), functional(writers, db, "constant-fold"))
 
     def _skip_identity(self, node: Node) -> None:
-        """Use the constant itself, as copies would be merged again; the Identity may preserve an output's name."""
+        """Use the constant instead of its Identity, which may preserve an output's name."""
         if is_constant(node.inputs[0]) and self.ctx.allow(node) and self.rewriter.replace_node(node, node.inputs):
             self.ctx.count("folded")
             self.changed = True
@@ -496,7 +496,7 @@ def _lies_as_constant(result: Any) -> bool:
 
 
 def _content(result: Any, type: Type, largest: int) -> Any:
-    """The content of a constant for a result of evaluation; ``largest`` is the size of the largest input in bytes."""
+    """A constant's content for a computed result; ``largest`` is the largest input's size in bytes."""
     if isinstance(type, TensorType) and isinstance(result, np.ndarray):
         array = cast("np.ndarray[Any, Any]", result)
         if array.base is not None and (not array.flags.c_contiguous or array.nbytes < largest):

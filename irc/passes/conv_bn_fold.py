@@ -1,4 +1,4 @@
-"""Folding normalisations, scales and shifts by channel into the convolution or matrix product before them."""
+"""Folding normalisations, scales and shifts by channel into the convolution or product before them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _AFFINE = {
 
 
 def _by_channel(node: Node, linear: Node) -> tuple[Array, Value]:
-    """The constant operand of a pointwise ``node`` whose other operand ``linear`` makes: one number, or one a channel.
+    """The constant operand of a pointwise ``node`` on ``linear``'s result: one number, or one a channel.
 
     Refused if it has another shape.
     """
@@ -138,7 +138,7 @@ def _linear_before(node: Node) -> Node | None:
 
 
 class _Fold:
-    """The folding of one affine operator: checks that it can be, computes the new weights, changes the graph."""
+    """The folding of one affine operator: checks legality, computes new weights, changes the graph."""
 
     def __init__(self, linear: Node, node: Node, db: AliasDb) -> None:
         self.linear = linear
@@ -194,7 +194,7 @@ class _Fold:
         return groups * size
 
     def _biased(self, affine: Affine, channels: int) -> Tensor | None:
-        """The new bias; None if there is none. As a matrix product has it, it may be more than one number a channel."""
+        """The new bias; None if there is none. Of a matrix product, it may be several numbers a channel."""
         if self.old_bias is None and affine.shift is None:
             return None
         bias = np.zeros(()) if self.old_bias is None else _float64(_constant(self.old_bias, "the bias is"))
@@ -253,7 +253,7 @@ class _Fold:
 
 
 def _multiplied(weights: Array, factors: Array) -> Array:
-    """The product, computed in float64, in the weights' type; refused if that makes an output channel imprecise.
+    """The product in the weights' type, computed in float64; refused if a channel loses precision.
 
     Numbers that are too small for normal ones lose digits, which does not matter beside larger ones.
 

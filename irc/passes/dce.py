@@ -21,8 +21,9 @@ from irc.passes.rewriter import Rewriter
 
 
 class Liveness:
-    """Marks backwards from what is needed: a use makes its value live, a live value the node that makes it,
-    live memory all nodes that write it.
+    """Marks live nodes and values, backwards from those needed.
+
+    A use makes its value live, a live value its producer, live memory all nodes that write it.
 
     Attributes:
         order: all nodes, those in blocks and fusion groups too, except what is

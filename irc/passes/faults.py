@@ -1,4 +1,4 @@
-"""Errors of passes and instruments: which of them raised, at which node, and at which line of its source.
+"""Errors of passes and instruments: which one raised, at which node, and at which line of source.
 
 The node is the local variable ``node`` of the pass's innermost frame that has one, else the last local variable there
 that is a node: a traceback keeps both, so that passes need not say what they are working on.
@@ -85,7 +85,7 @@ def of_instrument(error: BaseException, instrument: object, moment: str) -> Erro
 
 
 def _ends_the_program(error: BaseException) -> bool:
-    """Whether ``error`` says nothing about the code that raised it: memory, time, the reader of results, a signal."""
+    """Whether ``error`` is not the code's fault: memory, time, the reader of results, a signal."""
     if isinstance(error, MemoryError | TimeoutError | BrokenPipeError):
         return True
     return any(_handles_a_signal(frame) for frame, _ in walk_tb(error.__traceback__))

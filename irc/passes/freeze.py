@@ -33,7 +33,7 @@ class Freeze:
     name: ClassVar[str] = "freeze"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Freeze what can be. ``constant-fold`` then drops branches that constants decide: more can be frozen then."""
+        """Freeze what can be; ``constant-fold`` then drops dead branches, so that more can be frozen."""
         module = graph.module
         if module is None or not module.objects_of(graph):
             return False

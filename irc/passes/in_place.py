@@ -148,7 +148,7 @@ class _Overwriter:
         return self._later_use(node, value)
 
     def _lies_as_operand(self, node: Node, index: int) -> bool:
-        """Whether the result of ``node`` lies in memory as operand ``index`` does, which has no gaps, or none can tell.
+        """Whether ``node``'s result lies in memory as operand ``index``, without gaps, or nobody can tell.
 
         `Layouts` stays right of results that are not replaced yet: those that are get the memory of the operand.
         """
@@ -168,7 +168,7 @@ class _Overwriter:
         return Kind.BORROWED if given else kind
 
     def _later_use(self, node: Node, value: Value) -> Reason | None:
-        """How the memory of ``value`` may be used after ``node``, by a value that may be or hold it; None if not."""
+        """How ``value``'s memory may be used after ``node``, by a value that may be or hold it; or None."""
         memory = self._db.location_set(value)
         over: list[Value] = []
         found: Reason | None = None
@@ -228,7 +228,7 @@ class _UsedLater(Reason):
         return made
 
     def explained(self, node: Node, db: AliasDb) -> Reason:
-        """The same with the first node that uses it after ``node``; the remedy, if all those can go before ``node``."""
+        """The same with the first later node that uses it, and the remedy if all those can go before."""
         after = [user for user in self.value.iter_users() if user.block is node.block and node.is_before(user)]
         after = sorted(dict.fromkeys(after), key=lambda user: user.order)
         names = [user.outputs[0].name for user in after if user.outputs]
@@ -291,7 +291,7 @@ class LastUses:
         return False
 
     def is_over(self, value: Value, node: Node) -> bool:
-        """Whether ``value``, which comes before ``node``, certainly has no use after it. Uses inside do not count.
+        """Whether ``value``, defined before ``node``, surely has no use after it; nested uses do not count.
 
         Then no path leads from the end of ``node`` to a use of the value.
         """
@@ -321,7 +321,7 @@ class LastUses:
 
 
 def way_up(node: Node, home: Block | None) -> list[Node]:
-    """``node`` and the nodes around it, from the inside out, up to the one in ``home``; empty if ``home`` has none."""
+    """``node`` and the nodes around it, innermost first, up to the one in ``home``; empty if none is."""
     way: list[Node] = []
     for at in chain((node,), node.around()):
         way.append(at)
@@ -331,7 +331,7 @@ def way_up(node: Node, home: Block | None) -> list[Node]:
 
 
 def _last_uses(value: Value) -> dict[Block, Node]:
-    """For each block from that of ``value`` inwards: its last node that uses ``value``, itself or in a nested block."""
+    """For each block from that of ``value`` inwards: its last node that uses ``value``, nested or not."""
     found: dict[Block, Node] = {}
     for user in value.iter_users():
         at: Node | None = user
@@ -415,7 +415,7 @@ class StorageOwners:
         return []
 
     def _carried(self, node: Node, value: Value) -> list[Value]:
-        """What a parameter or a result of a branch or loop may be: the initial value, and what the blocks return."""
+        """The values that a branch's or loop's parameter or result may be: initial and returned ones."""
         slot = self._slots(node).get(value)
         if slot is None or slot.returned is None:
             return []

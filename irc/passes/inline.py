@@ -46,7 +46,7 @@ class References:
         return len(unused)
 
     def inlined(self, graph: Graph) -> int:
-        """Remove the functions that nothing refers to any more since calls were inlined in ``graph``; return how many.
+        """Remove functions that nothing refers to since calls in ``graph`` were inlined; return how many.
 
         The main graph must have reached all functions. It still reaches those that something refers to: only a cycle
         of functions that nothing else refers to would be an exception, and what is inlined is in no cycle. A copy of
@@ -86,7 +86,7 @@ _UNCOUNTABLE = 10**18
 @register
 @dataclass(frozen=True)
 class Inline:
-    """Replace calls of the module's functions by copies of their bodies; drop functions nothing calls any more.
+    """Replace calls of the module's functions by copies of their bodies; drop functions never called.
 
     Names of copied values that are taken get ``.N``. Functions that call
     themselves, directly or not, stay calls.
@@ -138,7 +138,7 @@ def _calls(graph: Graph) -> Iterator[Node]:
 
 
 def _sizes(module: Module, ctx: PassContext) -> dict[str, int]:
-    """`_inlined_sizes`, kept until another pass changes a graph. Calls that were inlined since are counted too."""
+    """`_inlined_sizes`, cached until another pass changes a graph; calls inlined since count too."""
     version, sizes = ctx.memory.get(_sizes, (None, {}))
     if ctx.version is None or version != ctx.version:
         sizes = _inlined_sizes(module)

@@ -79,7 +79,7 @@ class PassEnds(Instrument):
         self._end_pass()
 
     def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
-        """Called when a pass has run on all graphs of ``module`` that it was to run on; ``last`` has the last one."""
+        """Called when a pass has run on all its graphs of ``module``; ``last`` is the last run of it."""
 
     def words(self, last: tuple[Pass, Graph]) -> str:
         """A pass in words, and how often it has run on the graph, if more than once."""
@@ -146,7 +146,7 @@ class VerifyAlias(Instrument):
 
 
 def alias_fault(p: Pass, graph: Graph, ctx: PassContext, exact: bool) -> Error | None:
-    """What is wrong with the alias analysis that ``p`` left, if it has been built; not ``exact``: that it misses."""
+    """What is wrong with the alias analysis left by ``p``, if built; only omissions unless ``exact``."""
     db = ctx.built_alias_db(graph)
     try:
         if db is not None:
@@ -252,7 +252,7 @@ class OptimisationLimit(Instrument):
 
 
 class CrashReproducer(Instrument):
-    """When a pass raises, writes the graph it was given and its pipeline text to ``path``, for ``irc opt``."""
+    """Saves the graph that a failing pass was given, and its pipeline text, to ``path`` for ``irc opt``."""
 
     def __init__(self, path: str | Path, stream: TextIO | None = None) -> None:
         super().__init__(stream)
@@ -295,7 +295,7 @@ def create_instruments(names: Sequence[str]) -> list[Instrument]:
 
 
 def _text(graph: Graph) -> str:
-    """The text of all that a pass on ``graph`` may change: if it is the main graph, also the module's functions."""
+    """The text of all that a pass on ``graph`` may change: for the main graph, the module's functions too."""
     return str(graph.module if graph.is_main else graph)
 
 

@@ -25,7 +25,7 @@ from irc.support.remarks import COPIED, Reason, declare
 @register
 @dataclass(frozen=True)
 class Growable:
-    """Replace ``onnx::Concat(%cache, %new)`` by ``irc::append_``, which leaves the cache where it is if it can.
+    """Replace ``onnx::Concat(%cache, %new)`` by ``irc::append_``, which appends in place where it can.
 
     That pays where the result comes back as an operand: where something that
     the graph is given, or that a loop carries, is extended and leaves the
@@ -45,7 +45,7 @@ class Growable:
     name: ClassVar[str] = "growable"
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
-        """Look at every Concat, again after some have become appends: parts of these may be what others extend."""
+        """Look at every Concat, and again once some are appends: others may extend their parts."""
         changed = False
         while self._extend(graph, ctx):
             changed = True
@@ -125,7 +125,7 @@ def _may_grow(node: Node) -> bool:
 
 
 def _concatenates_alike(node: Node) -> bool:
-    """Whether torch's ``node`` is Concat, if types hold: all tensors are of one known element type and rank."""
+    """Whether torch's ``node`` means Concat: all tensors have one known element type and rank."""
     parts, axis = _concatenation(node)
     found = {(part.type.dtype, part.type.rank) for part in parts}
     dtype, rank = found.pop()
@@ -133,7 +133,7 @@ def _concatenates_alike(node: Node) -> bool:
 
 
 def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
-    """Every Concat that extends what the graph, or a loop body around it, is given, and whose result is returned.
+    """Each Concat that extends an input of the graph, or of a loop body around it, and is returned.
 
     Other nodes may extend it in between: each chain of them is walked once in either direction.
     """
@@ -169,7 +169,7 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
 
 
 def _repeated_around(node: Node) -> Iterator[Block]:
-    """The blocks around ``node`` that run again on what they return, if only in a later run: all but branches."""
+    """The blocks around ``node`` that run again on what they return, if only in a later run."""
     assert node.block is not None
     return (block for block in node.block.around() if block.node is None or block.node.kind != IF)
 

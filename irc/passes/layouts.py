@@ -61,13 +61,13 @@ class Layouts:
         return any(v in self._values for v in values) or intersects(self._db.location_set(tuple(values)), self._places)
 
     def has_gaps(self, value: Value) -> bool:
-        """Whether there may be gaps between the elements of the memory of ``value``, which this graph allocates."""
+        """Whether the memory of ``value``, allocated by this graph, may have gaps between elements."""
         sites = (self._db.describe(x).site for x in members(self._db.location_set(value)))
         makers = (site.definer for site in sites if isinstance(site, Value))
         return any(maker is not None and "gaps" in record(maker.kind).layout for maker in makers)
 
     def _find(self) -> tuple[set[Value], LocationSet]:
-        """The values that are seen, or that decide how others are laid out which are; and the memory that these are."""
+        """The values whose layout is seen, or decides the layout of such; and the memory of these."""
         db = self._db
         seen: set[Value] = set()
         found: LocationSet = EMPTY
@@ -153,7 +153,7 @@ def _laid_out_by(value: Value) -> list[Value]:
 
 
 def _may_run_after(node: Node, first: Node) -> bool:
-    """Whether ``node`` may run once ``first`` has run, in the same iteration of loops around or a later one."""
+    """Whether ``node`` may run after ``first``, in the same iteration of loops around or a later one."""
     around: dict[Block, Node] = {}
     at: Node | None = first
     while at is not None and at.block is not None:
@@ -171,7 +171,7 @@ def _may_run_after(node: Node, first: Node) -> bool:
 
 
 class Contiguity:
-    """Which values are certainly contiguous tensors. Values that the graph is given, or that loops carry, never are.
+    """Which values surely are contiguous tensors; graph inputs and loop-carried values never are.
 
     Args:
         changes: whether something changes shapes or strides of the tensor that a value is in place. None is certain

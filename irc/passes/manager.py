@@ -137,7 +137,7 @@ class _Run:
             self.declared.take_apart(graph, partial(self.ctx.alias_db, graph), self.ctx.memory)
 
     def tell(self, moment: str, p: Pass | None, call: Callable[[Instrument], None]) -> None:
-        """Call each instrument; an error says which one failed, and at what ``moment``, of the pass ``p`` if given."""
+        """Call each instrument; an error names the one that failed, the ``moment``, and the pass ``p``."""
         words = f"{moment} {print_pass(p)}" if p else moment
         for instrument in self.manager.instruments:
             try:

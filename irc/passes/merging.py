@@ -1,4 +1,4 @@
-"""Merging what is equal: nodes that compute the same, and constants. All merges of a graph are carried out at once."""
+"""Merging equal nodes and equal constants; all merges of a graph are carried out at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attributes_key(node: Node) -> tuple[Any, ...]:
 
 
 def value_key(value: Any) -> Any:
-    """A hashable key of one attribute's value; 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself."""
+    """A hashable key of an attribute's value: 1, 1.0, True differ, so do 0.0, -0.0; a NaN equals itself."""
     if isinstance(value, Tensor):
         known = value.is_splat or value.name or (value.numel <= _UNHASHED and not value.is_absent)
         return value.key() if known else id(value)
@@ -90,7 +90,7 @@ class Merges:
         """Names of values that quantization annotations have: they must stay names of values."""
 
     def may_share(self, earlier: Node, node: Node) -> bool:
-        """Whether results of ``node`` may become the same memory as those of ``earlier`` and of all merged into it."""
+        """Whether results of ``node`` may become the memory of ``earlier`` and of all merged into it."""
         return self.apart(earlier, node) is None
 
     def apart(self, earlier: Node, node: Node) -> Reason | None:
@@ -342,7 +342,7 @@ def _weight(node: Node) -> Tensor | None:
 
 
 def _digest(node: Node) -> Any:
-    """A cryptographic hash of a weight's contents: different weights with the same hash cannot be constructed."""
+    """A cryptographic hash of a weight's contents, for which no collision can be constructed."""
     from hashlib import blake2b  # slow to import, seldom needed
 
     tensor: Tensor = node.attributes["value"]

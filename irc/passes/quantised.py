@@ -25,7 +25,7 @@ _LONGEST_CHAIN = 8
 
 
 def dequantises(node: Node, types: Sequence[Type]) -> bool:
-    """Whether ``node``, with results of ``types``, makes larger elements of a constant of 8 bits an element, or fewer.
+    """Whether ``node``, with results of ``types``, widens a constant of at most 8 bits an element.
 
     Single numbers and bools are no quantised weights, and fewer elements than before are no conversion of them.
     """
@@ -59,7 +59,7 @@ def before_moves(value: Value) -> Value:
 
 
 def annotation_names(graph: Graph, live: Callable[[Node], bool] = lambda node: True) -> set[str]:
-    """Names of values, such as scales, that quantization annotations in ``graph``, in its groups too, have.
+    """Names of values, such as scales, that quantization annotations in ``graph`` and its groups have.
 
     Those of results of nodes that are not ``live``, and what is inside of these, do not count.
     """

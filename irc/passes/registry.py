@@ -1,4 +1,4 @@
-"""Passes by name, and pipelines of them as text: ``inline,(constant-fold,cse,dce)*4,fuse{max-size=64}``.
+"""Passes by name, and pipelines as text: ``inline,(constant-fold,cse,dce)*4,fuse{max-size=64}``.
 
     pipeline := [item {',' item}]
     item     := NAME ['{' [option {',' option}] '}']  |  '(' pipeline ')' '*' INT  |  PIPELINE
@@ -61,7 +61,7 @@ def fault(pass_class: object) -> str:
 
 
 def _misfit(pass_class: type) -> str:
-    """Why an object of this class cannot be made of its options, or ``run`` not be called; "" if both work."""
+    """Why this class cannot be made of its options, or ``run`` not be called; "" if both work."""
     options = [field.name for field in fields_of(pass_class).values()]
     try:
         takes = inspect.signature(pass_class)
@@ -87,7 +87,7 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def defaults(pass_class: type) -> str:
-    """The options of a pass with their defaults, as pipelines spell them: `` {max-size=64}``; "" without options."""
+    """The options of a pass with defaults, as pipelines write them: `` {max-size=64}``; "" if none."""
     options = [
         name if field.default is dataclasses.MISSING else f"{name}={print_value(field.default)}"
         for name, field in fields_of(pass_class).items()
@@ -168,7 +168,7 @@ P = TypeVar("P", bound="type[Pass]")
 
 
 def register(pass_class: P) -> P:
-    """Enter a pass class under its ``name``; usable as a decorator. IRC304 if it is no pass class or the name is taken.
+    """Class decorator that registers a pass under its ``name``; IRC304 if it is no pass, or taken.
 
     A class of the same module and name replaces the earlier one: the definition has been run again.
     """
@@ -186,7 +186,7 @@ def register(pass_class: P) -> P:
 
 
 def find(name: str) -> type[Pass] | None:
-    """The class of the pass called ``name``, loaded from its entry point if need be; None if there is none."""
+    """The class of the pass ``name``, loaded from its entry point if need be; None if there is none."""
     if name not in _PASSES:
         import_deferred()
     found = _PASSES.get(name)
@@ -204,7 +204,7 @@ def names() -> list[str]:
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:
-    """The pass called ``name`` with its fields set from ``options``; IRC301 if there is no pass of that name."""
+    """The pass ``name`` with its fields set from ``options``; IRC301 if there is no such pass."""
     found = find(name)
     if found is None:
         raise Error("IRC301", unknown(name))

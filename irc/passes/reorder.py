@@ -76,7 +76,7 @@ def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
 
 
 def _looked_at(places: LocationSet, changed: LocationSet) -> Collection[int] | None:
-    """The locations in ``places``, of a large set those that are in ``changed``, too; None if they are very many."""
+    """The locations in ``places``, of a large set those in ``changed``; None if they are very many."""
     if not isinstance(places, BigSet):
         return [*members(places)]
     found = list(islice(common(places, changed), _MOST + 1))
@@ -106,7 +106,7 @@ def operands(node: Node, captured: Mapping[Node, Sequence[Value]]) -> list[Value
 
 
 class Dependencies:
-    """The order that nodes of one block must keep: values before their uses; reads and writes of one place in order.
+    """The order that a block's nodes must keep: uses after definitions, conflicting accesses in order.
 
     The size is linear in what the nodes use and touch. Nodes are numbers: positions in ``nodes``.
 
@@ -254,7 +254,7 @@ class GraphMemory:
 
 
 class BlockMemory:
-    """The memory of one block: its *storages*, classes of values that may share memory, and the nodes that use them.
+    """A block's memory: its *storages*, classes of values that may share memory, and who uses them.
 
     A storage is alive from its first value to its last user. Unknown sizes are guessed: 64 for a dimension, and the
     mean of the others for a value whose type does not tell. Memory of values from outside of the block does not count.
@@ -327,7 +327,7 @@ class BlockMemory:
         return found
 
     def _come_by(self, value: Value) -> int | None:
-        """The bytes of new memory with ``value``; None if its type does not tell; 0 if earlier values are there."""
+        """The bytes of memory that ``value`` allocates; None if its type does not tell."""
         places = self._memory.places(value)
         known = bool(places) and self._seen.issuperset(places)
         self._seen.update(places)
@@ -464,7 +464,7 @@ class _Sorter:
         return found
 
     def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
-        """For each operator that is to take memory, the other readers of it; empty if no operator is new among them."""
+        """For each operator that is to take memory, its other readers; empty if no operator is new."""
         memory, takes, end = self._memory, self._takes, len(self._nodes) - 1
         wishes: dict[int, list[int]] = {}
         served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
@@ -488,7 +488,7 @@ class _Sorter:
 
 
 def _can_take(node: Node, value: Value) -> bool:
-    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes at run time may rule it out.
+    """Whether ``node`` can write its result over ``value``, as far as types tell; shapes may differ.
 
     The runtime writes over `overwritable` operands, in-place variants over their first.
     """

@@ -162,7 +162,7 @@ class Rewriter:
         return changed
 
     def _replace(self, old: Value, new: Value, keep_name: bool, batch: _Batch) -> bool:
-        """As `replace`, but the end of the graph and the alias analysis are updated only when ``batch`` finishes."""
+        """As `replace`, but graph outputs and the alias analysis are updated only when ``batch`` ends."""
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
@@ -213,7 +213,7 @@ class Rewriter:
         return self.replace_nodes([(node, values)], keep_names=keep_names) > 0
 
     def replace_nodes(self, nodes: Sequence[tuple[Node, Sequence[Value]]], *, keep_names: bool = False) -> int:
-        """As `replace_node` for each; returns how many changed. No value may be replaced and also replace another.
+        """As `replace_node` for each; return how many changed. No value may be both old and new.
 
         A graph may return very many of their results: its end, and the alias analysis, are updated once.
         """
@@ -322,7 +322,7 @@ _ORDER = attrgetter("order")
 
 
 def _is_same(node: Node, made: Node) -> bool:
-    """Whether ``made`` is ``node`` in another form: one that writes into an operand, or the functional one again."""
+    """Whether ``made`` is ``node`` in its in-place or functional form."""
     same = made.name == node.name and set(made.inputs) == set(node.inputs)
     return same and _functional(made.kind) == _functional(node.kind) and made.metadata == node.metadata
 
@@ -357,7 +357,7 @@ class _Batch:
         return value in self._new or (value not in self._instead and value.uses_by(self.end) > 0)
 
     def redirect(self, old: Value, new: Value, users: Iterable[Node]) -> None:
-        """Let ``users`` use ``new`` instead of ``old``: the end of the graph when the batch finishes, others now."""
+        """Let ``users`` use ``new`` instead of ``old``; graph outputs only when the batch ends."""
         for user in users:
             if user is self.end:
                 self._instead[old] = new

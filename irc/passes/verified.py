@@ -1,4 +1,4 @@
-"""Running a pipeline whose result is verified; if that breaks a rule of the IR, the pass that broke it is found.
+"""Running a pipeline whose result is verified, and finding the pass that broke a rule of the IR.
 
 The graph is verified at the end, and after each pass that is not irc's own: what such a pass breaks, a later one might
 hide, as the fuser does that puts nodes in order. If the end fails, the pipeline runs once more, on the model as it was,
@@ -70,7 +70,7 @@ def _broken_rule(module: Module) -> Error | None:
 
 
 def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Error | None, str]:
-    """The error at the first pass, or instrument, of ``manager`` that breaks a rule; None if it is not found, and why.
+    """The error at the first pass or instrument of ``manager`` that breaks a rule; or None, and why.
 
     irc's own instruments, which change nothing, take no part in the second run, and print nothing.
     """
@@ -133,7 +133,7 @@ class _VerifyOthers(VerifyEach):
 
 
 class _VerifyAll(VerifyEach):
-    """Verifies after each pass, and after each that is not irc's own whether types contradict each other now.
+    """Verifies after each pass and, after passes of other packages, whether types contradict.
 
     Instruments that are not irc's own may change graphs: it also verifies after each call of these.
     """

@@ -196,7 +196,7 @@ class PlannedRuns:
         return results
 
     def expected(self) -> MemoryPlan | None:
-        """The plan for runs in which values have the types that the graph states; None if a shape is not stated."""
+        """The plan for the types that the graph states; None if a shape is not stated."""
         forms = stated_forms(self.lowerer.graph)
         return None if forms is None else self._planner(frozenset()).plan(forms)
 

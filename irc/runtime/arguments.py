@@ -1,4 +1,4 @@
-"""What a model takes and gives: names, types, the check of what a caller passes in, and results by name.
+"""What a model takes and gives: names, types, checks of arguments, and results by name.
 
 Nothing is cast silently: an array must have the element type that the model
 states. Python numbers and lists have none of their own; they are converted if
@@ -112,7 +112,7 @@ def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
 
 
 def _member(value: Any, type: types.EnumType, where: str) -> EnumMember:
-    """``value`` as a member of ``type``; it may be a member of Python's enum of that name, from any module."""
+    """``value`` as a member of ``type``; also from a Python enum of that name in any module."""
     if isinstance(value, enum.Enum) and value.__class__.__name__ == type.name.rpartition(".")[2]:
         value = with_members(value, type)
     if not isinstance(value, EnumMember) or value.type != type:
@@ -160,7 +160,7 @@ def _array(value: Any, type: TensorType, where: str) -> Array:
 
 
 def typed_array(value: Any, type: TensorType, where: str) -> Array:
-    """An array, or an object that converts to one, as an array in native byte order; Error unless it is of ``type``."""
+    """An array, or what converts to one, in native byte order; Error unless it has ``type``."""
     array = as_array(value, where)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -198,7 +198,7 @@ def as_array(value: Any, where: str) -> Array:
 
 
 def arrays_in(value: Any, where: str) -> list[Any]:
-    """What is an array, or can be one, in ``value``, nested lists; Error if no tensor can be nested like that."""
+    """The arrays, or what can be one, in nested lists ``value``; Error if no tensor can nest so."""
     found: list[Any] = []
     level = [value]
     for _ in range(MAX_RANK + 1):
@@ -256,7 +256,7 @@ def _convert(array: Array, dtype: DType) -> Array | None:
 
 
 def check_shape(shape: tuple[int, ...], type: Type, where: str, sizes: Sizes | None) -> None:
-    """Errors as of `accept` unless ``shape`` is one of ``type``; without ``sizes``, names stand for any size."""
+    """Errors as of `accept` unless ``shape`` fits ``type``; without ``sizes``, names fit any size."""
     declared = type.shape
     if declared is None:
         return
@@ -292,7 +292,7 @@ class Result(NamedTuple):
 
 
 def results_of(outputs: Sequence[Argument]) -> dict[str, Result]:
-    """Every result by name: outputs, and elements of tuples as ``output.0``, where no output is called that."""
+    """Every result by name: outputs, and elements of tuples as ``output.0`` unless that is taken."""
     found = {output.name: Result(output, (i,)) for i, output in enumerate(outputs)}
     for output in tuple(found.values()):
         for element in _elements(output):
@@ -316,7 +316,7 @@ def element(values: Any, path: Iterable[int]) -> Any:
 
 
 def value_at(outputs: Sequence[Value], path: Path) -> Value:
-    """The value at ``path`` among a graph's outputs; if a tuple on the way is not constructed there, that tuple."""
+    """The value at ``path`` among a graph's outputs, or the innermost tuple that is not constructed there."""
     value = outputs[path[0]]
     for place in path[1:]:
         made = value.made_by(_TUPLE)

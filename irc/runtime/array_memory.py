@@ -46,7 +46,7 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def lies_as_new(array: Array) -> bool:
-    """Whether ``array`` lies as new arrays do: in C order, with the strides of that also along axes of one element."""
+    """Whether ``array`` has the strides of a new array: C order, also along axes of one element."""
     return array.strides == c_strides(array.shape, array.itemsize)
 
 
@@ -96,7 +96,7 @@ def aligned_bytes(count: int) -> Array:
 
 
 def address_of(memory: Array) -> int:
-    """Where writable ``memory``, in one piece, begins; 0 if there is none. In a fifth of the time of `ctypes.data`."""
+    """The address of writable contiguous ``memory``; 0 if empty. Five times faster than `ctypes.data`."""
     return addressof(c_char.from_buffer(memory.data)) if memory.size else 0
 
 

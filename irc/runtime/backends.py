@@ -1,4 +1,4 @@
-"""Backends: what computes fusion groups and planned steps, where that pays, instead of NumPy operator by operator.
+"""Backends: compile fusion groups and planned steps, where that pays; NumPy runs the rest.
 
 What may be fused, and what may be written in place, is decided before, by passes, and is the same for all backends. A
 backend says what pays. Whatever it declines, the interpreter runs, so a backend may know as little as it likes.
@@ -46,7 +46,7 @@ class Declined(NamedTuple):
 
 
 class Unsupported(Exception):
-    """Why a kernel cannot compute operands of types that it was compiled for: it raises this before it writes."""
+    """Raised by a kernel, before it writes, for operands of the right types that it cannot compute."""
 
 
 class PlannedOperand(NamedTuple):
@@ -125,7 +125,7 @@ class Backend:
         return Declined(f"the backend {self.name} compiles no groups")
 
     def overwrites(self, group: Graph, operands: tuple[ArrayType, ...]) -> Sequence[tuple[int, int]]:
-        """Which results of the kernel for ``group`` may be made over which operands: (result, operand), by position.
+        """Pairs (result, operand) of the kernel for ``group``: this result may be written over that operand.
 
         Asked once for each kernel that `compile_group` has given. Result and operand have the same type and shape. A
         result is made over an operand only if both lie in C order, and nothing else reads that memory, then or later;
@@ -134,7 +134,7 @@ class Backend:
         return ()
 
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
-        """What runs ``node``: ``kernel``, which is the interpreter's, or one that is quicker, and may call that.
+        """The kernel that runs ``node``: the interpreter's ``kernel``, or a faster one that may call it.
 
         Asked once for each operator of a model that is no group, when its graph is lowered. The kernel has to do for
         operands of all types, and takes ``out=`` if ``kernel`` does.

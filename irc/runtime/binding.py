@@ -63,7 +63,7 @@ def interrupts(error: Exception, node: Node) -> bool:
 
 
 def writes_over(node: Node) -> bool:
-    """Whether ``node``, an in-place form such as ``onnx::Add_``, always writes its result over its first input."""
+    """Whether ``node``, in-place such as ``onnx::Add_``, always writes its result over its first input."""
     kind = node.kind
     if not kind.endswith("_") or kind.endswith("__") or not node.inputs:
         return False
@@ -119,7 +119,7 @@ def _require_fit(first: Array, inputs: Sequence[Any], like: int | None) -> None:
 
 
 def may_stay_out(node: Node) -> bool:
-    """Whether ``node`` may lack a kernel until a run reaches it: it passes through, or is in a TorchScript's branch."""
+    """Whether ``node`` may lack a kernel until a run reaches it: opaque, or in a TorchScript branch."""
     is_torch = node.kind.startswith(("aten::", "prim::"))
     return is_opaque(node.kind) or (is_torch and any(outer.kind == IF for outer in node.around()))
 

@@ -77,7 +77,7 @@ def detach(
     donated: Sequence[int] = (),
     of_model: Sequence[Array] = (),
 ) -> tuple[dict[str, Any], list[Array]]:
-    """The results at the paths ``wanted``, by name, and those to ``keep``, with arrays copied where they share memory.
+    """The results at the paths ``wanted``, by name, and those to ``keep``; arrays that share are copied.
 
     Lists, tuples, dicts and objects are always new.
 
@@ -174,12 +174,12 @@ class _Detacher:
 
     @cached_property
     def _session_ids(self) -> frozenset[int]:
-        """The identities of the session's arrays that the run could not overwrite. (Caches that grow do not ask.)"""
+        """The identities of the session's arrays that the run could not overwrite; growing caches need none."""
         return frozenset(id(array) for name, array in self._held.arrays.items() if name not in self._held.donated)
 
     @cached_property
     def _shown(self) -> dict[int, int]:
-        """How many bytes of each owner leave without a copy. (Asked for only where some result is a small part.)"""
+        """Bytes of each owner that leave without a copy; computed only if some result is a small part."""
         ranges: dict[int, _Ranges] = {}
         shown: dict[int, int] = {}
         for array in arrays_once(self._leaving, attributes):
@@ -225,7 +225,7 @@ class _Detacher:
 
 
 class _Ranges:
-    """Disjoint ranges of bytes of one array that are taken, in order: a Split may have thousands of results."""
+    """Disjoint byte ranges of one array, in order: a Split may have thousands of results."""
 
     __slots__ = ("_ends", "_first", "_starts")
 
@@ -351,7 +351,7 @@ class Signature:
     def bind(
         self, feeds: Mapping[str, Any], held: Held, counters: Counters
     ) -> tuple[list[Any], RunKey | None, Arrays | None]:
-        """The values for the graph's inputs, in order, the kind of run that they make, and how to know another like it.
+        """The values of the graph's inputs, the run's key, and the arrays by which to know another such run.
 
         (By arrays of these types and shapes; None if it takes other checks, or there will be none.)
 
@@ -427,7 +427,7 @@ def _check_donation(value: Any, where: str) -> None:
 
 
 def _check_shared(accepted: Mapping[str, Any], donate: Iterable[str]) -> None:
-    """Check that no other input shares memory with a donated one, the arrays made of other objects included."""
+    """Check that no other input, arrays made of objects included, shares memory with a donated one."""
     for name in donate:
         for other, value in accepted.items():
             if other != name and any(np.may_share_memory(accepted[name], x) for x in arrays_once([value])):

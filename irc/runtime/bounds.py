@@ -1,4 +1,4 @@
-"""The scope of a run on its thread: guard, work memory, other threads and machine code that help, no warnings.
+"""A run's scope on its thread: guard, work memory, helper threads, machine code, no warnings.
 
 Kernels ask the *guard* of a run with limits (`irc.runtime.limits.LimitGuard`) before they allocate much or work
 for long: `check_bytes`, `check_work`, `pace`. Without a guard, only absurd sizes are refused
@@ -50,7 +50,7 @@ class InnerLoops:
         return False
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
-        """``a`` (..., K) of 8-bit integers, less ``zero``, times ``b`` (K, N), floats that are integers; of int32."""
+        """``(a - zero) @ b`` as int32: ``a`` (..., K) of 8-bit integers, ``b`` (K, N) of integral floats."""
         return False
 
     def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
@@ -84,7 +84,7 @@ class InnerLoops:
     def attend(
         self, query: Array, key: Array, value: Array, scale: float, out: Array, mask: Array | None, fill: float
     ) -> bool:
-        """``softmax(query @ key^T * scale) @ value`` of one row of each head (`irc.runtime.kernels.attention`).
+        """``softmax(query @ key^T * scale) @ value`` of one row a head (`irc.runtime.kernels.attention`).
 
         The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E). The mask
         broadcasts to the scores; those that it excludes are ``fill`` instead.
@@ -151,7 +151,7 @@ CURRENT = _Current()
 
 
 def float_errors() -> tuple[ContextVar[Any], Any]:
-    """The context variable that says what NumPy does about floating-point errors, and its value for "ignore all".
+    """NumPy's context variable of floating-point error handling, and its value for "ignore all".
 
     To set it takes 0.1 µs, to enter `numpy.errstate` 0.7. NumPy does not document its name, so `numpy.errstate` is
     watched: it changes this variable and no other.
@@ -167,7 +167,7 @@ ERRORS, IGNORED = float_errors()
 
 
 def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[..., T], *arguments: Any) -> T:
-    """The result of ``function``, called as a run of its own on this thread, with these ``guard`` and ``share``.
+    """The result of ``function``, called as a run of its own on this thread, with this guard and share.
 
     Infinities and NaNs are results like any other: NumPy does not warn of them.
     """
@@ -183,7 +183,7 @@ def in_own_scope(guard: LimitGuard | None, share: Share, function: Callable[...,
 
 
 def check_bytes(size: int) -> None:
-    """To be called before ``size`` bytes are allocated that are no array; Error if that is too much for the run."""
+    """Check ``size`` bytes before allocating them other than as an array; Error if the run lacks them."""
     if CURRENT.scope.guard is not None:
         CURRENT.scope.guard.allocate(size)
 
@@ -195,6 +195,6 @@ def pace() -> None:
 
 
 def check_work(products: int) -> None:
-    """To be called before so many multiplications are made in one piece; Error if the run has no time for them."""
+    """Check multiplications before doing them in one piece; Error if the run has no time for them."""
     if CURRENT.scope.guard is not None:
         CURRENT.scope.guard.work(products)

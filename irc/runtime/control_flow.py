@@ -50,7 +50,7 @@ class Stack:
         self._count = 0
 
     def append(self, row: Any) -> None:
-        """Add a copy of ``row``; Error IRC432 if it is no tensor, or its type or shape differs from the first's."""
+        """Add a copy of ``row``; Error IRC432 if it is no tensor, or differs from the first in type or shape."""
         if not is_array(row):
             raise Error("IRC432", f"a scan output must be a tensor in each iteration; got {describe(row)}")
         buffer = self._buffer
@@ -116,7 +116,7 @@ def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
 
 
 def lower_prim_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
-    """``prim::Loop(trip_count, cond, carried...)``; the body's parameters are the iteration and the carried values."""
+    """``prim::Loop(trip_count, cond, carried...)``; body parameters: the iteration, carried values."""
     return _lower_loop(lowering, node, ins, outs, [lambda i: i])
 
 
@@ -199,7 +199,7 @@ class Body:
         self._read_only_carried = lowering.read_only_carried(block, self.code.returns[self._returned], takers)
 
     def stacks(self, iterations: int | None) -> list[Stack]:
-        """One stack for each scan output, for at most this many ``iterations``; None if their number is not known."""
+        """One stack for each scan output, for at most ``iterations`` rows; None if their number is unknown."""
         return [Stack(row, iterations) for row in self._rows]
 
     def initial_values(self, values: list[Any]) -> list[Any]:

@@ -242,7 +242,7 @@ def is_located(error: Exception) -> bool:
 
 
 def fail(error: Exception, node: Node, inputs: Sequence[Any]) -> NoReturn:
-    """Raise ``error`` with the place ``node`` and the types and shapes of its inputs; unchanged if it only interrupts.
+    """Raise ``error`` located at ``node``, with its inputs' types and shapes; interrupts stay unchanged.
 
     Signal handlers end what takes too long with an exception, and servers catch it by its class.
     """

@@ -115,7 +115,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
-    """The module and the report in a ``.irc`` file, whether or not there are kernels for it. Errors as of `load`."""
+    """The module and report of a ``.irc`` file, even if kernels are missing. Errors as of `load`."""
     where = os.fsdecode(path)
     try:
         with open_regular(path) as file:
@@ -146,7 +146,7 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
 
 
 def _name_large_constants(module: Module) -> None:
-    """Make tensors without a name weights if they are large, so that their bytes are stored and not their text."""
+    """Make large unnamed tensors weights, so that their bytes are stored instead of their text."""
     for node in with_subgraphs(*module.graphs.values()):
         for key, value in node.attributes.items():
             node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))

@@ -40,7 +40,7 @@ def subgraph_of(node: Node) -> Graph:
 
 
 class Members:
-    """The members of a fusion group as code of their own, which reads and writes slots of the block around the group.
+    """The members of a fusion group, lowered to code on slots of the block around the group.
 
     Args:
         lowering: of that block.

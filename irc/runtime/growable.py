@@ -74,7 +74,7 @@ class GrowableBuffer:
         self._begin = 0  # where it begins
 
     def first(self, parts: Sequence[Array]) -> Array:
-        """Put ``parts``, which fit together, into the empty buffer, one after the other; return a view of them."""
+        """Put ``parts`` into the empty buffer, one after the other; return a view of them."""
         axis = self.axis
         end = sum([part.shape[axis] for part in parts])
         place = (*self._before, slice(end))
@@ -122,7 +122,7 @@ class GrowableBuffer:
         return both
 
     def go_back(self, view: Array) -> bool:
-        """Free the positions behind ``view``, a view of the buffer, if no other view may show them; whether it did."""
+        """Free the positions behind ``view``, if no other view may show them; return whether it did."""
         try:
             turn = self._turn.pop()
         except IndexError:
@@ -176,7 +176,7 @@ class GrowableBuffer:
             self._turn.append(turn)
 
     def _ends(self, array: Array) -> bool:
-        """Whether ``array`` is laid out as the buffer and ends at the high-water mark; if so, this sets `_begin`."""
+        """Whether ``array`` lies as the buffer and ends at the high-water mark; sets `_begin` if so."""
         place = self._place(array)
         if place is None or place[1] != self.used:
             return False
@@ -268,7 +268,7 @@ def filled(parts: Sequence[Array], axis: int, capacity: int) -> Array:
 
 
 def reserve(array: Array, axis: int, capacity: int) -> Array:
-    """``array``, copied to where it can grow to ``capacity`` positions along ``axis``; only appending changes it.
+    """``array``, copied to where it can grow to ``capacity`` positions along ``axis`` by appends alone.
 
     Raises:
         Error: IRC403 if there is not so much memory; IRC422 if that is more than any array may take.

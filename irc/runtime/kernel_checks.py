@@ -1,4 +1,4 @@
-"""Checks of kernels: what is wrong with the operands of one that has failed, and what those of other packages return.
+"""Checks of kernels: what is wrong with failed operands, and with other packages' results.
 
 Kernels expect what the operator allows, which models that pass the importer's checks and
 the verifier respect. Other models, and files that were changed, may give a kernel numbers of a
@@ -37,7 +37,7 @@ _SHOWN = 3
 
 
 def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
-    """What is wrong with ``node``, or the types of its operands, ``inputs``; None if nothing is, as far as known."""
+    """What is wrong with ``node`` or its operands' types, ``inputs``; None if nothing is known to be."""
     malformed = fault_of_form(node)
     if malformed is not None:
         return malformed
@@ -49,7 +49,7 @@ def what_is_wrong(node: Node, inputs: Sequence[Any]) -> Error | None:
 
 
 def fault_of_form(node: Node) -> Error | None:
-    """What is wrong with the attributes of ``node``, or the number and declared types of its operands, if known."""
+    """What is wrong with attributes of ``node``, or operands' number and declared types, if known."""
     try:
         check_form(node)
         _check_operands(node)
@@ -59,7 +59,7 @@ def fault_of_form(node: Node) -> Error | None:
 
 
 def _check_operands(node: Node) -> None:
-    """Error if no overload of ``node`` that irc has a row for takes so many arguments (IRC213), of types like these.
+    """Error IRC213 if no overload of ``node`` takes so many arguments, of types like these.
 
     (IRC423: of open types, nothing is said.)
     """
@@ -75,7 +75,7 @@ def _check_operands(node: Node) -> None:
 
 
 def onnx_type(value: Any) -> str | None:
-    """The type of a run-time value as ONNX, or else Python, writes it; None if that cannot be told, or it is absent."""
+    """A run-time value's type as ONNX, or else Python, writes it; None if unknown, or absent."""
     if is_array(value):
         try:
             return onnx_name(TensorType(DType.from_numpy(value.dtype)))
@@ -88,7 +88,7 @@ def onnx_type(value: Any) -> str | None:
 
 
 def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False) -> Kernel:
-    """``kernel``, which ``binder`` made for ``node``, with its results checked and NumPy scalars converted.
+    """``kernel``, made by ``binder`` for ``node``, with results checked and NumPy scalars converted.
 
     A scalar becomes an array or a number, by the type of the result. Trailing inputs that the kernel requires and the
     node does not have are given as None. The node may have fewer results than the operator's schema row promises.
@@ -138,7 +138,7 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
 
 
 def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None) -> Kernel:
-    """``kernel`` as called with the inputs of ``node``, and None for trailing arguments of ``schema`` if need be."""
+    """``kernel`` called with ``node``'s inputs, and None for missing trailing arguments of ``schema``."""
     names = [value.name for value in node.inputs]
     wrong = misfit(what, kernel, *names)
     if not wrong:
@@ -158,11 +158,11 @@ def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None) -> Ker
 
 
 class _OtherTypeError(Exception):
-    """A value is not of the expected type. The message is the end of a sentence: the reason, unless obvious."""
+    """A value is not of the expected type; the message ends a sentence with the reason."""
 
 
 def _as(value: Any, type: Type) -> Any:
-    """``value`` as a ``type``, with its NumPy scalars converted; sizes' names and non-tensors inside are not checked.
+    """``value`` as a ``type``, NumPy scalars converted; named sizes and nested non-tensors unchecked.
 
     Lists and dicts in which nothing is converted stay the same objects, as others may hold them too.
     """

@@ -31,7 +31,7 @@ from irc.support.formatting import count
 
 
 def expected_bytes(node: Node, inputs: Sequence[Any]) -> int:
-    """At least how many bytes ``node`` will take for results much larger than an operand on ``inputs``; else 0.
+    """At least the result bytes of ``node`` on ``inputs``, if much larger than an operand; else 0.
 
     Shapes that do not fit together give 0: the kernel will report them.
     """
@@ -108,7 +108,7 @@ def check_limits(limits: Any) -> None:
 
 
 class LimitGuard(Observer):
-    """Holds one run to its limits: a watch of its steps, and a guard for its kernels (`irc.runtime.bounds`).
+    """Holds a run to its limits: an observer of its steps, a guard for kernels (`irc.runtime.bounds`).
 
     Args:
         limits: the limits.

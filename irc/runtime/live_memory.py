@@ -76,7 +76,7 @@ def text_bytes(array: Array) -> int:
 
 
 class ObjectBytes:
-    """The bytes of the strings, lists, tuples and dictionaries of a run that something else still refers to.
+    """The bytes of a run's strings, lists, tuples and dictionaries that are still referenced.
 
     They are held here, so that none is counted twice, and released when room is needed. Until then, those that nothing
     else refers to count too, as they are in memory.

@@ -327,7 +327,7 @@ class Lowering:
         return step or kernel_step(kernel, ins, outs, dead)
 
     def emptied(self, ins: Slots) -> Slots:
-        """The slots that the step being lowered, which reads ``ins``, is to empty. (Its blocks are lowered before.)"""
+        """The slots that the step being lowered, which reads ``ins``, must empty; its blocks come first."""
         live = self._live[-1]
         return (*live.unused, *self.dead(live.captured.union(ins)))
 
@@ -350,7 +350,7 @@ class Lowering:
         ]
 
     def free(self, ins: Slots, count: int, may_repeat: bool = False) -> tuple[int, ...]:
-        """Which of the first ``count`` of ``ins`` hold memory that nothing needs once the node being lowered has run.
+        """Positions among the first ``count`` of ``ins`` whose memory is dead after the current node.
 
         One slot may be there several times if it ``may_repeat``; two slots of one memory are never free.
         """
@@ -359,7 +359,7 @@ class Lowering:
         return tuple([i for i, s in enumerate(storages[:count]) if times[s] == 1 and self._is_free(s)])
 
     def read_only_carried(self, body: Block, given: Slots, takers: Sequence[Slots]) -> Slots:
-        """The positions of carried values that something else still needs, so that no iteration may write them.
+        """The positions of carried values needed elsewhere too, so that no iteration may write them.
 
         Args:
             body: the loop's body.
@@ -382,7 +382,7 @@ class Lowering:
 
 
 class _LiveSlots:
-    """The live slots of a block that is being lowered from its end, and how many of them show each storage class.
+    """The live slots of a block, lowered from its end, and how many of them show each storage class.
 
     Attributes:
         unused: slots of results of the current node that nothing reads.

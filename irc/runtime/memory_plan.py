@@ -60,7 +60,7 @@ def own_groups(graph: Graph) -> dict[Node, Graph]:
 def static_values(
     graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]
 ) -> tuple[set[Value], set[Value]]:
-    """The values that run at most once, and what the shapes of the inputs decide of them: shapes; elements, too.
+    """The values that run at most once, and which shapes and elements the input shapes decide.
 
     Args:
         graph: the graph.
@@ -307,7 +307,7 @@ class Planner:
     def _dying(
         self, node: Node, candidates: Sequence[Value], form: ArrayType, turn: int, held: Mapping[Value, _Buffer]
     ) -> _Buffer | None:
-        """The buffer that ``node`` may write a result over: of the first candidate that it is the last to read."""
+        """The buffer that ``node`` may overwrite: of the first candidate that it is the last to read."""
         shown = [c for v in node.inputs for c in self._storage.shown(v)] if candidates else []
         for value in map(self._resolved, candidates):
             buffer, storage = held.get(value), self._storage.of(value)
@@ -325,7 +325,7 @@ class Planner:
             yield node
 
     def _touched(self, node: Node) -> Iterable[Value]:
-        """What ``node`` makes, and what it and its blocks read; of a group only the results, as members have turns."""
+        """What ``node`` makes, and what it and its blocks read; of a group, only the results."""
         if node in self._groups:
             return node.outputs
         returns = [value for block in node.blocks for value in block.returns]

@@ -70,7 +70,7 @@ class Options:
 
 
 def sharing(threads: int | None) -> Share:
-    """What does work on so many threads; None: on as many as pay. Error IRC419 if a run may not have so many."""
+    """The work sharing of ``threads`` threads; None: as many as pay. Error IRC419 for too many."""
     number = check_number("threads", threads, MOST) or usable_processors()
     if number == 1:
         return in_turn
@@ -78,7 +78,7 @@ def sharing(threads: int | None) -> Share:
 
 
 def check_number(name: str, value: Any, most: int | None = None) -> int | None:
-    """``value``, called ``name``; Error IRC419 unless it is a positive integer of at most ``most``, or None."""
+    """``value``; Error IRC419, for ``name``, unless a positive integer up to ``most``, or None."""
     if value is None:
         return None
     number = integer(value)
@@ -284,7 +284,7 @@ class CompiledModel:
         profiler: Profiler | None = None,
         held: Held = NOTHING,
     ) -> Answer:
-        """Run the model for `run`, `profile` and sessions: `docs/explanation/runtime.md` follows a run line by line.
+        """Run the model for `run`, `profile` and sessions, as `docs/explanation/runtime.md` describes.
 
         Args:
             feeds: as of `run`, and so are the next four; for a session, with what it holds.
@@ -435,7 +435,7 @@ class CompiledModel:
 
 
 def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str | Backend = AUTO) -> CompiledModel:
-    """Read a model that `CompiledModel.save` wrote. Weights are mapped, not read: pages come in when they are used.
+    """Read a model saved by `CompiledModel.save`. Weights are mapped: pages load when used.
 
     The file must not be changed while the model lives. (`save` never changes a file: it puts a new one in its place.)
 

@@ -144,7 +144,7 @@ _Contents = tuple[Object, dict[str, Any]]
 
 
 def _changed(contents: list[_Contents], change: Callable[[Array], Array]) -> list[_Contents]:
-    """``contents`` with new lists and the like but the same objects; all at once, so that shared ones stay shared."""
+    """``contents`` with new lists but the same objects; all at once, so that shared ones stay shared."""
     values = rebuild([attributes for _, attributes in contents], change, objects=False)
     return [(instance, attributes) for (instance, _), attributes in zip(contents, values)]
 
@@ -163,7 +163,7 @@ def check_known(module: Module, graph: Graph) -> None:
 
 
 def _writes(module: Module, db: AliasDb) -> tuple[frozenset[str], frozenset[str]] | None:
-    """The names of attributes that a run may change, and the storages that it may write; None if it changes nothing.
+    """Attributes that a run may change, and storages that it may write; None if it changes nothing.
 
     Attributes are told apart by name alone: the object that they belong to is not always known.
     """
@@ -188,7 +188,7 @@ def _may_hold_objects(type: Type) -> bool:
 
 
 def mapped(value: Any, change: Callable[[Any, str], Any], path: str) -> Any:
-    """``value``, a tree that is at ``path``, with ``change`` of all in it, from outside in; holders are new.
+    """``value``, a tree at ``path``, with ``change`` applied from outside in; containers are new.
 
     Args:
         value: an object, list, tuple, dict or leaf. What is in it twice becomes two.

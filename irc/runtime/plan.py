@@ -167,7 +167,7 @@ class Lowerer:
             self._fill(*self._pending.pop())
 
     def _analyzed(self, guarded: bool) -> tuple[Storage, Writes, list[int]]:
-        """All that plans and runs need from the analysis, which is large: it is freed before the graph is lowered."""
+        """All that plans and runs need of the analysis, which is freed before lowering: it is large."""
         db, apart = self._analyses.take(self.graph, guarded), None
         if guarded and any(node.kind in LOOPS for node in self.graph.walk()):
             apart = self._analyses.another(self.graph, guarded, loops_apart=True)
@@ -193,7 +193,7 @@ class Lowerer:
 
 
 def has_unknown(graph: Graph) -> bool:
-    """Whether each run of all of ``graph`` comes to an unknown operator. To those in blocks a run need not come."""
+    """Whether each run of ``graph`` meets an unknown operator; one in a block may be avoided."""
     return any(map(_is_unknown, graph.nodes))
 
 
@@ -207,7 +207,7 @@ def _is_unknown(node: Node) -> bool:
 
 
 def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
-    """A copy of ``graph`` without the nodes that the outputs at these positions do not need; other outputs are None.
+    """A copy of ``graph`` cut to what the outputs at these positions need; other outputs are None.
 
     What is left out may act on the world: nobody asked for it.
 
@@ -229,7 +229,7 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
 
 
 def _needed(graph: Graph, outputs: Iterable[Value]) -> set[Node]:
-    """The nodes of the top block that ``outputs`` come from, and those that write into any memory on the way."""
+    """The top block's nodes that ``outputs`` come from, and those that write memory on the way."""
     db = analyze(graph, noalias=graph.inputs)
     needed: set[Node] = set()
     values = dict.fromkeys(outputs)

@@ -130,7 +130,7 @@ class FastSteps(PlannedSteps):
         return made.with_instructions(self._with_compiled(found))
 
     def _done_once(self, each: Instruction) -> Step | None:
-        """A step that does what ``each`` does, in the frame already; None if that may not be the same in each run.
+        """A step that does what ``each`` does, once; None if that may differ from run to run.
 
         Its results show what lies in the arena, or have few elements, which the shapes of inputs decide. An operator
         that did not run when the forms were recorded might fail; blocks do more than make results.

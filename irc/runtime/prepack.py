@@ -1,4 +1,4 @@
-"""Values that runs make of constants alone: made by the first run that needs one, and kept for all others.
+"""Prepacked constants: made of constants by the first run that needs them, kept for all others.
 
 Weights of 8 or 16 bits stay as they are in graphs and files, and those of 4 bits are packed. Operators compute
 with 32-bit floats, and converting the weights in each run takes longer than most products
@@ -181,7 +181,7 @@ def _is_computed(node: Node) -> bool:
 
 
 def _given(made: Mapping[int, tuple[Sequence[int], Kernel]], kernel: Kernel) -> Kernel:
-    """``kernel``, with each operand in ``made`` replaced by what a function makes of the operands listed there."""
+    """``kernel`` with operands in ``made`` replaced by a function's result for the operands there."""
 
     def operands(inputs: Sequence[Any]) -> list[Any]:
         found = list(inputs)

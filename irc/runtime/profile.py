@@ -251,7 +251,7 @@ class Profiler(Observer):
         self._start = self._left = clock()  # when the run began, and when the last event had been followed
 
     def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
-        """The run of ``graph`` begins, on ``inputs``, which do not count as memory of it; it counts in ``counters``."""
+        """Begin a run of ``graph`` on ``inputs``, whose memory does not count; count in ``counters``."""
         groups = (node for node in with_subgraphs(graph) if node.kind == GROUP)
         self._groups = {inner: node for node in groups if (inner := inner_graph(node)) is not None}
         self._live.disown(inputs)
@@ -377,7 +377,7 @@ class Profiler(Observer):
 
 
 def _passes_on(node: Node) -> bool:
-    """Whether lists that ``node`` returns hold values made earlier: a list that grows is not counted again."""
+    """Whether lists that ``node`` returns hold earlier values, so that they are not counted again."""
     results = [result for row in schemas(node.kind) for result in row.returns]
     shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
     return shares or bool(node.blocks) or node.kind.startswith("prim::")

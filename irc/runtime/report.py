@@ -1,4 +1,4 @@
-"""What compiling a model did, as plain data, and how many bytes running it takes, from its types alone."""
+"""The report of a compilation as plain data, and the bytes that running takes, from types alone."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Report:
 
 
 def _read(type: Any, data: Any, where: str) -> Any:
-    """``data``, as JSON gives it, as a value of ``type``: a dataclass, a dict or list of something, a scalar, a union.
+    """JSON ``data`` as a value of ``type``: a dataclass, dict, list, scalar or union.
 
     Raises:
         TypeError: ``data`` is not of that type.
@@ -212,7 +212,7 @@ def weight_bytes(graph: Graph) -> int:
 
 
 def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
-    """Most bytes of values alive between two nodes of the top block; None if a shape is not known, or cannot be.
+    """Peak bytes between two nodes of the top block; None if a shape is unknown.
 
     Storage is counted by memory location: views are free, and a location lives
     as long as any value that may denote it. Constants are not counted, and
@@ -244,7 +244,7 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
 
 
 class _Memory:
-    """Which memory of a value counts: no constants, and unknown memory only if the value may be nowhere else.
+    """Which memory of a value counts: no constants; unknown memory only if there is no other.
 
     A borrowed input counts as a place of its own, though it is in unknown memory.
     """

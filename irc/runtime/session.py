@@ -343,7 +343,7 @@ class Caches:
                 found[name] = self._unless_left_out(array, name, given[name], held, counters)
 
     def _unless_left_out(self, array: Array, name: str, given: Any, held: Held, counters: Counters) -> Array:
-        """``array``, which has no elements; or what the step was ``given``, if ``array`` is only a substitute for it.
+        """``array``, which is empty; or what the step was ``given``, if ``array`` only substitutes it.
 
         Exporters merge decoders so: the branch that uses an encoder's output does not return it, but a constant with a
         0 in its shape. A cache that has become empty, however, differs from what it was along one axis only, whose size
@@ -364,7 +364,7 @@ class Caches:
 
 
 def _grown_axis(output: Value, cache: Argument) -> int | None:
-    """The axis along which ``output`` is ``cache`` with more behind it, through any branch or loop; None if it is not.
+    """The axis along which ``output`` extends ``cache``, through any branch or loop; or None.
 
     A Concat counts only if it appends to the input itself. `irc::append_` may extend something made from the input
     but not a part of it; a part is a sliding window.
@@ -379,7 +379,7 @@ def _grown_axis(output: Value, cache: Argument) -> int | None:
 
 
 def _sources(value: Value) -> Iterator[tuple[Value, Node]]:
-    """``value``, and the results in branches and loops that it may be, each with the node that it is a result of."""
+    """``value`` and the results in branches and loops that it may be, each with its node."""
     pending = [value]
     seen: set[Value] = set()
     while pending:
@@ -416,7 +416,7 @@ def _size(shape: Shape | None, axis: int) -> Dim:
 
 
 def _check_fit(array: Array, argument: Argument) -> None:
-    """Raise if ``array``, an output, cannot be the input: a model's statements about its outputs may be wrong."""
+    """Raise unless ``array``, an output, can be the input: declared output types may be wrong."""
     shape, dtype = argument.shape, argument.dtype
     if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
         raise Error(

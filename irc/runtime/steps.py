@@ -1,4 +1,4 @@
-"""Steps that call a kernel: one closure for each form of call, as a call of it is all that a step may cost.
+"""Steps that call a kernel: a closure for each form of call, as one call is all a step may cost.
 
 A step may write its result into an input that nothing needs any more. A chain such as Conv, Add, Relu then needs one
 array of full size, not three. What may be overwritten is decided when the graph is lowered; that shapes and element
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
-    """A step that calls ``kernel`` on ``ins``, puts what it returns into ``outs`` and then empties ``dead``.
+    """A step that calls ``kernel`` on ``ins``, stores its results in ``outs`` and empties ``dead``.
 
     Without ``outs`` the kernel is called for its effects: `aten::append` returns the list, which nobody need use.
     """
@@ -54,7 +54,7 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
 
 def operands_in(ins: Slots) -> Callable[[Frame], Sequence[Any]]:
-    """A function that gives the values in the slots ``ins`` of a frame. It is made in C: a comprehension is a call."""
+    """A function from a frame to the values in slots ``ins``, made in C as comprehensions are calls."""
     if len(ins) > 1:
         return itemgetter(*ins)
     return itemgetter(slice(ins[0], ins[0] + 1) if ins else slice(0))  # of one slot, `itemgetter` gives no sequence
@@ -124,7 +124,7 @@ MIN_ELEMENTS = 1 << 12
 def reusing_step(
     node: Node, kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, free: Free, must_own_storage: bool
 ) -> Step | None:
-    """A step that writes the result of ``node`` into a dead input where that fits, and then empties ``dead``.
+    """A step that writes ``node``'s result into a dead input if it fits, then empties ``dead``.
 
     None if the kernel cannot, or no input may be overwritten.
 
@@ -186,7 +186,7 @@ def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, must_own_stor
 
 
 def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:
-    """Whether a result may be written into ``x``: it lies outside ``arena`` and, if it must, owns all its memory.
+    """Whether a result may be written into ``x``: outside ``arena`` and, if it must, owning its memory.
 
     An array whose base is no array, as after `as_strided`, may not be overwritten: the owner of its memory is unknown.
 
@@ -203,7 +203,7 @@ def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:
 
 
 def _has_form_of_torch_result(x: Any, inputs: Sequence[Any]) -> bool:
-    """Whether a result of an operator of TorchScript has the form of ``x``, which is one of its ``inputs``.
+    """Whether a TorchScript operator's result has the form of ``x``, which is one of its ``inputs``.
 
     If all are floats of one type, and numbers, and lie in order, it has: else several rules decide what type it is of,
     and how it lies.

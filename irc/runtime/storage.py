@@ -1,4 +1,4 @@
-"""What the runtime asks the alias analysis: which values may be one piece of memory, and what is written.
+"""The runtime's view of the alias analysis: which values may share memory, what is written.
 
 Values are told apart as precisely as is needed before memory is overwritten: by memory classes
 (`irc.alias.classes`), for the graph and for what is in its fusion groups.
@@ -160,7 +160,7 @@ class Storage:
         return self._classes.of(value)
 
     def shown(self, value: Value) -> frozenset[int]:
-        """The classes of the memory that ``value`` may show: its own, and of what a loop was given also others."""
+        """The classes of memory that ``value`` may show: its own and, if loop-carried, initial values'."""
         return self._loop_aliases.of(value)
 
     def captors(self, storage: int) -> set[Block]:
@@ -180,7 +180,7 @@ class Storage:
                     self._classes.join(outer, inner)
 
     def _add_group(self, group: Graph) -> None:
-        """Add the values of a group: results of the operators that the fuser takes are fresh, without an analysis."""
+        """Add a group's values: results of fused operators are fresh, without an analysis."""
         nodes = [node for node in group.nodes if node.kind != CONSTANT]
         if all(map(is_functional, nodes)):
             values = (*group.inputs, *(value for node in nodes for value in node.outputs))
@@ -208,7 +208,7 @@ def _written(db: AliasDb) -> list[Value]:
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:
-    """The nodes around ``user`` but not around ``value``, innermost first, and their blocks that ``user`` is in."""
+    """Nodes around ``user`` but not ``value``, innermost first, and their blocks that hold ``user``."""
     for block in user.block.around() if user.block is not None else ():
         if block is value.block or block.node is None:
             return
@@ -260,7 +260,7 @@ class Writes:
         self._inputs = {value.name: value for value in graph.inputs}
 
     def overwrites(self, value: Value, name: str) -> bool:
-        """Whether ``value`` is the input ``name`` with some elements changed, through any branch, loop or view.
+        """Whether ``value`` is the input ``name`` with some elements changed, through any view or loop.
 
         In some branches it may instead have something appended, as in attention that takes caches of either kind.
 

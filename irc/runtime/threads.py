@@ -1,4 +1,4 @@
-"""Threads of a run: workers that all models of a process share, one thread for the BLAS, usable processors.
+"""Threads of runs: one process-wide pool, one BLAS thread, the number of usable processors.
 
 Work is cut into numbered pieces that may run in any order. The thread that has
 the work takes pieces too, and takes all of them if no worker is free. So work may
@@ -141,7 +141,7 @@ class _Crew:
                 return
 
     def _is_over(self) -> bool:
-        """Let no worker begin any more, and wait for those that have begun; False if the caller is to ask again."""
+        """Stop workers from beginning and wait for those at work; False if the caller must ask again."""
         try:
             with self._lock:
                 self._is_closed = True
@@ -157,7 +157,7 @@ class _Crew:
 
 
 def share(pieces: int, piece: Piece, threads: int) -> None:
-    """Call ``piece`` with each number below ``pieces``, in any order, on up to ``threads`` threads, this one included.
+    """Call ``piece`` with each number below ``pieces``, in any order, on up to ``threads`` threads.
 
     Raises:
         BaseException: what a piece raised, or an interrupt. No piece runs any more then, and not all have run.
@@ -238,7 +238,7 @@ def blas_core() -> str | None:
 
 
 def functions_of_blas(*names: str, suffixes: Sequence[str] = ("64_", "")) -> list[Any] | None:
-    """Functions of the OpenBLAS that NumPy brings; None if there is none. Sizes are of 64 bits with ``64_``."""
+    """Functions of NumPy's own OpenBLAS; None if there is none. ``64_`` means 64-bit sizes."""
     home = Path(np.__file__).parent
     for path in (path for folder in _FOLDERS for path in sorted((home / folder).glob("*openblas*"))):
         try:
@@ -257,7 +257,7 @@ _OWN = Path("/proc/self/cgroup")
 
 
 def usable_processors() -> int:
-    """The processors that this process may run on, or fewer, if it does not get the time to keep all of them busy.
+    """CPUs that this process may use: its affinity, capped by the cgroups' quota, rounded up.
 
     In a container with a share of two processors' time, more threads than two would be stopped whenever that is used
     up, all of them at once and in the middle of a product.
@@ -277,7 +277,7 @@ def share_of_time() -> int | None:
 
 
 def _limits(groups: Path, own: Path) -> Iterator[tuple[int, int]]:
-    """The microseconds that a process may run in each period of so many, by any of the control groups it is in.
+    """Quotas of the process's cgroups: (microseconds allowed, microseconds of the period).
 
     In a container, the names of its groups are those outside, where it cannot look; but then the first group that it
     sees is its own.

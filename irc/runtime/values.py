@@ -72,7 +72,7 @@ class TypedDict(dict[Any, Any]):
 
 
 def integer(value: Any) -> int | None:
-    """``value`` as Python's int if it is an integer of Python or NumPy; truth values are not integers here."""
+    """``value`` as an int if it is a Python or NumPy integer; bools are none here."""
     try:
         return None if isinstance(value, (bool, np.bool_)) else index(value)
     except TypeError:
@@ -179,7 +179,7 @@ def arrays_once(values: Iterable[Any], inside: Inside | None = None) -> Iterator
 
 
 def rebuild(value: Any, change: Callable[[Array], Array], *, objects: bool = True, typed: bool = True) -> Any:
-    """``value`` with ``change`` applied to every array in it, in lists, tuples, dicts and objects that are new.
+    """``value`` with ``change`` applied to every array, in new lists, tuples, dicts and objects.
 
     What is one of these stays one. Constant lists become lists.
 
@@ -249,7 +249,7 @@ def asks_for_types(graph: Graph) -> bool:
 
 
 def _is_ambiguous(type: Type, is_inside: bool = False) -> bool:
-    """Whether there is a list or dictionary in ``type`` whose elements may be one of several things, as it says."""
+    """Whether a list or dictionary in ``type`` may have elements of several types."""
     if is_inside and len(parts(type)) > 1:
         return True
     is_inside = is_inside or isinstance(type, ListType | DictType)
@@ -257,7 +257,7 @@ def _is_ambiguous(type: Type, is_inside: bool = False) -> bool:
 
 
 def typed(value: Any, type: Type) -> Any:
-    """``value``, declared as ``type``, with the lists and dictionaries in it typed; those that have a type keep it.
+    """``value``, declared as ``type``, with its lists and dictionaries typed unless they are already.
 
     Those of the classes that can know their types stay the same objects, others are replaced.
 
@@ -302,7 +302,7 @@ def may_be_container(type: Type) -> bool:
 
 
 def _part_for(value: Any, type: Type) -> Type | None:
-    """The part of ``type`` that ``value``, a list, tuple or dictionary, is declared as; None if that is Any."""
+    """The part of ``type`` that declares the container ``value``; None if that is Any."""
     wanted = TupleType if is_tuple(value) else ListType if is_sequence(value) else DictType
     found = [part for part in parts(type) if isinstance(part, wanted)]
     if len(found) > 1:
@@ -314,7 +314,7 @@ _ANY_LIST, _ANY_TUPLE = PrimType("list"), PrimType("tuple")
 
 
 def is_of(value: Any, type: Type) -> bool:
-    """Whether a run-time value is of a type. Of what is empty and has no type of its own, each that it could have."""
+    """Whether a run-time value is of a type; an empty untyped container is of each it could have."""
     if isinstance(type, OptionalType):
         return value is None or is_of(value, type.elem)
     if isinstance(type, UnionType):
@@ -334,7 +334,7 @@ def is_of(value: Any, type: Type) -> bool:
 
 
 def type_of(value: Any) -> Type | None:
-    """The type of ``value``: its own, or what its contents tell, as PyTorch finds it; None if they tell none."""
+    """A value's type: its own, or what its contents tell, as in PyTorch; None if they tell none."""
     if is_array(value):
         return types.TENSOR
     if isinstance(value, TypedList | TypedDict | ConstantList | Object | EnumMember) and value.type is not None:
@@ -368,7 +368,7 @@ def _common(values: Iterable[Any]) -> Type | None:
 
 
 def with_types(node: Node, kernel: Kernel) -> Kernel:
-    """``kernel``, its results typed as ``node`` declares them; Error IRC424 for those that have another type."""
+    """``kernel`` with results typed as ``node`` declares; Error IRC424 if one has another type."""
     declared = [output.type for output in node.outputs]
     if not any(map(may_be_container, declared)):
         return kernel

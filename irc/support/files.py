@@ -59,7 +59,7 @@ def spare_sources(
 
 
 def real_path(path: str) -> str:
-    """The path that writing to ``path`` would change, links followed. Raises IRC501 if no file can have that name."""
+    """The path that writing to ``path`` changes, links followed; IRC501 if no file can have the name."""
     if "\0" in path:
         raise Error("IRC501", "the name of a file cannot contain a null character", path)
     try:

@@ -17,7 +17,7 @@ def defer(module: str) -> None:
 
 
 def import_deferred() -> None:
-    """Import what was postponed: a layer may need what higher layers register, without importing them itself."""
+    """Import the deferred modules: higher layers register what a lower one needs without imports."""
     from importlib import import_module
 
     for module in _MODULES:  # again, if another thread has only begun: it is waited for
@@ -37,7 +37,7 @@ def provided(name: str) -> "Any":
 
 
 def lazy_getattr(package: str, names: "Mapping[str, str]") -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
-    """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up when they are first needed.
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported on first use.
 
     Args:
         package: its name.

@@ -1,4 +1,4 @@
-"""Records of what a pipeline did, and remarks on what was left as it was: why, and what would change that."""
+"""Records of a pipeline's passes, and remarks on missed optimisations: the reason and remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class PassRun:
-    """One run of a pass: its name, the seconds it took (instruments not counted), whether it changed anything."""
+    """One run of a pass: its name, seconds without instruments, and whether it changed anything."""
 
     name: str
     seconds: float
@@ -67,7 +67,7 @@ def move_before(nodes: Iterable[str], point: str) -> Remedy:
 
 
 def split_use(user: str, value: str) -> Remedy:
-    """The node of ``value`` is repeated right before the node that gives ``user``, which uses the second result."""
+    """Repeat ``value``'s node right before ``user``'s producer, which then uses the second result."""
     text = f"let %{user} use a second %{value}, computed right before it (after cse, which would merge the two)"
     return Remedy("split-use", [user], value, text)
 
@@ -100,7 +100,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 class Reason(str):
-    """Why something is left as it is, as text, with the value or node in the way and what would change that."""
+    """Why something was not optimised, as text, with the obstructing value or node and the remedy."""
 
     blocker: str
     remedy: Remedy | None

@@ -1,1 +1,1 @@
-"""Tools around a model: made-up inputs, checks against other runtimes, and what is known of an operator."""
+"""Tools around a model: random inputs, checks against other runtimes, operator facts."""

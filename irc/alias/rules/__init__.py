@@ -66,7 +66,7 @@ class _Traits(NamedTuple):
 
 
 def register(kind: str, rule: Rule | None) -> None:
-    """Let ``rule`` say what nodes of ``kind`` do; None: they write nothing and all their outputs are fresh.
+    """Register ``rule`` for nodes of ``kind``; None: they write nothing, and all their outputs are fresh.
 
     The last rule registered for a kind counts. IRC304 if ``rule`` is not a function or ``kind`` not the name of a kind.
     """
@@ -136,7 +136,7 @@ def has_rule(kind: str) -> bool:
 
 
 def find_rule(kind: str) -> OfKind:
-    """The rule for nodes of ``kind``; None, or `Functional`, if they write nothing and all their outputs are fresh."""
+    """The rule for nodes of ``kind``; None or `Functional` if they write nothing and return fresh memory."""
     own = own_rule(kind)
     if own is not None:
         rule = own.rule
@@ -180,7 +180,7 @@ def rule_of(node: Node) -> Rule | None:
 
 
 def rule_for(node: Node, rule: OfKind) -> Rule | None:
-    """The rule for ``node``, given the ``rule`` of its kind: `opaque` if that does not fit it; None if all is fresh."""
+    """The rule for ``node``, given its kind's: `opaque` if that does not fit; None if all is fresh."""
     if rule is not None and not isinstance(rule, Functional):
         return rule
     # Functional operators have no blocks: a node that has some means something else.
@@ -228,7 +228,7 @@ def is_resettled(node: Node, old: Value, new: Value) -> bool:
 
 
 def say_the_same(a: Value, b: Value) -> bool:
-    """Whether ``a`` and ``b`` certainly mean the same to every switch; mostly because neither is a constant."""
+    """Whether ``a`` and ``b`` certainly mean the same to every switch; mostly as neither is a constant."""
     x, y = _setting(a), _setting(b)
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return x is y or x.same_contents(y)
@@ -248,7 +248,7 @@ _PLAIN: tuple[type[object], ...] = (bool, int, float, str, list, tuple)
 
 
 def _setting(value: Value) -> object:
-    """The constant that ``value`` is. A tensor of several elements decides nothing, as if it were no constant."""
+    """The constant that ``value`` is; none for a tensor of several elements, which decides nothing."""
     source = value.made_by(CONSTANT)
     if source is None:
         return _NO_CONSTANT
@@ -260,12 +260,12 @@ def _setting(value: Value) -> object:
 
 
 def _are_equally_true(x: object, y: object) -> bool:
-    """Whether ``x`` and ``y`` are of one type, which may select the overload, and have the same truth value."""
+    """Whether ``x`` and ``y`` have one type, which may select the overload, and one truth value."""
     return type(x) is type(y) and isinstance(x, _PLAIN) and bool(x) == bool(y)
 
 
 def chooses_otherwise(node: Node, value: Value, before: Type) -> bool:
-    """Whether other rows may be meant by ``node``, which uses ``value``, than when that was of type ``before``."""
+    """Whether ``node`` may select other rows now than when ``value``, which it uses, had type ``before``."""
     if not ops.schemas(node.kind):
         return False
     now, after = _chosen(node), value.type

@@ -1,4 +1,4 @@
-"""Rules of single kinds: containers, objects, control flow, and tensor operators that no annotation can express."""
+"""Rules of single kinds: containers, objects, control flow, tensor operators beyond annotations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _tuple_index(rec: Recorder, node: Node) -> None:
 
 
 def _tuple_slice(rec: Recorder, node: Node) -> None:
-    """The result is a new tuple, and holds what the first one does at the positions from ``beg`` to ``end``."""
+    """The rule of slices of tuples: a new tuple of the elements from ``beg`` to ``end``."""
     location = rec.container(node.output)
     base = rec.element(node.inputs[0])
     held = node.inputs[0].type
@@ -131,14 +131,14 @@ def _constant(node: Node, index: int) -> object:
 
 
 def _is_odd(node: Node) -> bool:
-    """Whether ``node`` has other inputs or outputs than the rules here expect: then nothing is known of it."""
+    """Whether ``node`` has other inputs or outputs than the rules here expect, so that nothing is known."""
     if node.kind in STATISTICS:
         return not TRAINING < len(node.inputs) <= STATISTICS[node.kind]  # further ones may be what results go to
     return not node.inputs or len(node.outputs) != 1
 
 
 def _normalise(rec: Recorder, node: Node) -> Steps | None:
-    """Batch and instance norm write the running statistics unless they are told, by a constant, not to train."""
+    """The rule of batch and instance norm: they write running statistics unless a constant forbids it."""
     if _is_odd(node):
         return opaque(rec, node)
     training = node.inputs[TRAINING].made_by(CONSTANT)
@@ -218,7 +218,7 @@ def _loop(rec: Recorder, node: Node) -> Steps:
 
 
 def _carry(rec: Recorder, param: Value, start: Element) -> Element:
-    """What a loop carries in ``param``: at first ``start``; what later iterations give is added when the body is known.
+    """Let ``param`` of a loop denote ``start``; later iterations' values are added once the body is known.
 
     The element belongs neither to the parameter nor to the result: either may be replaced without the other.
     """
@@ -254,7 +254,7 @@ def passing_through(rec: Recorder, node: Node) -> Steps:
 
 
 def _unseen(rec: Recorder, node: Node) -> Steps:
-    """Code that irc cannot see is given the inputs, returns the outputs, and runs the blocks as often as it likes."""
+    """The rule of code that irc cannot see: it gets the inputs, returns outputs and may run the blocks."""
     for value in node.inputs:
         rec.escape(rec.element(value))
     for output in node.outputs:

@@ -20,7 +20,7 @@ Rule: TypeAlias = "Callable[[Recorder, Node], Steps | None]"
 
 
 class Functional:
-    """The rule of an operator whose results are all fresh, for those of its nodes that the schema rows describe.
+    """The rule of an operator whose results are all fresh, for nodes that its schema rows describe.
 
     The rows do not describe a node with more arguments than any of them takes, nor one whose last argument is a tensor
     where no row has one: that tensor may be the one that receives the result (``out=``).

@@ -1,4 +1,4 @@
-"""The rule of operators with schemas: a program compiled from the alias annotations of the overload that a node uses.
+"""The rule of operators with schemas: a program compiled from an overload's alias annotations.
 
 A schema is compiled once: which parts of which arguments are
 written, escape, are stored where, and what each result is made of. A part is

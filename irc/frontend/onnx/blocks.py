@@ -89,7 +89,7 @@ _EXACT = frozenset({1, 2, 3, 4, 6, 7, 8, 9})
 def import_opaque(
     builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope
 ) -> Sequence[Value]:
-    """Append a node that irc knows nothing of; its outputs, whose types are unknown unless the model declares them.
+    """Append a node of an unknown operator; its outputs have the types that the model declares, if any.
 
     Raises:
         Error: IRC127 if an attribute is malformed; IRC130 if a sparse tensor lies in another file; IRC134 if a nested
@@ -112,7 +112,7 @@ def import_opaque(
 
 
 def _attributes(builder: GraphBuilder, raw: RawNode, operator: Operator) -> tuple[dict[str, Any], list[RawGraph]]:
-    """The node's attributes, and its nested graphs that become blocks because they use values from outside."""
+    """The node's attributes, and its nested graphs that become blocks because they capture values."""
     found: dict[str, Any] = {}
     protos: list[str] = []
     graphs: list[str] = []
@@ -267,7 +267,7 @@ class GraphBuilder:
     # -- for the importers of single operators ---------------------------
 
     def body(self, raw: RawGraph, block: Block, scope: Scope, types: Sequence[Type]) -> list[Value]:
-        """Build a nested graph with parameters of ``types`` into ``block``, which is empty; returns its returns."""
+        """Build a nested graph into the empty ``block`` with parameters of ``types``; return its returns."""
         inner = Scope(scope)
         params = self.params(raw)
         if len(params) != len(types):
@@ -351,7 +351,7 @@ class GraphBuilder:
         return found
 
     def attributes(self, raw: RawNode, operator: Operator, plain: bool = False) -> dict[str, Any]:
-        """A node's attributes, checked, without its graphs. With ``plain``, large tensors do not become weights."""
+        """A node's checked attributes without its graphs. With ``plain``, large tensors do not become weights."""
         importer = self.importer
         reader = importer.plain_attributes if plain else importer.attributes
         if not (raw.attributes or operator.attributes):
@@ -463,7 +463,7 @@ Special = Callable[[GraphBuilder, RawNode, Operator, "Block", Scope], "Sequence[
 
 
 def output_names(raw: RawNode, operator: Operator) -> list[str]:
-    """Names of a node's outputs, checked, without trailing absent ones (but as many as the operator must have)."""
+    """Checked names of a node's outputs, without trailing absent ones beyond the operator's minimum."""
     _, _, fewest, most = operator.arity
     names = list(raw.outputs)
     if not fewest <= len(names) <= most:
@@ -484,12 +484,12 @@ def _arity(message: str, raw: RawNode) -> NoReturn:
 
 
 def _surely(type: Type) -> str | None:
-    """The ONNX name of ``type`` if it is a tensor or list; None for others: an optional value may be known to exist."""
+    """The ONNX name of ``type`` if it is a tensor or list; None for others, optional values included."""
     return onnx_name(type) if isinstance(type, (TensorType, ListType)) else None
 
 
 def _nodes_after(last: Node | None, block: Block) -> Iterator[Node]:
-    """The nodes of ``block`` behind ``last``, without constants that all nodes share, which stand at its start."""
+    """The nodes of ``block`` behind ``last``, without the shared constants at its start."""
     node = next(iter(block.unchanging_nodes()), None) if last is None else last.next
     while node is not None:
         if node.kind != CONSTANT or node.output.type not in (NONE, FUNCTION):

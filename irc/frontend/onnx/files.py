@@ -200,7 +200,7 @@ class DataFile:
         return memoryview(self._map)
 
     def _changed(self) -> bool:
-        """Whether the file was written to, as far as its name tells: no other file has its number while mapped."""
+        """Whether the file was written to, as far as its name tells: while mapped, its inode is not reused."""
         try:
             status = os.stat(self._name)
         except OSError:

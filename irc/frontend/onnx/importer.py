@@ -39,7 +39,7 @@ _SCALES = 2
 
 
 def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """Resize aligning corners: by ``sizes`` computed from the scales and rounded down, which scales alone do not imply.
+    """Resize aligning corners with ``sizes`` computed from scales and rounded down, from version 19 on.
 
     PyTorch, and ONNX Runtime, round the size first in every version. The standard's own cases do not.
     """
@@ -285,7 +285,7 @@ class Importer:
     def closed_graph(
         self, builder: GraphBuilder, raw: RawGraph, name: str, user: RawNode, opaque_depth: int = 0
     ) -> Graph:
-        """The graph in an attribute of an operator without control flow: a separate graph, which captures nothing."""
+        """The graph in an attribute of an operator without control flow: separate, and without captures."""
         for capture in raw.captures:
             raise Error("IRC134", f"{raw.where} must not use {capture!r} from outside", str(user))
         if builder.attribute_depth + 1 >= MAX_SUBGRAPH_DEPTH:
@@ -322,7 +322,7 @@ def _ir_version(model: ModelProto) -> int:
 
 
 def _output_types(raw: RawGraph) -> dict[str, str]:
-    """The types that the model declares for its outputs: irc computes with inferred ones, which may be less exact."""
+    """The types that the model declares for its outputs; the inferred ones may be less exact."""
     found = {name: from_proto(type, f"type of {name!r}") for name, type in raw.outputs if type is not None}
     return {f"{OUTPUT_TYPE}{name}": str(type) for name, type in found.items()}
 

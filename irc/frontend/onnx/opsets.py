@@ -123,7 +123,7 @@ _NHWC = "com.ms.internal.nhwc"
 
 
 def _opset(domain: str, imports: dict[str, int]) -> int | None:
-    """The opset of a domain; None if it is not imported, but for domains that ONNX Runtime imports by itself."""
+    """The opset of a domain; None if not imported, unless ONNX Runtime imports the domain by itself."""
     found = imports.get(domain)
     if found is None and (domain == MICROSOFT or domain.startswith(f"{MICROSOFT}.")):
         return 1
@@ -136,7 +136,7 @@ _BOUND: dict[tuple[str, str, int], Operator] = {}
 
 
 def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") -> Operator | str:
-    """The operator that ``op_type`` means under the imports of ``where`` ("": the model), or why there is none."""
+    """The operator that ``op_type`` means under the imports of ``where`` ("": the model); or why none."""
     domain = _canonical(domain)
     opset = _opset(domain, imports)
     if opset is None:
@@ -153,7 +153,7 @@ def bind(domain: str, op_type: str, imports: dict[str, int], where: str = "") ->
 
 
 def opaque(domain: str, op_type: str, imports: dict[str, int]) -> Operator | None:
-    """An operator that irc does not know, of which anything may be given and returned; None if it cannot be named."""
+    """An unknown operator, which may take and return anything; None if it cannot be named."""
     domain = _canonical(domain)
     opset = _opset(domain, imports)
     if opset is None or not op_type or "::" in domain:
@@ -165,7 +165,7 @@ def opaque(domain: str, op_type: str, imports: dict[str, int]) -> Operator | Non
 
 
 def as_written(raw: Any, operator: Operator, imports: dict[str, int]) -> Operator:
-    """``operator``, or an opaque one if irc would write that as other operators than the model's node ``raw``."""
+    """``operator``, or an opaque one if irc would write that as other operators than the node ``raw``."""
     domain = _canonical(raw.domain)
     is_row = (domain, raw.op_type) in ROWS and operator.version is not None
     is_early = operator.is_standard and (operator.version or 0) > imports.get("", 0)

@@ -64,7 +64,7 @@ def said_of_graph(proto: GraphProto, where: Place, usual_name: str) -> dict[str,
 
 
 def said_of_values(proto: Any, where: Place) -> dict[str, dict[str, str]]:
-    """The metadata of the values that a graph or function describes, by name, without those of which nothing is said.
+    """Metadata of the values that a graph or function describes, by name, without empty ones.
 
     Of a value that is an input or output and an initializer, too, that is what all of these say.
     """
@@ -122,7 +122,7 @@ def _denotations(proto: TypeProto, where: Place) -> Iterator[tuple[str, str]]:
 
 
 def describe_declared(value: Value, type: Type) -> None:
-    """Remember the type that the model declares of ``value``, if it has shapes, which nothing is computed with."""
+    """Note the type that the model declares of ``value``, if it has shapes; inference does not use it."""
     if type not in (value.type, without_shapes(type)):
         value.metadata = {**value.metadata, DECLARED_TYPE: str(type)}
 
@@ -136,7 +136,7 @@ def describe_values(values: dict[str, Value], block: Block, said: dict[str, dict
 
 
 def describe_nodes(raw: RawNode, nodes: Iterable[Node]) -> None:
-    """Give ``nodes``, which a node of the model has become, its metadata; several of them, its name as their source."""
+    """Give ``nodes``, made from one node of the model, its metadata, and its name as their source."""
     said = said_of(raw.proto, raw) if raw.proto.doc_string or raw.proto.metadata_props else {}
     nodes = list(nodes)
     if len(nodes) > 1:
@@ -356,7 +356,7 @@ def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> Non
 
 
 def _replaces(node: RawNode, name: str, owner: RawNode | None, graph: RawGraph) -> bool:
-    """Whether ``node``, a constant, stands in place of a constant or initializer of that name: the last counts.
+    """Whether the constant ``node`` replaces a constant or initializer of that name: the last counts.
 
     ONNX Runtime takes constants for initializers that come after the others.
     """
@@ -460,7 +460,7 @@ def _key(domain: str, name: str, overload: str) -> tuple[str, str, str]:
 
 
 def resolve(main: RawGraph, imports: dict[str, int], functions: Functions, refuse_unknown: bool = True) -> None:
-    """Set the target of every node that can be reached. Raises IRC123, IRC132 and what ``scan_function`` raises.
+    """Set the target of each reachable node. Raises IRC123, IRC132 and the errors of ``scan_function``.
 
     Args:
         main: the graph.
@@ -495,7 +495,7 @@ def _resolve_graph(
     where: str,
     refuse_unknown: bool,
 ) -> list[tuple[RawFunction, str]]:
-    """Set the targets of a graph's nodes and add to what is missing. Returns the functions called, and in which nodes.
+    """Set the targets of a graph's nodes, note missing ones; the functions called, with their callers.
 
     ``where``: the function that the graph is of; "" for a model's graph.
     """
@@ -527,7 +527,7 @@ def _resolve_graph(
 
 
 def _drop_notes(node: RawNode, known: Collection[str], all_others: bool = False) -> None:
-    """Drop attributes that are exporters' notes: those whose names begin as the ONNX checker expects of notes.
+    """Drop attributes that are exporters' notes, recognised by name as the ONNX checker does.
 
     With ``all_others``, all that are not known.
     """
@@ -559,7 +559,7 @@ def _refuse_recursion(calls: dict[RawFunction | None, list[tuple[RawFunction, st
 
 
 def _cycle(needs: Mapping[_Item, Iterable[_Item]]) -> list[_Item]:
-    """Items each of which the next one needs, and the last one the first: the one that ``needs`` has first; or []."""
+    """A cycle of items, each needed by the one before, starting with the first in ``needs``; or []."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

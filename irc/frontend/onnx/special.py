@@ -1,4 +1,4 @@
-"""Operators that do not import as one node: those with graphs, Constant, and those that become function bodies.
+"""Operators that do not import as one node: those with graphs, Constant, and function bodies.
 
 ``If`` becomes ``prim::If``. ``Loop`` and ``Scan`` keep their kind, because
 scan outputs do not fit ``prim::Loop``, and have one block; nested graphs see
@@ -85,7 +85,7 @@ def _scan(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block,
 
 
 def _iterated(initial: Sequence[Type], returns: Sequence[Value], first: int, raw: RawNode) -> list[Type]:
-    """Types of the outputs of a loop: carried values from ``first`` on in what the body returns, scan outputs after."""
+    """A loop's output types: carried values from ``first`` on in the body's returns, then scan outputs."""
     end = first + len(initial)
     if len(returns) < end:
         _fail(f"its body must give at least {end} values, but gives {len(returns)}", raw)
@@ -237,7 +237,7 @@ _OF_PRODUCTS = frozenset(
 
 
 def bind_own(graph: RawGraph) -> None:
-    """Bind the nodes of `irc::attention` in ``graph``, a function body that irc has written. Models cannot name it."""
+    """Bind the nodes of `irc::attention` in ``graph``, a function body of irc's. Models cannot name it."""
     own = replace(of_schemas(ATTENTION, schemas(ATTENTION)), outputs=(Output((0,), TENSOR),))
     for node in graph.walk():
         if (node.domain, node.op_type) == (_DOMAIN, _NAME):
@@ -245,7 +245,7 @@ def bind_own(graph: RawGraph) -> None:
 
 
 def use_operator(proto: FunctionProto, types: Sequence[Type], given: Mapping[str, Any], wanted: Iterable[str]) -> None:
-    """Let `irc::attention` make what the products in the body ``proto`` do; if scores are ``wanted``, other products.
+    """Replace the products in the body ``proto`` by `irc::attention`; by other products if ``wanted``.
 
     Args:
         proto: onnx's body for one node.
@@ -323,7 +323,7 @@ _ATTENTION, _CROP_OR_PAD = "onnx::Attention", "onnx::CenterCropPad"
 
 
 def expand(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """A call of the node's function body; the node itself if onnx makes no body, or none while types are unknown.
+    """A call of the node's function body; the node itself if onnx has none, or types are unknown.
 
     Raises:
         Error: IRC131 if a type is unknown that the node, which has graphs, needs; IRC134 if its graphs do not fit.
@@ -356,7 +356,7 @@ def _called(
     scope: Scope,
     inputs: Sequence[Value],
 ) -> Sequence[Value]:
-    """The outputs of ``raw``, in whose place ``call``, a node without graphs, calls ``function`` with ``inputs``."""
+    """The outputs of ``raw``, replaced by a call of ``function`` with ``inputs`` by the node ``call``."""
     call = replace(call, outputs=list(filter(None, call.outputs)), graphs={})
     types = [without_shapes(v.type) for v in inputs]
     made = dict(zip(call.outputs, builder.importer.functions.call(builder, call, function, block, scope, types)))
@@ -530,7 +530,7 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
 
 
 def normalize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Block, scope: Scope) -> Sequence[Value]:
-    """The node itself; computed in float32 between casts if its scale is of another type, which the result has then."""
+    """The node, or float32 computation between casts if its scale has another type, the result's."""
     inputs = builder.inputs(raw, operator, scope)
     found = {value.type.dtype for value in inputs if value.type is not NONE}
     scale = inputs[1].type.dtype

@@ -49,12 +49,12 @@ _COMPLEX = (DType.COMPLEX64, DType.COMPLEX128)
 
 
 def field_of(dtype: DType) -> tuple[str, np.dtype[Any]]:
-    """The field of ``TensorProto`` with elements of this type outside ``raw_data``, and the type of its entries."""
+    """The field of ``TensorProto`` for elements of this type outside ``raw_data``, and its entries' type."""
     return _FIELDS.get(dtype, _INT32)
 
 
 def entries_needed(dtype: DType, numel: int) -> int:
-    """Entries of that field that ``numel`` elements take: 4-bit and 2-bit types share bytes, 6-bit types do not."""
+    """The number of entries for ``numel`` elements: 4-bit and 2-bit types share bytes, 6-bit do not."""
     if dtype in _COMPLEX:
         return 2 * numel
     return -(-numel // (8 // dtype.bits)) if dtype.bits in (2, 4) else numel
@@ -77,7 +77,7 @@ def encode(entries: Any, dtype: DType) -> Array:
 
 
 def decode(raw: Any, dtype: DType, shape: tuple[int, ...], where: Place) -> Array:
-    """The elements in ``raw``, read-only, copied only if they must be. Raises IRC129 if they do not fill ``shape``."""
+    """The elements in ``raw``, read-only, copied only if needed; IRC129 if they do not fill ``shape``."""
     numel = math.prod(shape)
     array: Array = np.frombuffer(raw, np.uint8)
     needed = raw_size(dtype, numel)
@@ -480,7 +480,7 @@ def content_field(type: int) -> str:
 
 
 def substitute(protos: Iterable[AttributeProto], environment: Environment | None, where: Place) -> list[AttributeProto]:
-    """Replace references to attributes of the function around by what a call gave; drop absent ones. Raises IRC127.
+    """Replace references to a function's attributes by the call's; drop absent ones. Raises IRC127.
 
     Args:
         protos: a node's attributes.

@@ -147,7 +147,7 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
 
 
 def to_proto(type: Type) -> TypeProto:
-    """The ``TypeProto`` of an IR type; TypeError for types that ONNX does not have, Error IRC350 for such sizes."""
+    """The ``TypeProto`` of an IR type; TypeError for types that ONNX lacks, Error IRC350 for bad sizes."""
     proto = TypeProto()
     _fill(proto, type)
     return proto
@@ -283,7 +283,7 @@ Declared = tuple[str, "TypeProto | None"]
 
 
 def keep_rows(node: Node, params: Sequence[Declared], body: RawGraph, first: int) -> None:
-    """Keep the types of the rows that ``body`` returns from output ``first`` on; ``params`` are its parameters.
+    """Keep the types of rows that ``body`` returns from output ``first`` on; it has these ``params``.
 
     The types are those that the body declares, or those that follow from what it declares of its parameters.
     """
@@ -327,7 +327,7 @@ def _keep(node: Node, key: str, types: Sequence[TensorType]) -> None:
 
 
 def _inferred(node: Node, given: Sequence[TensorType]) -> list[TensorType]:
-    """The types that the body of ``node`` returns if its parameters are as declared; unknown if that contradicts it."""
+    """The types that the body of ``node`` returns for declared parameters; unknown on contradiction."""
     from irc.passes.shapes import Inference
 
     (body,) = node.blocks
@@ -374,7 +374,7 @@ def check_outputs(module: Module) -> list[str]:
 
 
 def contradiction(type: Type, declared: Type) -> str | None:
-    """How ``type`` and ``declared`` contradict each other: in "types", or only in "shapes"; None if they do not.
+    """Where ``type`` contradicts ``declared``: in "types", or only in "shapes"; None if it does not.
 
     What is not known contradicts nothing, and whether a value is optional does not matter.
     """

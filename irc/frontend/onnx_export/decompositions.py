@@ -268,7 +268,7 @@ def first_opset(node: Node) -> int:
 
 
 def can_be_spelt(node: Node) -> bool:
-    """Whether ``node`` can be written as several operators; one of ONNX's must be like those that passes make."""
+    """Whether ``node`` can be decomposed; an ONNX operator must be of a form that passes create."""
     if node.kind in (GELU, SWISH):
         return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
@@ -312,7 +312,7 @@ def _slice_scatter(node: Node, emit: Emitter) -> Value:
         raise _unknown("known shapes", node)
 
     def put(data: Value, shape: list[int], source: Value, axes: list[int]) -> Value:
-        """``data`` with a box replaced by ``source``, which is as large along all axes that are not in ``axes``."""
+        """``data`` with a box replaced by ``source``, of equal size along all axes not in ``axes``."""
         axis, *rest = axes
         start, step, n, size = starts[axis], steps[axis], count[axis], shape[axis]
         if rest:

@@ -97,7 +97,7 @@ def returned_types(block: Block) -> list[Type]:
 
 
 def _of_one_rank(type: Type, declared: Type | None) -> Type:
-    """The declarable part of ``type`` if its rank is the same in all iterations, which only ``declared`` may tell."""
+    """The declarable part of ``type`` if all iterations have one rank, which ``declared`` may tell."""
     found = settle(type, declared)
     if found.shape is None:
         return without_shapes(found)
@@ -139,7 +139,7 @@ def _sources(value: Value) -> Iterator[Value]:
 
 
 def output_type(value: Value, metadata: Mapping[str, str]) -> Type:
-    """The type of an output of the main graph: that of `result_type`, completed by what the model declared."""
+    """The type of a main graph's output: its `result_type`, completed by what the model declared."""
     return completed(result_type(value), declared_type(value, metadata))
 
 
@@ -255,7 +255,7 @@ def _unique(stem: str, taken: dict[str, int]) -> str:
 
 
 def describe(proto: Any, metadata: Mapping[str, str]) -> None:
-    """Write the properties and the doc string in ``metadata`` into the proto of a graph, function, node or tensor."""
+    """Write the properties and doc string in ``metadata`` into the proto of a graph, function or node."""
     for key, value in metadata.items():
         if not key.startswith(NOT_PROPERTIES):
             proto.metadata_props.add(key=key, value=value)
@@ -275,7 +275,7 @@ def describe_value(proto: ValueInfoProto, metadata: Mapping[str, str]) -> None:
 
 
 def _part(proto: TypeProto, path: str) -> Any:
-    """The part of a type that ``path`` leads to: the type itself, an element's, or a dimension; None if it has none."""
+    """The part of a type at ``path``: the type itself, an element's, a dimension; None if there is none."""
     part: Any = proto
     for step in path.split(".")[1:]:
         kind = part.WhichOneof("value")  # of a dimension: a number or a name
@@ -370,7 +370,7 @@ class GraphWriter:
         declare_param: Declare = declare_nested,
         declare_result: Declare = declare_nested,
     ) -> None:
-        """Write into ``proto`` what ``block`` consists of: parameters, then results, of these types, nodes, metadata.
+        """Write ``block`` into ``proto``: parameters and results of these types, nodes, metadata.
 
         Results get the names ``wanted``, "" for any, by copies where they have others.
         """
@@ -397,7 +397,7 @@ class GraphWriter:
     # -- blocks ------------------------------------------------------------
 
     def _nodes(self, block: Block, protos: Any) -> dict[Value, str]:
-        """Write the nodes of ``block``; returns their results by name, but for constants and those that have none."""
+        """Write the nodes of ``block``; return their results by name, without constants and nameless ones."""
         around, self._computed = self._computed, {}
         for node in block.nodes:
             own = {CONSTANT: self._constant, CALL: self._call}.get(node.kind)
@@ -645,5 +645,5 @@ def function_name(name: str) -> str:
 
 
 def _counts_outputs(node: Node) -> bool:
-    """Whether a node's results depend on its number of outputs: old batch normalisation trains if it has more."""
+    """Whether a node's results depend on its number of outputs, as old batch normalisation's do."""
     return node.kind == "onnx::BatchNormalization" and node.version is not None and node.version < 14

@@ -272,7 +272,7 @@ def state_sizes(graph: Graph) -> None:
 
 
 def _sizes(node: Node) -> list[int] | None:
-    """The target shape of ``node`` without -1, if it has one and copies sizes; None if not, or it is not known."""
+    """The target shape of ``node`` without -1, if it copies sizes; None if not, or not known."""
     given = constant_tensor(node.inputs[1]) if len(node.inputs) == 2 else None
     type = node.inputs[0].type
     if given is None or node.attributes.get("allowzero") or type.shape is None:
@@ -307,7 +307,7 @@ DEFAULT = 17
 
 
 def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]:
-    """Domain -> version of its operator set: that of the imported model, or the nearest to it that fits all nodes.
+    """Domain -> opset: that of the imported model, or the nearest to it that fits all nodes.
 
     Args:
         nodes: all nodes of the module, nested ones too.
@@ -409,7 +409,7 @@ def _nodes(module: Module) -> Iterator[Node]:
 
 
 def dissolve_groups(graph: Graph) -> None:
-    """Put the nodes of fusion groups in place of the groups. Values that are used outside keep their names."""
+    """Replace fusion groups by their nodes. Values used outside keep their names."""
     groups = [node for node in graph.walk() if node.kind == GROUP]
     for group in groups:  # grows by those that were inside of others
         inner: Graph = group.attributes["Subgraph"]

@@ -35,7 +35,7 @@ def opsets_of(kind: str, version: int | None) -> tuple[int, int]:
 
 @cache
 def axes_became_input(kind: str) -> int:
-    """The opset since which the attribute ``axes`` is an input, so that older versions can be spelt as newer ones."""
+    """The opset since which ``axes`` is an input, so that older versions can be rewritten as newer ones."""
     for version in versions(kind)[1:]:
         old, new = schema(kind, version - 1), schema(kind, version)
         if old.attributes.keys() - new.attributes.keys() == {"axes"} and new.inputs[-1].name == "axes":
@@ -45,7 +45,7 @@ def axes_became_input(kind: str) -> int:
 
 @cache
 def last_alike(kind: str, version: int | None) -> int:
-    """The last opset in which ``kind`` means the same as at ``version``: the versions between only accept more."""
+    """The last opset in which ``kind`` means what it means at ``version``; newer ones may accept more."""
     _, last = opsets_of(kind, version)
     while last != FOREVER and _is_alike(kind, last + 1):
         _, last = opsets_of(kind, last + 1)
@@ -57,7 +57,7 @@ _UNIFORM_SINCE = 13
 
 
 def first_alike(node: Node) -> int:
-    """The first opset in which ``node`` could be written, as an earlier version that later ones only extend."""
+    """The first opset in which ``node`` could be written: a version that later ones only extend."""
     first, _ = opsets_of(node.kind, node.version)
     while first > _UNIFORM_SINCE and _is_alike(node.kind, first) and _fits(node, first - 1):
         first = max(_UNIFORM_SINCE, *(version for version in versions(node.kind) if version < first))
@@ -65,7 +65,7 @@ def first_alike(node: Node) -> int:
 
 
 def _fits(node: Node, opset: int) -> bool:
-    """Whether ``opset``'s version surely accepts ``node``; not if an attribute is a string, which may be newer."""
+    """Whether ``opset``'s version surely accepts ``node``; False if a string attribute might be newer."""
     schema = find(node.kind, opset)
     attributes = {key: value for key, value in node.attributes.items() if key not in (DECLARED_INPUTS, DECLARED_ROWS)}
     if len(node.inputs) > schema.max_input or not attributes.keys() <= schema.attributes.keys():
@@ -84,12 +84,12 @@ def _takes(formal: Any, type: Type) -> bool:
 
 
 def _is_alike(kind: str, opset: int) -> bool:
-    """Whether the version new in ``opset`` means the same as the one before; False if there was none before."""
+    """Whether the version new in ``opset`` means the same as the one before; False if there was none."""
     return opset > versions(kind)[0] and opset not in record(kind).changes_meaning and _only_takes_more(kind, opset)
 
 
 def _only_takes_more(kind: str, opset: int) -> bool:
-    """Whether the version new in ``opset`` only accepts more than the one before: element types and optional parts.
+    """Whether the version new in ``opset`` only accepts more than the one before it.
 
     Optional parts are attributes, and inputs after the earlier ones.
     """
@@ -127,6 +127,6 @@ def schema(kind: str, opset: int) -> Any:
 
 
 def is_known(kind: str) -> bool:
-    """Whether a model may hold the operator ``kind``: one of ONNX, or one registered under a domain of its own."""
+    """Whether a model may hold the operator ``kind``: ONNX's, or one registered under its own domain."""
     domain, _ = split_kind(kind)
     return bool(versions(kind)) or (domain not in ("", "aten", "irc", "prim") and bool(schemas(kind)))

@@ -1,4 +1,4 @@
-"""Parts of ONNX files, node by node as the files have them: names, types, doc strings and metadata stay."""
+"""Parts of ONNX files, cut node by node: names, types, doc strings and metadata stay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INPUTS_OF_WEIGHTS = 4
 
 
 def part_of(source: Source, inputs: Mapping[str, Type], outputs: Mapping[str, Type], weights: Weights) -> ModelProto:
-    """The part of a model that computes ``outputs`` from ``inputs``: both are values of its main graph, by name.
+    """The part of a model that computes ``outputs`` from ``inputs``, values of its main graph, by name.
 
     Args:
         source: the model, which irc can import.
@@ -67,7 +67,7 @@ def _copy(proto: Any, name: str, value: Any) -> None:
 
 
 def _needed(graph: GraphProto, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:
-    """The nodes that compute ``outputs`` from ``inputs``, in order, and the names of all that they and it read."""
+    """The nodes that compute ``outputs`` from ``inputs``, in order, and the names of all that they read."""
     makers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     stop, found = set(inputs), set[int]()
     pending, needed = list(outputs), set[str]()

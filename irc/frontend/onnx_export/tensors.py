@@ -1,4 +1,4 @@
-"""Tensors and attributes of the IR to ``TensorProto`` and ``AttributeProto``, and where the elements of weights go."""
+"""Tensors and attributes of the IR as protos, and where the elements of weights are stored."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ class InFile(Weights):
 
 
 def _may_leave(given: _Given, threshold: int) -> bool:
-    """Vectors of integers stay: they may be shapes or axes, which ONNX Runtime reads when it infers shapes."""
+    """Whether a tensor may become external data: integer vectors stay, which shape inference reads."""
     tensor = given.tensor
     may_be_shape = tensor.dtype.is_integer and len(tensor.shape) <= 1 and given.length <= AUTOMATIC
     return given.length >= max(1, threshold) and tensor.dtype is not DType.STRING and not may_be_shape

@@ -118,7 +118,7 @@ def _forget_contexts(graph: Graph) -> None:
 
 
 def _name_interface(module: Module) -> None:
-    """Give inputs and results names as a caller would write them, different from all names that others have or get."""
+    """Name inputs and results as a caller would write them, different from all other names."""
     graph = module.main
     results = [value for value in graph.outputs if value.node is not None]
     taken = {value.name for value in (*graph.inputs, *results)}
@@ -194,7 +194,7 @@ def _copy_into_out(node: Node) -> None:
 
 
 def _complete(node: Node) -> None:
-    """Add the options that an operator with ``out`` lacks if it makes tensors, so that a row takes all arguments."""
+    """Add options that an operator with ``out`` lacks, so that a schema row takes all arguments."""
     for row in schemas(node.kind):
         options = [a for a in row.arguments if a.keyword_only]
         if _how(row) == "dtype" and len(node.inputs) == len(row.arguments) - len(options):

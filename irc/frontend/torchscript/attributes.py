@@ -103,7 +103,7 @@ class _Reader:
                     places += [inner] if inner is not None and len(self.objects) > known else []
 
     def _enter(self, node: Node, place: _Place, *, is_needed: bool = True) -> _Place | None:
-        """Enter the attribute of the object at ``place`` that ``node`` reads or sets; if it is an object, its place."""
+        """Enter the object attribute that ``node`` reads or sets; the attribute's place if it is an object."""
         root, path = place
         inner = (*path, _name(node))
         owner = self.objects[place].attributes

@@ -1,4 +1,4 @@
-"""Live ``torch.jit`` modules, functions and graphs. irc itself never imports torch: the caller has done so.
+"""Live ``torch.jit`` modules, functions and graphs. irc never imports torch: the caller has.
 
 A graph is read from its text, which keeps names, types and scopes. What the text
 rounds or leaves out, the contents of constant tensors, is then taken from the
@@ -116,7 +116,7 @@ def is_graph(source: Any) -> bool:
 
 
 def _function(source: Any) -> Any:
-    """The function that a call of a module or function runs; of overloads, used only by PyTorch modules, the first."""
+    """The function that a call of a module or function runs; the first of overloads."""
     if isinstance(source, sys.modules["torch"].jit.ScriptFunction):
         return source
     for name in ("forward", "forward__0"):
@@ -194,7 +194,7 @@ def _class_of(value: Any) -> Any:
 
 
 def _calls(graph: Any) -> set[int]:
-    """The calls in ``graph``, by the unique numbers of their results: counts of calls could agree by chance."""
+    """The calls in ``graph`` by the unique numbers of their results; counts could agree by chance."""
     calls = ("prim::CallFunction", "prim::CallMethod", "prim::fork")
     return {node.output().unique() for node in _walk(graph) if node.kind() in calls}
 
@@ -258,7 +258,7 @@ def reader_of(script: Any) -> Read:
 
 
 def _plain(value: Any, path: str, arrays: dict[int, tuple[Any, Array]]) -> Any:
-    """A torch value as one of NumPy's, Python's or irc's; ``arrays`` has, by identity, tensors and their arrays."""
+    """A torch value as NumPy's, Python's or irc's; ``arrays``: tensors and their arrays, by identity."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         if id(value) not in arrays:

@@ -306,7 +306,7 @@ class AttributeParser:
 
 
 def coerced(value: Any, declared: Type) -> Any:
-    """``value`` as a constant of type ``declared``: TorchScript prints True as 1 and 1e16 as 10000000000000000."""
+    """``value`` as a constant of type ``declared``: TorchScript prints True as 1, 1e16 as an integer."""
     if type(value) is int:
         convert = _FROM_INT.get(declared)
         return value if convert is None else convert(value)

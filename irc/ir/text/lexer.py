@@ -1,4 +1,4 @@
-"""Reading IR text piece by piece, and saying where it is wrong; numbers, strings and other single values."""
+"""The lexer of IR text: tokens, numbers, strings, other single values, and errors with carets."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Scanner:
         return self.pos
 
     def accept(self, symbol: str) -> bool:
-        """Step over ``symbol`` if it comes next; otherwise over nothing, as a note may follow, which is no comment."""
+        """Step over ``symbol`` if it comes next; otherwise stay, as a note may follow that is no comment."""
         start = self.pos
         if self.text.startswith(symbol, self.skip()):
             self.pos += len(symbol)
@@ -112,7 +112,7 @@ class Scanner:
         return False
 
     def listed(self, closing: str, what: str, may_end_in_comma: bool = False) -> Iterator[None]:
-        """Stop at each of the parts, which are called ``what``, of a list that ends with the ``closing`` bracket."""
+        """Yield at each part, called ``what``, of a list that ends with the bracket ``closing``."""
         is_over = self.accept(closing)
         while not is_over:
             yield
@@ -144,7 +144,7 @@ class Scanner:
         return self.text.count("\n", 0, pos) + 1, pos - self.text.rfind("\n", 0, pos)
 
     def fail(self, message: str, pos: int | None = None, code: str = "IRC110") -> NoReturn:
-        """Raise ``irc.Error`` with the line at ``pos`` (default: here, white space skipped) and a caret under it."""
+        """Raise ``irc.Error`` with the line at ``pos`` (default: the next token) and a caret under it."""
         raise self.error(message, self.skip() if pos is None else pos, code)
 
     def error(self, message: str, pos: int, code: str = "IRC110") -> Error:
@@ -266,7 +266,7 @@ def scalar_value(scan: Scanner, match: re.Match[str]) -> Any:
 
 
 def element_value(scan: Scanner, match: re.Match[str]) -> Any:
-    """Like ``scalar_value`` for an element of a tensor: ``nan(0x...)`` is ``NanBits``, a complex number a pair."""
+    """Like ``scalar_value`` for a tensor's element: ``nan(0x...)`` is ``NanBits``, a complex is a pair."""
     kind, text = match.lastgroup, match[match.lastgroup or 0]
     if kind == "int":
         if len(text) > 20 or not MIN_INTEGER <= int(text) <= MAX_INTEGER:

@@ -1,4 +1,4 @@
-"""IR text to graphs and modules: what irc prints, and TorchScript's dumps. The grammar is in docs/reference/ir-text.md.
+"""The parser of IR text, irc's and TorchScript's dumps. Grammar: docs/reference/ir-text.md.
 
 Blocks and subgraphs are kept on explicit stacks, so text may nest as deeply
 as ``limits`` allows without using Python's.
@@ -334,7 +334,7 @@ def parse_graph(text: str, weights: Weights | None = None, filename: str = "<tex
 
 
 def parse_module(text: str, weights: Weights | None = None, filename: str = "<text>") -> Module:
-    """The module that ``text`` holds; its first graph is ``main``. Arguments and errors: see ``parse_graph``."""
+    """The module in ``text``; its first graph is ``main``. Arguments and errors: see ``parse_graph``."""
     table = WeightTable()
     for name, weight in (weights or {}).items():
         tensor = weight if isinstance(weight, Tensor) else Tensor.of(np.asarray(weight), name)

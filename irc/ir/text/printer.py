@@ -34,7 +34,7 @@ from irc.ir.value import Value
 
 
 def readable(t: Type) -> Type:
-    """``t`` without what TorchScript's text cannot express: a tensor's rank without its element type, or the reverse.
+    """``t`` without what TorchScript's text cannot express: rank or element type alone.
 
     (There, ``Float`` must have dimensions in brackets, and ``Tensor`` cannot.)
     """
@@ -130,7 +130,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def _point(text: str) -> str:
-    """A number as Python and NumPy print it, the way TorchScript does: ``2.0`` is ``2.``, ``1e16`` a float too."""
+    """A number's text in TorchScript's way: ``2.0`` is ``2.``, and ``1e16`` is a float too."""
     return text.removesuffix("0") if text.endswith(".0") else text
 
 

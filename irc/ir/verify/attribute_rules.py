@@ -19,7 +19,7 @@ from irc.ir.verify.type_relation import accepts
 
 
 def type_fault(type: Type, depth: int = 1) -> str | None:
-    """What is wrong with ``type``, which is nested ``depth`` levels deep, itself included; None if nothing is."""
+    """What is wrong with ``type`` at nesting ``depth``; None if nothing is."""
     if not isinstance(type, Type):  # type: ignore[reportUnnecessaryIsInstance]
         return f"a type is one of irc.ir.types, not {type!r}"
     if isinstance(type, TensorType):
@@ -54,7 +54,7 @@ def check_attributes(node: Node) -> list[Graph]:
 
 
 def _fault(value: Any, graph: Graph, depth: int) -> str | None:
-    """What is wrong with ``value``, an attribute that is an integer or not a plain scalar; None if nothing is."""
+    """What is wrong with the attribute ``value``, an integer or not a plain scalar; None if nothing is."""
     if isinstance(value, Tensor):
         if value.name and graph.weights.get(value.name) is not value:
             return f"holds weight {value.name!r}, which is not in the graph's weight table: enter it with weights.add"
@@ -93,7 +93,7 @@ def _of_type(type: Type) -> str | None:
 
 
 def check_constant(node: Node) -> None:
-    """Check that a ``prim::Constant`` has the type of its value (IRC214), no graph, and a function's name (IRC215)."""
+    """Check a ``prim::Constant``: its value has its type (IRC214), no graph, a function's name (IRC215)."""
     declared = node.outputs[0].type
     if isinstance(node.attributes.get("Subgraph"), Graph):
         raise node_error("IRC215", "a constant holds no Subgraph", node)

@@ -1,4 +1,4 @@
-"""Errors about a place in a graph: the node, a few lines of IR around it, and a caret under what is wrong."""
+"""Errors about a place in a graph: the node, IR lines around it, and a caret under the fault."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def counts(inputs: int | None, outputs: int | None) -> Form:
 
 
 def handing_on(inputs: int | None = None, outputs: int | None = None) -> Form:
-    """The rule of operators that pass input i on as output i, with exactly these numbers of them (None: any)."""
+    """The rule of operators that return input i as output i, with exactly these counts (None: any)."""
 
     def rule(node: Node) -> None:
         has(node, inputs=inputs, outputs=outputs)
@@ -98,7 +98,7 @@ def _made(node: Node, container: type[Type]) -> Any:
 
 
 def _holds(node: Node, elems: Iterable[Type], what: Callable[[int], str]) -> None:
-    """Check that the inputs may be what is held of the types ``elems``, and ``what`` they are called (IRC214)."""
+    """Check that the inputs, called ``what``, may be elements of the types ``elems`` (IRC214)."""
     for i, (value, elem) in enumerate(zip(node.inputs, elems)):
         if value.type != elem and not accepts(elem, value.type):
             raise node_error("IRC214", f"%{value.name} : {value.type} cannot be {what(i)}", node, input=i)
@@ -171,7 +171,7 @@ def _constant_chunk(node: Node) -> None:
 
 
 def _held(node: Node, container: type[Type]) -> tuple[Type, ...] | None:
-    """The types of what the first input, a ``container``, holds; None if its type leaves that open (else IRC214)."""
+    """The element types of the first input, a ``container``; None if its type leaves that open."""
     value = node.inputs[0]
     found = value.type.elem if isinstance(value.type, OptionalType) else value.type
     if isinstance(found, container):
@@ -189,7 +189,7 @@ _NAMES: dict[type[Type], str] = {ListType: "list", TupleType: "tuple", DictType:
 
 
 def check_form(node: Node) -> None:
-    """Check the number of inputs, outputs and blocks of ``node``, for operators whose form is the IR's own (IRC213)."""
+    """Check the counts of inputs, outputs and blocks of IR-own operators (IRC213)."""
     rule = form_rule(node.kind)
     if rule is not None:
         rule(node)
@@ -210,7 +210,7 @@ def _block_has(node: Node, block: Block, params: int, returns: int) -> None:
 
 
 def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None:
-    """Check that ``value`` is a Python scalar of type ``wanted``, or a tensor of ``dtype`` with one element."""
+    """Check that ``value`` is a scalar of type ``wanted``, or a tensor of ``dtype`` with one element."""
     found = value.type
     if isinstance(found, TensorType):
         one = found.static_shape is None or all(size == 1 for size in found.static_shape)
@@ -238,7 +238,7 @@ def _has_types(node: Node, key: str, wanted: int) -> None:
 
 
 def _has_numbers(node: Node, key: str, wanted: int) -> None:
-    """Check that attribute ``key``, if there is one that is not empty, is a list of so many numbers (IRC215)."""
+    """Check that attribute ``key``, if present and not empty, is a list of this many numbers (IRC215)."""
     found: Any = node.attributes.get(key, [])
     numbers = cast("list[Any]", found) if isinstance(found, list) else [None]
     if not all(type(number) is int for number in numbers):
@@ -283,7 +283,7 @@ def _onnx_loop(node: Node) -> None:
 
 
 def _loop(node: Node, scans: int) -> None:
-    """What both kinds of loops share: inputs (count, condition, carried...), parameters (iteration, carried...)."""
+    """Check what loops share: inputs (count, condition, carried...), parameters (iteration, carried...)."""
     (block,) = node.blocks
     at = carried(node)
     _block_has(node, block, at.param + at.many, at.returned + at.many + scans)

@@ -85,7 +85,7 @@ def _check_inputs(module: Module) -> None:
 
 
 def _fault(held: Any) -> str | None:
-    """What is wrong with a value that a module keeps for an input, or with what it holds; None if nothing is."""
+    """What is wrong with a value that a module keeps for an input, contents included; None if nothing."""
     pending = [held]
     while pending:
         value = pending.pop()

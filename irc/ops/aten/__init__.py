@@ -60,7 +60,7 @@ def in_place_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
 
 
 def copied_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
-    """What follows for ``X_copy``, which is what the view ``X`` shows, in memory of its own, of the tag ``copied``."""
+    """The facts of ``X_copy`` by the tag ``copied``: what the view ``X`` shows, in fresh memory."""
     for record in records.values():
         kind, rule = f"{record.kind}_copy", record.shape
         for row in record.rows:
@@ -83,7 +83,7 @@ def _shape_of_view(view: str, rule: ShapeRule) -> ShapeRule:
 
 
 def operand_kinds(records: Mapping[str, Operator]) -> Iterator[Operator]:
-    """The element types that in-place forms take: those of the tag ``in-place``, or what the functional forms take."""
+    """Element types that in-place forms take: those of the tag ``in-place``, else the functional forms'."""
     for record in records.values():
         form = records.get(f"{record.kind}_")
         if form is not None:

@@ -1,4 +1,4 @@
-"""Records of TorchScript's operators, and what their shape rules see of a node: its arguments, by name."""
+"""Records of TorchScript's operators, and their shape rules' view of a node: arguments by name."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Call:
         return cast("tuple[int, ...]", tuple(cast("Shape", self.tensor(name).shape)))
 
     def arg(self, name: str, default: Any = None) -> Any:
-        """The constant value of an argument; ``default`` if this overload does not have it; UNKNOWN if it may vary."""
+        """An argument's constant value; ``default`` if this overload lacks it; UNKNOWN if it may vary."""
         if name not in self._index:
             return default
         index = self._at(name)

@@ -87,7 +87,7 @@ FAMILY.shape("bernoulli", "poisson")(like_first_if_float)
     *"zeros_like ones_like empty_like full_like rand_like randn_like".split(),
 )
 def filled(c: Call) -> Type:
-    """Of given sizes, or those of the first operand, whose element type results have, too, if there is one."""
+    """The result type of given sizes, or those of the first operand, whose element type counts too."""
     sizes, given, fill = c.dims("size"), c.arg("dtype"), c.type("fill_value")
     shape = c.tensor("self").shape if c.schema.name.endswith("_like") else None if sizes is None else tuple(sizes)
     if given is not None:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a row is one line
-"""Layers: convolutions, pooling, normalisation, dropout, embeddings, attention, recurrence, losses, distances."""
+"""Layers: convolutions, pooling, normalisation, dropout, embeddings, attention, recurrence, losses."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def _attention_products(c: Call, elements: int) -> int:
 
 @FAMILY.shape("lstm", "gru", "rnn_tanh", "rnn_relu")
 def recurrent(c: Call) -> tuple[Type, ...]:
-    """The last axis of the output is that of the states, twice if bidirectional; the last states are as the first."""
+    """Result types of recurrent layers: the output's last axis is the states', twice if bidirectional."""
     x = c.tensor("input")
     if c.schema.overload != "input":
         return ()

@@ -1,7 +1,5 @@
 # ruff: noqa: E501 - a row is one line
-"""Pointwise operators, with those for numbers and strings of the same names: functions of one operand, activations,
-arithmetic, comparisons, selection; softmax.
-"""
+"""Pointwise operators, also on numbers and strings: functions, activations, arithmetic, selection; softmax."""
 
 from __future__ import annotations
 
@@ -382,7 +380,7 @@ def hardswish(x: Expression) -> Expression:
 
 @FAMILY.semantics("aten::logit", ulp=8.0, scale=0.25)
 def logit(x: Expression, *, eps: float | None = None) -> Expression:
-    """log(x / (1 - x)), of x between eps and 1 - eps; by the lower bound first, where it is the larger one."""
+    """log(x / (1 - x)) of x clamped to eps and 1 - eps; by the lower bound first, should it be larger."""
     if eps is not None:
         x = select(x < eps, eps, select(x > 1 - eps, 1 - eps, x))
     return log(x / (1 - x))

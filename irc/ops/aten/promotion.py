@@ -1,4 +1,4 @@
-"""Torch's element types of results, as far as the types of the operands tell, and shape rules that need nothing else.
+"""Torch's promotion of element types as far as operands' types tell, and shape rules built on it.
 
 Rules: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc. A
 tensor without dimensions or a Python number decides only the kind, not the size.
@@ -105,7 +105,7 @@ def as_float(dtype: DType | None) -> DType | None:
 
 
 def if_float(dtype: DType | None) -> DType | None:
-    """``dtype`` if it is floating-point, else None: the operator refuses other types, or treats them differently."""
+    """``dtype`` if it is floating-point, else None, as the operator treats other types differently."""
     return dtype if dtype is not None and dtype.is_float else None
 
 
@@ -140,7 +140,7 @@ def like_first_if_float(c: Call) -> Type:
 
 
 def together(c: Call, operands: list[Type] | None = None) -> TensorType:
-    """The operands' common element type and broadcast shape; ``operands`` are their types, by default those of all."""
+    """The common element type and broadcast shape of ``operands``, by default all operands' types."""
     operands = _operands(c) if operands is None else operands
     shapes = [t.shape for t in operands if t.is_any or holds_tensors(t)]
     if c.schema.name == "aten::where":

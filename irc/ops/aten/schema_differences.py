@@ -22,7 +22,7 @@ class Says(Enum):
 
 
 class Difference(NamedTuple):
-    """Rows (``name.overload``, several separated by spaces, wildcards as in file names), what they state, and why."""
+    """Rows (``name.overload``, separated by spaces, with wildcards), what they state, and why."""
 
     rows: str
     says: tuple[Says, ...]

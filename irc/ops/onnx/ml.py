@@ -1,4 +1,4 @@
-"""Text; classic machine learning: features, linear models, support vectors, trees; losses and optimisers."""
+"""Text; classic machine learning: features, linear models, SVMs, trees; losses and optimisers."""
 
 from __future__ import annotations
 

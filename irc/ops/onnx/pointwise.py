@@ -1,4 +1,4 @@
-"""Pointwise operators: arithmetic, functions of one operand, activations, conversions, comparisons, selection."""
+"""Pointwise operators: arithmetic, functions, activations, conversions, comparisons, selection."""
 
 from __future__ import annotations
 

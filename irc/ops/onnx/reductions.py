@@ -187,7 +187,7 @@ FAMILY.shape("BatchNormalization")(lambda c: [c.type(0), *(c.type(i) for i in (3
 
 @FAMILY.requires("BatchNormalization")
 def check_batch_normalization(c: NodeTypes) -> None:
-    """Scale, bias and statistics are of each channel or, where ``spatial`` is 0, of each element of an example.
+    """Check that scale, bias and statistics are per channel or, with ``spatial`` 0, per element.
 
     Version 7 is the first to say that they have the shape of an example then. What versions before it say of them, one
     dimension, contradicts what they say of ``spatial``; either is let pass.

@@ -85,7 +85,7 @@ FAMILY.contents("Identity")(lambda c: c.contents_of(0))
 
 
 def unknown_sizes(c: NodeTypes, rank: Dim) -> Shape | None:
-    """The shape of a tensor of which only the rank is known; None if not even that; IRC310 if the rank is too high."""
+    """A shape of which only the rank is known; None if not even that; IRC310 if the rank is too high."""
     if not isinstance(rank, int):
         return None
     if rank > MAX_RANK:
@@ -136,7 +136,7 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
 
 
 def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
-    """Whether ``target[at]``, not a number, is surely the new size, although it would mean "copy" if it were 0.
+    """Whether ``target[at]``, no number, is surely the new size: were it 0, it would mean "copy".
 
     If it were 0 and copied another size, the number of elements would stay the same only if yet another size were 0;
     and a tensor that is empty for two reasons may have any shape.

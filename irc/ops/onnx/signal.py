@@ -1,4 +1,4 @@
-"""Fourier transforms and windows: the last axis holds the components of numbers, one of real and two of others."""
+"""Fourier transforms and windows. The last axis holds a number's components: one real, or two."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _ONE_SIZE = TensorType(DType.INT64, (1,))
 
 
 class Repeated(NamedTuple):
-    """``Reshape(Expand(Unsqueeze(source)))``: ``shared`` heads become ``heads``, each repeated for its share."""
+    """``Reshape(Expand(Unsqueeze(source)))``: ``shared`` heads, each repeated, become ``heads``."""
 
     source: Value
     shared: int
@@ -75,7 +75,7 @@ def _repeats_only(m: Match, source: Value, expand: Node) -> bool:
 
 
 def _joins_only(m: Match, source: Value, reshape: Node, heads: int) -> bool:
-    """Whether ``reshape`` makes ``heads`` of the heads of ``source`` and of how often each is there, and no more."""
+    """Whether ``reshape`` only merges the heads of ``source`` and the count of each into ``heads``."""
     target = m.types_of(reshape)
     if target.version < 5:
         return False
@@ -88,7 +88,7 @@ def _joins_only(m: Match, source: Value, reshape: Node, heads: int) -> bool:
 
 
 def _made_by(m: Match, value: Value, *kinds: str) -> list[Node] | None:
-    """The nodes of ``kinds``, last first, that make ``value`` in the block of the match; None if others do."""
+    """The nodes of ``kinds``, last first, that make ``value`` in the match's block; None if others do."""
     nodes: list[Node] = []
     for kind in kinds:
         node = value.made_by(kind)
@@ -129,7 +129,7 @@ def shape_of_shared_heads(m: Match) -> Value | None:
 
 @rewrite("Reshape")
 def transpose_of_heads_as_one(m: Match) -> Value | None:
-    """A transposition of the last two axes between reshapes that merge and split the others: no reshape is needed."""
+    """A transposition of the last two axes between reshapes that merge and split the others."""
     nodes = _made_by(m, m.input(), "onnx::Transpose", "onnx::Reshape")
     if nodes is None or m.types.version < 5 or nodes[0].attributes.get("perm") != [0, 2, 1]:
         return None
@@ -231,7 +231,7 @@ def _rotated(m: Match, parts: Sequence[Value], between: Sequence[Node], *, inter
 
 
 def _begins(m: Match, node: Node, count: int, step: int) -> int | None:
-    """Where a slice of ``count`` positions of the last axis begins, if ``node`` is one with that step; else None."""
+    """The start of ``node``, a slice of ``count`` positions of the last axis with that step; else None."""
     (starts, _, axes, steps), rank = m.types_of(node).slices(), m.type_of(node.inputs[0]).rank
     if starts is None or len(starts) != 1 or not rank or axes not in ([-1], [rank - 1]) or steps != [step]:
         return None
@@ -328,7 +328,7 @@ def attention(m: Match) -> Value | None:
 
 
 def _is_product(m: Match, node: Node) -> bool:
-    """Whether ``node`` multiplies as NumPy does: `bmm` takes no batches that broadcast, and may be told a type."""
+    """Whether ``node`` multiplies as NumPy does: `bmm` broadcasts no batches and may be told a type."""
     if node.kind != "aten::bmm":
         return True
     first, second = (m.size(x, 0) if m.type_of(x).rank else None for x in node.inputs[:2])
@@ -336,7 +336,7 @@ def _is_product(m: Match, node: Node) -> bool:
 
 
 def _is_of_one_type(m: Match, found: _Scores, others: list[Node]) -> bool:
-    """Whether PyTorch's operators, if there are some, convert nothing: neither operands nor, told to, their results."""
+    """Whether PyTorch's operators convert neither operands nor results."""
     nodes = [found.product, *found.nodes, *others]
     if not any(node.kind.startswith("aten::") for node in nodes):
         return True
@@ -363,7 +363,7 @@ def _goes_along_rows(m: Match, node: Node) -> bool:
 
 
 def _scores(m: Match, value: Value, stage: int) -> _Scores | None:
-    """How ``value`` is made of the product of two matrices by what may be done up to ``stage``; None if it is not."""
+    """How ``value`` comes from a matrix product by steps allowed up to ``stage``; None if it does not."""
     node = _maker(m, value)
     if node is None:
         return None
@@ -453,7 +453,7 @@ _STEPS = {
 
 
 def _number(m: Match, value: Value, node: Node) -> float | None:
-    """``value`` if it is one number, and adds no axis to what ``node`` makes, which are matrices; else None."""
+    """``value`` if it is one number that adds no axis to ``node``'s result, matrices; else None."""
     content = constant_value(value)
     if type(content) in (int, float):
         return float(content)
@@ -476,7 +476,7 @@ def _transposed(m: Match, value: Value, rank: int) -> Value:
 
 
 def _permutation(node: Node, rank: int) -> list[int] | None:
-    """The order in which ``node`` puts the axes of its operand, of which there are ``rank``; None if it does not."""
+    """The order in which ``node`` puts the ``rank`` axes of its operand; None if it does more."""
     if node.kind == "onnx::Transpose":
         return node.attributes.get("perm")
     if node.kind != "aten::transpose":

@@ -1,4 +1,4 @@
-"""Functions that exporters wrote as several operators, because their operator set had no operator for them.
+"""Functions that exporters write as several operators, for opsets without an operator for them.
 
 When exported to ONNX for an older operator set, they are written as several operators again
 (`irc.frontend.onnx_export.decompositions`).
@@ -160,7 +160,7 @@ _VERSIONS = {LAYER_NORM: 17, RMS_NORM: 23}
 
 
 class _Normal(NamedTuple):
-    """``source``, minus its mean if ``centered``, divided by the root mean square of the result (and ``epsilon``)."""
+    """``source``, minus its mean if ``centered``, over the root mean square of that (and ``epsilon``)."""
 
     source: Value
     centered: bool
@@ -204,7 +204,7 @@ def bias_of_normalization(m: Match) -> Value | None:
 
 
 def _rows_with(m: Match, *kinds: str) -> Iterator[tuple[Node, Value, Value]]:
-    """A node of ``kinds`` without bias, what it normalises along the last axis, and one number for each column of that.
+    """A node of ``kinds`` without bias, the rows it normalises, and one number for each column.
 
     Nothing else uses the result of the node.
     """

@@ -120,7 +120,7 @@ _NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0.0,
 
 @rewrite(*_NEUTRAL)
 def neutral_operand(m: Match) -> Value | None:
-    """Multiplying by 1 and the like: x * 1, x / 1, x ** 1, x + -0.0, x - 0.0, if shape and element type stay."""
+    """Operations with a neutral operand: x * 1, x / 1, x ** 1, x + -0.0, x - 0.0, of kept shape and type."""
     neutral, commutes = _NEUTRAL[m.node.kind.removeprefix("onnx::")]
     for at, other in ((1, 0), (0, 1)) if commutes else ((1, 0),):
         constant = m.constant(at)

@@ -32,7 +32,7 @@ SAME_TENSOR: set[RewriteRule] = set()
 def rewrite(
     *names: str, where: Callable[[Operator], bool] | None = None, same_tensor: bool = False
 ) -> Callable[[RewriteRule], RewriteRule]:
-    """Register a rule for ONNX operators (names without ``onnx::``), for fully qualified kinds, or ``where`` it says.
+    """Register a rule for ONNX operators (without ``onnx::``), for qualified kinds, or as in ``where``.
 
     ``where`` is only asked for kinds of nodes that there are, so that no records are read before. A rule that is not of
     the ``same_tensor`` is not applied where something may see how the output lies in memory.
@@ -83,11 +83,11 @@ class Match:
         return NodeTypes(node, self.inference.known)
 
     def type_of(self, value: Value) -> Type:
-        """The type that ``value`` surely has still: a plain tensor if types do not hold. Sizes may be polynomials."""
+        """The type that ``value`` surely has: a plain tensor if types may be stale. Sizes may be polynomials."""
         return self.inference.type_of(value)
 
     def size(self, value: Value, axis: int) -> Dim:
-        """The size of ``value`` along ``axis``; None if its rank is unknown. Sizes that compare equal surely are."""
+        """The size of ``value`` along ``axis``; None if its rank is unknown. Equal sizes surely are equal."""
         shape = self.type_of(value).shape
         return None if shape is None else shape[axis]
 
@@ -168,7 +168,7 @@ class Match:
 
 
 def is_needed_once(value: Value) -> bool:
-    """Whether ``value`` has exactly one use that is needed: others are left behind by rules, until `dce` removes them.
+    """Whether ``value`` has exactly one live use: rules leave dead ones until `dce` removes them.
 
     An operator that writes or draws at random may be taken for one of these: what the answer is used for must be right
     for values of more uses, too.

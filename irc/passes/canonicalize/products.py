@@ -37,7 +37,7 @@ class Scaled(NamedTuple):
 
 @rewrite("MatMul")
 def scale_of_the_smaller_operand(m: Match) -> Value | None:
-    """Exported attention scales both queries and keys; the queries can take both factors, as the keys are a cache."""
+    """Exported attention scales queries and keys; queries can take both factors, as keys are a cache."""
     for side in (0, 1):
         large, small = m.input(side), m.input(1 - side)
         found = scaled(m, large)
@@ -88,7 +88,7 @@ def scaled(m: Match, value: Value) -> Scaled | None:
 
 
 def _is_larger(value: Value, other: Value) -> bool:
-    """Whether ``value`` has more elements than ``other``, as far as that is known: a cache counts as the larger one."""
+    """Whether ``value`` has more elements than ``other``, as far as known; a cache counts as larger."""
     sizes = [v.type.static_shape for v in (value, other)]
     if sizes[0] is not None and sizes[1] is not None:
         return math.prod(sizes[0]) > math.prod(sizes[1])
@@ -96,7 +96,7 @@ def _is_larger(value: Value, other: Value) -> bool:
 
 
 def _lasting(value: Value) -> int:
-    """2 if ``value`` extends something that the block is given, 1 if it is given to the block, 0 if it is made here."""
+    """2 if ``value`` extends something given to the block, 1 if it is given, 0 if it is made here."""
     extended = False
     for _ in range(_LONGEST_CHAIN):
         node = value.node
@@ -111,5 +111,5 @@ def _lasting(value: Value) -> int:
 
 
 def _extends(kind: str) -> bool:
-    """Whether a step puts what is new into a cache, which grows or is of fixed size, by an operator of ``kind``."""
+    """Whether a step appends to a cache, which grows or has fixed size, by an operator of ``kind``."""
     return record(kind).scatters or kind in (APPEND, CONCAT)

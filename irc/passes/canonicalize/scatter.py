@@ -61,7 +61,7 @@ def scatter_to_slice(m: Match) -> Value | None:
 
 @rewrite("ScatterND")
 def scatter_of_all(m: Match) -> Value | None:
-    """Indices of all positions in order, such as a slice of a mask that is all of it: the result is the updates."""
+    """A scatter by indices of all positions in order, as a slice of a full mask gives: the updates."""
     data, indices, updates = m.node.inputs
     join, shape = indices.made_by("onnx::Concat"), m.types.shape(0)
     if shape is None or _adds_up(m.node.attributes) or not m.is_fixed(indices):
@@ -83,7 +83,7 @@ def scatter_of_all(m: Match) -> Value | None:
 
 
 def _counted(m: Match, column: Value, axis: int, rank: int) -> Dim:
-    """The size n if ``column``, apart from an axis at its end, counts 0 to n - 1 along ``axis``, and along no other."""
+    """The size n if ``column``, save a last axis, counts 0 to n - 1 along ``axis`` and no other."""
     made = column.made_by("onnx::Unsqueeze")
     if made is None or m.types_of(made).axes(1) not in ([-1], [rank]):
         return None
@@ -164,7 +164,7 @@ def _spread(m: Match, value: Value, shape: tuple[int, ...]) -> Array | None:
 
 
 def _progression(column: Array, axis: int, size: int) -> tuple[int, int] | None:
-    """Start and step, if ``column`` grows evenly along ``axis``, and along no other, within ``size`` positions."""
+    """Start and step if ``column`` grows evenly along ``axis``, and no other, within ``size``."""
     if not column.size:
         return None
     line = column[tuple(slice(None) if i == axis else slice(1) for i in range(column.ndim))]

@@ -56,7 +56,7 @@ def same_contents(m: Match) -> Value | None:
 
 @rewrite("Reshape")
 def reshape_by_numbers(m: Match) -> Value | None:
-    """A target shape that need not be computed: numbers, unchanged sizes, and at most one size that is the rest."""
+    """A target shape that needs no computing: numbers, kept sizes, and at most one remaining size."""
     target, x = m.types.dims(1), m.types.shape(0)
     if m.types.version < 5 or target is None or x is None or m.constant(1) is not None:
         return None

@@ -34,7 +34,7 @@ _NO_MEMORY = frozenset({Kind.RANDOM, Kind.WORLD})
 @register
 @dataclass(frozen=True)
 class RemoveMutation:
-    """Replace in-place operators by functional ones, where it is certain what they write and which values show it.
+    """Replace in-place operators by functional ones where what they write, and who sees it, is certain.
 
     Writes stay, with a note, if they are to memory that the graph did not
     allocate (inputs, constants, unknown memory), if something that only *may*

@@ -1,4 +1,4 @@
-"""All values that share one piece of memory: those that certainly show a known part of it, and those that only may."""
+"""The values that share one memory: those that surely show a known part, and those that may."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Versions:
         self._events = {block: sorted(nodes, key=lambda n: n.order) for block, nodes in events.items()}
 
     def while_changing(self) -> Iterator[Node]:
-        """All nodes after the one that makes the memory, up to the last that writes it, and the nodes inside them."""
+        """All nodes from the allocation of the memory to its last write, and the nodes inside them."""
         at, last = self._root, self._events[self.home][-1]
         while at is not last:
             assert at.next is not None, "a write comes after what it writes is made"
@@ -122,7 +122,7 @@ _DEEPEST = 16
 
 
 class Step(NamedTuple):
-    """How a member follows from its ``parent``, which is the root or a view: it is the same, or the result of ``view``.
+    """How a member follows from its ``parent``, the root or a view: identical, or a ``view`` of it.
 
     ``how`` says what that view operator does.
     """
@@ -230,7 +230,7 @@ class Family:
         return {value: step for value, step in self._steps.items() if step.view is not None}
 
     def parts(self, view: Value) -> Iterator[Part]:
-        """What ``view``, which is the root or a view, is a part of, and what that is a part of, up to the root."""
+        """What ``view`` is a part of, and what that is a part of, up to the root."""
         while view is not self.root:
             step = self._steps[view]
             assert step.view is not None and step.how is not None
@@ -372,7 +372,7 @@ class Family:
         return found
 
     def _note_outside(self, values: Iterable[Value], outside: dict[Version, Value]) -> None:
-        """Add the versions that loose ones of ``values`` from outside of the memory's scope may see to ``outside``."""
+        """Add the versions that loose ``values`` outside the memory's scope may see to ``outside``."""
         versions = self.versions
         for value in filter(self._is_loose, values):
             seen = [versions.before(u) if versions.in_scope(u) else self._final for u in value.iter_users()]
@@ -408,7 +408,7 @@ def check_form(node: Node) -> None:
 
 
 def only_may_share(node: Node, root: Value) -> Refused:
-    """The refusal for ``node``: it is not certain that its first input, which it writes, is the memory of ``root``."""
+    """The refusal of ``node``: its first input, which it writes, is not surely the memory of ``root``."""
     return Refused(f"%{node.inputs[0].name} only may share memory with %{root.name}")
 
 

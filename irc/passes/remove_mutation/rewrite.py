@@ -34,7 +34,7 @@ def rewrite(family: Family, returned: Returned) -> None:
 
 
 class _Rewrite:
-    """Each version becomes a value: the result of the functional operator, or what a branch or loop passes on.
+    """Turns each version into a value: a functional operator's result, or what a branch or loop passes on.
 
     A user of a member then uses the same part of the version that it saw.
     """
@@ -206,7 +206,7 @@ class _Rewrite:
 
 
 def _emitter(before: Node, metadata: Mapping[str, str]) -> Callable[..., Value]:
-    """Inserts nodes before a node: ``emit(kind, *inputs, type=TENSOR)``, where inputs may be Python values.
+    """``emit(kind, *inputs, type=TENSOR)``, which inserts nodes before a node; inputs may be Python's.
 
     They have ``metadata``.
     """
@@ -232,7 +232,7 @@ _TAKING_ALL = {"prim::ListUnpack": "prim::ListConstruct", "prim::TupleUnpack": "
 
 
 def use_elements(graph: Graph, ctx: PassContext) -> bool:
-    """Let all use elements themselves that are written and were taken out of lists; return whether any changed."""
+    """Use written elements of lists directly, instead of taking them out; return whether any changed."""
     changed = 0
     while used := _use(graph, ctx):  # once more: of what was taken out of a list of lists, more is known now
         changed += used
@@ -242,7 +242,7 @@ def use_elements(graph: Graph, ctx: PassContext) -> bool:
 
 
 def _use(graph: Graph, ctx: PassContext) -> int:
-    """Replace elements by what was put there, wherever that is certain now; return how many nodes took them."""
+    """Replace elements by what was stored there, where certain; return how many nodes took them."""
     taking = [node for node in graph.walk() if node.kind in _TAKING_ONE or node.kind in _TAKING_ALL]
     if not taking:
         return 0
@@ -263,7 +263,7 @@ def _use(graph: Graph, ctx: PassContext) -> int:
 
 
 def _taken(node: Node, source: Value) -> Sequence[Value]:
-    """The elements that ``node`` takes out of ``source``, which is written out; empty if it does something else."""
+    """The elements that ``node`` takes out of ``source``, a list construct; empty if it does not."""
     made = _TAKING_ONE.get(node.kind) or _TAKING_ALL.get(node.kind)
     maker = source.made_by(made) if made is not None else None
     if maker is None:
@@ -323,7 +323,7 @@ def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
 
 
 def _made_again(names: set[str], graph: Graph, ctx: PassContext) -> set[str]:
-    """The results called ``names`` that ``in-place`` writes in place, as now, once all of them are functional."""
+    """The results ``names`` that ``in-place`` puts in place again once all of them are functional."""
     copy = graph.copy()
     _make_functional(names, copy)
     InPlace().run(copy, ctx.trial(copy))

@@ -1,4 +1,4 @@
-"""What takes no new memory, and how it is taken anew: functional forms of operators, and the origins of values."""
+"""Functional forms of in-place operators, and origins of values: views, writes, branches, loops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SETTINGS = frozenset({types.NONE, types.STR})
 
 
 def functional_kind(node: Node) -> str | None:
-    """The operator that computes into new memory what ``node`` writes into its first input; None if there is none.
+    """The operator that computes in fresh memory what ``node`` writes into its first input; or None.
 
     It takes the same arguments and shares memory with none. Its result is what the in-place
     operator writes into its input, provided that it converts to the input's element
@@ -90,7 +90,7 @@ def _functional_row(row: Schema) -> str | None:
 
 
 def is_like_first(node: Node, functional: str) -> bool:
-    """Whether ``functional`` on the inputs of ``node`` surely gives a tensor like the first: no conversion, no growth.
+    """Whether ``functional`` on ``node``'s inputs surely gives a tensor of the first one's type and shape.
 
     True for variants of ONNX operators, which fail at run time otherwise.
     """

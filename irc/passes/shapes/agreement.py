@@ -1,4 +1,4 @@
-"""Whether the types that a module states agree with each other, once all are known that inference finds."""
+"""Whether the types that a module states agree with each other and with inferred ones."""
 
 from __future__ import annotations
 

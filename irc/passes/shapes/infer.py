@@ -154,7 +154,7 @@ class Inference:
                 self.contents[node.outputs[0]] = contents
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
-        """Infer ``users``, some of whose inputs have changed, and what depends on them; returns all nodes inferred.
+        """Infer ``users``, whose inputs have changed, and what depends on them; return all inferred nodes.
 
         Nodes that are no longer in a block are left out.
         """
@@ -333,7 +333,7 @@ _CONTROL = {
 
 
 def inferred_by(kind: str) -> Callable[..., object] | None:
-    """The rule, or for control flow the method, that infers the outputs of nodes of ``kind``; None if there is none."""
+    """The rule, or control-flow method, that infers outputs of nodes of ``kind``; None if there is none."""
     return _CONTROL.get(kind) or record(kind).shape
 
 
@@ -404,7 +404,7 @@ class DeclaredTypes:
         self._types[value] = refined(type, self._types.get(value, value.type))
 
     def give_back(self) -> None:
-        """Let values that there still are have their declared types again, as far as nothing else is known now."""
+        """Restore declared types of values that still exist, where nothing else is known any more."""
         for value, type in self._types.items():
             if value.graph.has_value(value.name) and value.graph.value(value.name) is value:
                 value.type = refined(value.type, type)
@@ -412,7 +412,7 @@ class DeclaredTypes:
 
 
 def changed_in_place(graph: Graph, alias_db: Callable[[], AliasDb], memory: Memory) -> Callable[[Value], bool] | None:
-    """Whether something may give a value's tensors other shapes or element types; None if nothing does in ``graph``.
+    """Whether a value's tensors may change in shape or element type; None if none in ``graph`` do.
 
     Args:
         graph: the graph.
@@ -429,7 +429,7 @@ def changed_in_place(graph: Graph, alias_db: Callable[[], AliasDb], memory: Memo
 
 
 def changes_metadata(graph: Graph, memory: Memory) -> bool:
-    """Whether a node of ``graph``, or of a function that it calls, may change shapes and element types of tensors."""
+    """Whether a node of ``graph``, or of a called function, may change tensors' shapes or element types."""
     kinds = _changing(graph)
     return bool(kinds) if kinds != {CALL} or graph.module is None else module_changes_metadata(graph.module, memory)
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention (Vaswani et al., 2017), block by block of the rows of its scores; what goes with it.
+"""Scaled dot-product attention (Vaswani et al., 2017), by blocks of rows of its scores.
 
 ``softmax(q @ k^T * scale + bias) @ v`` of 32 heads and 4,096 positions has 2 GiB of scores. No array of them is ever
 made: each block of at most `BLOCK_BYTES` is computed, turned into weights and multiplied with the values in scratch
@@ -147,7 +147,7 @@ value (..., K, S, V). Bias and mask broadcast to (..., K, G, L, S), or (..., H, 
 def _operands(
     query: Array, key: Array, value: Array, bias: Array | None, mask: Array | None, form: Form
 ) -> tuple[Operands, int, Shape]:
-    """The operands, with an axis for heads that share keys; how many share each, 1 if none do; the result's axes.
+    """The operands with an axis for heads that share keys; how many share (1: none); result axes.
 
     But for the last two, as the caller knows them. Raises IRC421.
     """
@@ -191,7 +191,7 @@ def _operands(
 
 
 def _of_heads(sink: Array, lead: Shape, group: int, heads: Shape) -> Array:
-    """``sink`` as (*lead, 1, 1), for queries of `_operands` with these axes before the last two. Raises IRC421."""
+    """``sink`` as (*lead, 1, 1), for queries of `_operands` with these leading axes. Raises IRC421."""
     if not heads or sink.shape not in (heads[-1:], (1,)):
         raise Error("IRC421", f"a sink of shape {list(sink.shape)} for heads {list(heads)}; give one number a head")
     wide = np.broadcast_to(widened(sink), heads[-1:])
@@ -243,7 +243,7 @@ def _compute(form: Form, group: int, out: Array, given: Operands) -> None:
 
 
 def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> None:
-    """Compute the result ``out`` of some rows of some heads, of which the first sees keys up to number ``last``."""
+    """Compute ``out``, some rows of some heads, of which the first sees keys up to number ``last``."""
     query, key, value, bias, mask, sink = given
     shape, wide, scope = query.shape, key.dtype, CURRENT.scope
     rows, width = shape[:-1], shape[-1]
@@ -311,7 +311,7 @@ def is_plain(form: Form) -> bool:
 
 
 def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Array | None) -> None:
-    """Add ``bias`` to ``scores``, and lower those of keys that ``mask`` excludes or that rows are not to see."""
+    """Add ``bias`` to ``scores``; lower those of keys excluded by ``mask`` or unseen by rows."""
     if bias is not None:
         np.add(scores, bias, scores, casting="same_kind")
     if mask is not None:
@@ -325,7 +325,7 @@ def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Arr
 
 
 def _exponentials_with(sink: Array, scores: Array) -> Array:
-    """Turn ``scores`` into what, divided by the sums that are returned, are weights: the scores of sinks count, too."""
+    """Turn ``scores`` in place into softmax numerators; return the denominators, sinks included."""
     highest = np.maximum(_highest(scores), sink)
     np.subtract(scores, highest, scores)
     np.exp(scores, scores)
@@ -392,7 +392,7 @@ def _rotary_embedding(
 
 
 def _by_head(x: Array, heads: int) -> Array:
-    """``x``, of shape (batch, heads, sequence, size) or (batch, sequence, heads * size), with heads last but one."""
+    """``x`` (batch, heads, sequence, size) or (batch, sequence, heads * size), heads last but one."""
     if x.ndim == 4:
         return x.swapaxes(1, 2)
     if x.ndim != 3:

@@ -49,7 +49,7 @@ WORTH_ROWS = 1 << 15
 
 
 def check_operands(x: Array, w: Array, b: Array | None, group: int, *, transposed: bool = False) -> None:
-    """Error unless weights (O, C / group, kernel...), or transposed (C, O / group, kernel...), fit input and bias."""
+    """Error unless weights (O, C / group, ...), or transposed (C, O / group, ...), fit input and bias."""
     if x.ndim < 3 or w.ndim != x.ndim:
         wanted = "both must have the same number of dimensions, at least 3 (batch, channels, spatial axes)"
         raise Error("IRC421", f"the input and the weights have shapes {shapes_of(x, w)}: {wanted}")
@@ -105,14 +105,14 @@ def convolve(
 
 
 def repeats_one_filter(w: Array) -> bool:
-    """Whether ``w`` (O, C / group, kernel...) has several filters, which are all equal; of others, two numbers tell."""
+    """Whether ``w`` (O, C / group, ...) is several equal filters; for most others, two numbers tell."""
     if w.shape[0] < 2 or not w.size:
         return False
     return w.strides[0] == 0 or (w.item(0) == w.item(w.size - w.size // w.shape[0]) and bool((w == w[:1]).all()))
 
 
 def _has_rows(w: Array, first: Axis) -> bool:
-    """Whether rows of a filter have several numbers, several of them read one row of the image, and few beyond it."""
+    """Whether filters have rows of several numbers that mostly read within one row of the image."""
     return (
         w.size > w.shape[0] * first.kernel and first.stride < first.kernel and first.reach <= first.out * first.stride
     )
@@ -135,7 +135,7 @@ def _pointwise(x: Array, w: Array, b: Array | None, group: int, out: Array) -> N
 
 
 def _columns(x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array) -> None:
-    """In blocks: as many images, groups of channels or rows of outputs at a time as there is room for their columns."""
+    """Convolution by columns, in blocks of images, groups or output rows as memory allows."""
     images, channels, features = x.shape[0], x.shape[1], w.shape[0]
     rows, *inner = outputs(axes)
     width = math.prod(inner)
@@ -265,7 +265,7 @@ _TILE = 8
 
 
 def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
-    """The transpose of the convolution with ``w`` (C, O / group, kernel...) on ``x`` (N, C, spatial...), plus ``b``.
+    """Transposed convolution of ``x`` (N, C, spatial...) with ``w`` (C, O / group, ...), plus ``b``.
 
     float16 and smaller floats are computed in float32.
     """
@@ -310,7 +310,7 @@ def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Ax
 
 
 def _tiles(axes: Axes) -> Sizes | None:
-    """How many tiles of the size of the strides the results are, padding included, if it pays to add tile by tile."""
+    """The number of stride-sized tiles of the results, padding included, if adding by tile pays."""
     if any(a.dilation > 1 for a in axes) or min(axes[-1].kernel, axes[-1].stride) < _TILE:
         return None
     counts = tuple([max(a.size - 1 + -(-a.kernel // a.stride), -(-(a.begin + a.out) // a.stride)) for a in axes])

@@ -43,7 +43,7 @@ def non_max_suppression(boxes: Array, scores: Array, *options: Array | None, cen
 
 
 def _by_score(scores: Array, least: float | None) -> tuple[Array, Array]:
-    """The boxes with scores [classes, n] above ``least``, by falling score, class after class; where each starts."""
+    """The boxes with scores [classes, n] above ``least``, by falling score a class; class starts."""
     check_size(scores.shape, np.dtype(np.int64))
     flat = counting(scores.size) if least is None else np.flatnonzero(scores > least)
     starts = np.searchsorted(flat, list(range(0, scores.size + 1, max(1, scores.shape[1]))))
@@ -57,7 +57,7 @@ def _by_score(scores: Array, least: float | None) -> tuple[Array, Array]:
 
 
 def _extents(boxes: Array, centered: bool) -> Array:
-    """Low corner, high corner and area of each box, [5, n + 1], from two opposite corners or from centre and size.
+    """Low corner, high corner and area of each box, [5, n + 1], from corners or centre and size.
 
     The last box, of NaNs, stands for a missing box: it overlaps with none.
     """
@@ -71,7 +71,7 @@ def _extents(boxes: Array, centered: bool) -> Array:
 
 
 def _greedy(extents: Array, order: Array, starts: Array, most: int, overlap: float) -> Array:
-    """Which of ``order`` are taken: of each class, the first ``most`` that overlap none taken before them too much.
+    """The boxes of ``order`` kept: a class's first ``most`` that overlap no kept one too much.
 
     Group by group, and of many classes at once: NumPy compares two groups in about the time of two boxes, and the last
     ones often need no look.
@@ -123,7 +123,7 @@ def _undisturbed(overlapping: Array) -> Array:
 
 
 def _overlapping(extents: Array, first: Array, second: Array, overlap: float) -> Array:
-    """Whether boxes ``first`` and ``second`` share more than ``overlap`` of what they cover, [row, first, second]."""
+    """Whether boxes ``first`` and ``second`` have an IoU above ``overlap``, [row, first, second]."""
     one, other = extents.take(first, 1)[..., None], extents.take(second, 1)[:, :, None]
     nothing = np.zeros_like(other[0])  # two arrays are compared at many times the pace of an array and a number
     shared = np.minimum(one[2:4], other[2:4])
@@ -143,7 +143,7 @@ def _bins(given: list[int]) -> tuple[int, int]:
 
 
 class _Samples(NamedTuple):
-    """Sampling points along one axis: the cells before and after each, and their weights, [output, points]."""
+    """Sampling points along one axis: neighbouring cells of each and weights, [output, points]."""
 
     before: Array
     after: Array
@@ -155,7 +155,7 @@ _MOST_SAMPLES = 1 << 20
 
 
 class _Axis(NamedTuple):
-    """One axis of a region: where it starts and how long it is, in cells; ``points`` samples in each of its bins."""
+    """One axis of a region: its start and length in cells, ``points`` samples a bin."""
 
     start: np.floating[Any]
     length: np.floating[Any]
@@ -209,7 +209,7 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Array:
-    """Bilinear samples in each bin of each region, averaged; ``max``: the largest single term of any of them.
+    """Bilinear samples in each bin of each region, averaged; ``max``: their largest single term.
 
     He, Gkioxari, Dollár, Girshick, "Mask R-CNN" (2017). What ``max`` takes the
     largest of is what ONNX Runtime and the node suite take it of.
@@ -246,7 +246,7 @@ def roi_align(
 
 
 def _channels_last(x: Array) -> Array:
-    """``x`` (N, C, H, W) as (N, H, W, C): the largest of many vectors are found at many times the pace of numbers."""
+    """``x`` (N, C, H, W) as (N, H, W, C): maxima of vectors are many times faster than of scalars."""
     return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
 
 
@@ -284,7 +284,7 @@ def _largest(x: Array, rows: _Samples, columns: _Samples, out: Array) -> None:
 
 
 def _largest_along(x: Array, axis: int, samples: _Samples, first: int) -> Array:
-    """The largest term of the samples of each bin along ``axis`` of ``x``, which begins with the cell ``first``."""
+    """The largest term of each bin's samples along ``axis`` of ``x``, beginning with cell ``first``."""
     cells = np.concatenate([samples.before, samples.after], 1) - first
     weights = np.concatenate([samples.weight_before, samples.weight_after], 1).astype(x.dtype)
     shape = check_size((*x.shape[:axis], *cells.shape, *x.shape[axis + 1 :]), x.dtype)

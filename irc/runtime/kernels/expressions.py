@@ -1,4 +1,4 @@
-"""Kernels of operators whose semantics are an expression of several primitives, or of one and a constant.
+"""Kernels of operators defined by an expression of several primitives, or one and a constant.
 
 An expression becomes a program: which ufunc is called when, and where its result lies meanwhile. It is evaluated in
 blocks that stay in the cache. Small floats are converted to float32, block by block, and the result is rounded once.
@@ -172,7 +172,7 @@ def _functions(
 
 
 def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
-    """The result of ``program`` on operands of the types that it is for; written to ``out`` if that is given."""
+    """The result of ``program`` on operands of its types, written to ``out`` if given."""
     first: Array = operands[0]
     shape, are_in_order = first.shape, True
     for x in operands:
@@ -227,7 +227,7 @@ def _broadcast(program: Program, operands: Sequence[Any], out: Array | None) -> 
 
 
 def _by_name(step: Step) -> bool:
-    """Whether the result's array is given by name, which takes longer: NumPy deprecates it as a third argument here."""
+    """Whether the result's array is passed by name, which is slower: NumPy deprecates the position."""
     return step.call in (np.maximum, np.minimum)
 
 
@@ -256,7 +256,7 @@ def _expanded(expression: Expression) -> Expression:
 
 
 def _scheduled(root: Expression) -> list[Expression]:
-    """All nodes, arguments before what is made of them; of two arguments, the one with more below it first.
+    """All nodes, arguments first; of two arguments, the one with the larger tree first.
 
     So fewer results have to be kept (Sethi and Ullman, "The generation of optimal code for arithmetic expressions",
     JACM 17, 1970).

@@ -113,7 +113,7 @@ def one_hot_9(indices: Array, depth: Array, values: Array, *, axis: int = -1) ->
 
 @computes("onnx::Trilu")
 def trilu(x: Array, k: Array | None = None, *, upper: bool = True) -> Array:
-    """The upper or lower triangle of the last two dimensions, up to diagonal k; zeros (empty strings) elsewhere."""
+    """The upper or lower triangle of the last two dimensions up to diagonal k, zeros elsewhere."""
     if x.ndim < 2:
         raise Error("IRC421", f"Trilu's input must have at least 2 dimensions; its shape is {list(x.shape)}")
     rows, columns = x.shape[-2:]
@@ -230,7 +230,7 @@ def dropout(
 
 @computes("onnx::Dropout", since=10)
 def dropout_at_inference(x: Array, *, outputs: int) -> Any:
-    """Before version 12 training was the framework's business: here the input passes, whatever ``is_test`` says."""
+    """Dropout before version 12, in inference: the input, whatever ``is_test`` says."""
     return (x, np.ones(x.shape, bool)) if outputs > 1 else x
 
 

@@ -77,7 +77,7 @@ def _modes(node: Node) -> tuple[str, str]:
 
 @computes("onnx::GridSample", modes=_modes)
 def grid_sample(x: Array, grid: Array, *, modes: tuple[str, str], align_corners: bool = False) -> Array:
-    """X [N, C, ...sizes], grid [N, ...points, axes] with the last axis' coordinate first -> [N, C, ...points]."""
+    """X [N, C, ...sizes] at grid [N, ...points, axes], last axis's coordinate first: [N, C, ...points]."""
     return sample_grid(x, grid, *modes, align_corners)
 
 

@@ -1,4 +1,4 @@
-"""Elements at places that are data, read, written and combined; selection, sorting: Compress, NonZero, Unique, TopK."""
+"""Indexing by data (Gather, Scatter...); selection and sorting: Compress, NonZero, Unique, TopK."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
 
 
 def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
-    """Index arrays for the elements of ``x`` whose place along ``axis`` is given, and elsewhere is their own."""
+    """Index arrays of ``x``'s elements whose place along ``axis`` is given, and their own elsewhere."""
     at = axis_in(axis, x.ndim)
     fits = all(i <= d for a, (i, d) in enumerate(zip(indices.shape, x.shape, strict=False)) if a != at)
     if indices.ndim != x.ndim or not fits:
@@ -47,7 +47,7 @@ def _along(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
 
 @computes("onnx::GatherND", batch_dims=at_least("batch_dims", 0, 0))
 def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
-    """The last dimension of the indices holds index tuples, after ``batch_dims`` dimensions shared with the data."""
+    """Index tuples are in the last dimension, after ``batch_dims`` dimensions shared with the data."""
     batch = x.shape[:batch_dims]
     depth = indices.shape[-1] if indices.ndim else 0
     if indices.ndim <= batch_dims or depth > x.ndim - batch_dims or indices.shape[:batch_dims] != batch:
@@ -77,7 +77,7 @@ def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str)
 
 
 def _begun(x: Array, out: Array | None) -> Array:
-    """The elements of ``x``, to write others among them: in ``out`` if given, which may be that memory itself."""
+    """A copy of ``x`` to write elements into: ``out`` if given, which may be ``x``'s memory."""
     if out is None:
         return np.array(x, order="C")
     if out is not x and (address(out) != address(x) or out.strides != x.strides):
@@ -109,7 +109,7 @@ def scatter_nd(x: Array, indices: Array, updates: Array, out: Array | None = Non
 
 @computes("irc::slice_scatter")
 def slice_scatter(x: Array, updates: Array, out: Array | None = None, *, starts: list[int], steps: list[int]) -> Array:
-    """A copy of the first input in which the elements at ``start + i * step`` of each axis are the second input's."""
+    """A copy of the first input with the second's elements at ``start + i * step`` of each axis."""
     return slice_scatter_(_begun(x, out), updates, starts=starts, steps=steps)
 
 
@@ -130,7 +130,7 @@ def slice_scatter_(x: Array, updates: Array, *, starts: list[int], steps: list[i
 def tensor_scatter(
     cache: Array, update: Array, starts: Array | None = None, out: Array | None = None, *, axis: int = -2, mode: str
 ) -> Array:
-    """Writes ``update`` into a cache along ``axis``, from an index for each sample on; circular: wrapping around."""
+    """Write ``update`` into a cache along ``axis`` at each sample's index; circular: wrapping around."""
     at = axis_in(axis, cache.ndim)
     rest = (*cache.shape[:at], *cache.shape[at + 1 :])
     if at == 0 or update.ndim != cache.ndim or (*update.shape[:at], *update.shape[at + 1 :]) != rest:
@@ -191,7 +191,7 @@ def nonzero(x: Array) -> Array:
 
 @computes("onnx::Unique")
 def unique(x: Array, *, axis: int | None = None, sorted: bool = True, outputs: int) -> Any:
-    """Distinct elements, or distinct parts along an axis; sorted, or in the order of their first occurrence."""
+    """Distinct elements, or distinct slices along an axis; sorted, or by first occurrence."""
     along = None if axis is None else axis_in(axis, x.ndim)
     if along is None or x.ndim == 1:
         found = np.unique(widened(x), return_index=True, return_inverse=True, return_counts=True)
@@ -219,7 +219,7 @@ def _parts(x: Array, axis: int) -> Array:
 
 
 def _distinct(rows: Array) -> tuple[Array, Array, Array]:
-    """Of the distinct ``rows``, sorted: where the first of each is, which of them each row is, and how many are equal.
+    """Of the sorted distinct ``rows``: first positions, each row's class, and class sizes.
 
     Columns are compared a few at a time, until all rows differ: NumPy's own comparison of rows takes ten times as long.
     """
@@ -256,7 +256,7 @@ def top_k_of_attribute(x: Array, *, k: int, axis: int = -1, largest: bool = True
 
 
 def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Array]:
-    """The ``k`` largest (smallest) elements along ``axis`` in order, and their indices; of equal ones the first."""
+    """The ``k`` largest (smallest) elements along ``axis`` in order, and indices; ties: the first."""
     along = axis_in(axis, x.ndim)
     if not 0 <= k <= x.shape[along]:
         raise Error("IRC424", f"k is {k}, but axis {axis} has {x.shape[along]} elements")

@@ -59,7 +59,7 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
-    """``a @ b`` where ``a`` is one row, or one of each head, as decoders have them; None if it is not, or does not fit.
+    """``a @ b`` for ``a`` of one row (a head), as decoders have; None if it is not, or does not fit.
 
     By what takes least to begin: for a matrix in order, `np.dot`, which calls the same function of BLAS as `np.matmul`
     in 1 to 3 µs less.
@@ -91,7 +91,7 @@ def _multiply(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _in_pieces(a: Array, b: Array, out: Array) -> None:
-    """Write the product of integers to ``out``: one piece of it after the other, between which the run may stop.
+    """Write an integer product to ``out`` in pieces, between which the run may stop.
 
     NumPy makes these without BLAS, at a hundredth of its pace, and the same in pieces.
     """
@@ -106,7 +106,7 @@ def _in_pieces(a: Array, b: Array, out: Array) -> None:
 
 
 def _cut(x: Array, axis: int, part: slice, inner: int) -> Array:
-    """What a ``part`` of the product along ``axis`` needs of an operand that is summed over its axis ``inner``."""
+    """The slice of an operand (summed over ``inner``) for a ``part`` of the product along ``axis``."""
     repeats = axis == inner or -axis > x.ndim or (axis < -2 and x.shape[axis] == 1)
     return x if repeats else x[_along(axis, part)]
 
@@ -165,7 +165,7 @@ def gemm(
 
 
 def _factor(value: float, dtype: np.dtype[Any]) -> Any:
-    """``value`` as what to multiply an array of ``dtype`` with: integers are scaled in float64, then truncated."""
+    """``value`` as a factor for ``dtype``: integers are scaled in float64, then truncated."""
     return dtype.type(value) if dtype.kind == "f" else np.float64(value)
 
 

@@ -67,7 +67,7 @@ def _default(node: Node, form: str) -> Any:
 
 
 class _Map:
-    """Replaces each element that is a key by its value, of equal keys by the first one's, any other by the default.
+    """Replaces elements that are keys by values, of equal keys the first's; others by the default.
 
     NaN as a key stands for every NaN.
     """
@@ -118,7 +118,7 @@ def _labels(*names: str) -> Reader:
 
 @computes(f"{DOMAIN}::ZipMap", labels=_labels("classlabels_int64s", "classlabels_strings"))
 def zip_map(x: Array, *, labels: list[Any]) -> list[dict[Any, float]]:
-    """Scores [n, classes] as a sequence of maps from class label to score; of one row [classes], of one map."""
+    """Scores [n, classes] as a sequence of maps from class label to score; [classes] as one map."""
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     if rows.ndim != 2 or rows.shape[1] != len(labels):
         raise Error("IRC421", f"scores of shape {list(x.shape)} do not fit {len(labels)} class labels")
@@ -163,7 +163,7 @@ def cast_map(pairs: dict[int, Any], *, cast_to: str, size: int | None) -> Array:
     vocabulary=lambda node: one_list(node, "string_vocabulary", "int64_vocabulary")[1],
 )
 def dict_vectorizer(pairs: dict[Any, Any], *, vocabulary: list[Any]) -> Array:
-    """The values of a map in the order of a vocabulary, [n]; 0, or the empty string, where the map has none."""
+    """The values of a map in a vocabulary's order, [n]; 0, or "", where the map has none."""
     kinds: set[type[Any]] = {type(value) for value in pairs.values()}
     if kinds <= {str} and kinds:
         return np.array([pairs.get(word, "") for word in vocabulary], object)
@@ -223,7 +223,7 @@ def binarizer(x: Array, *, threshold: float = 0.0) -> Array:
 
 @computes(f"{DOMAIN}::FeatureVectorizer")
 def feature_vectorizer(*inputs: Array, inputdimensions: list[int] | None = None) -> Array:
-    """Inputs [n, features] side by side, each cut or filled up with zeros to its number of columns, as float32."""
+    """Inputs [n, features] side by side as float32, each cut or zero-filled to its number of columns."""
     parts = [x.reshape(-1, 1) if x.ndim < 2 else x for x in inputs]
     wanted = [x.shape[1] for x in parts] if inputdimensions is None else inputdimensions
     rows = {len(x) for x in parts}
@@ -448,7 +448,7 @@ def _similarity(node: Node, basis: Array, kind: str) -> Similarity:
 
 @kernel("ai.onnx.ml::SVMRegressor")
 def svm_regressor(node: Node) -> Kernel:
-    """Of x [n, features] the weighted similarities to support vectors plus rho, [n, 1]; of one class, 1 or -1."""
+    """The weighted similarities of x [n, features] to support vectors, plus rho, [n, 1]; one class: ±1."""
     coefficients, rho, vectors = (floats(node, name) for name in ("coefficients", "rho", "support_vectors"))
     count: int = node.attributes.get("n_supports", 0)
     if rho.size != 1 or count < 0 or (count and (coefficients.size != count or vectors.size % count)):
@@ -548,7 +548,7 @@ _MOST_TURNS = 100
 
 
 def _coupled(less: Array, first: Array, second: Array, classes: int) -> Array:
-    """Probabilities of classes, [n, classes], from those that the first of a pair beats the second, [n, pairs].
+    """Probabilities of classes, [n, classes], from pairwise ones, [n, pairs].
 
     The second method of Wu, Lin and Weng, "Probability estimates for multi-class classification by pairwise coupling"
     (2004): the minimum of p Q p with a sum of 1, class by class until the equations hold up to 0.005 / classes.
@@ -597,7 +597,7 @@ def _numbers(node: Node) -> SimpleNamespace:
 
 
 def _steps(rate: Array, count: Array, *inputs: Array, step: Step, states: int, given: Any) -> Any:
-    """Of inputs R, T, all tensors, all gradients, all first states...: all new tensors, all first states..."""
+    """New tensors, then first states...: from inputs R, T, tensors, gradients, first states..."""
     kinds = 2 + states
     tensors, left = divmod(len(inputs), kinds)
     if left or not tensors:

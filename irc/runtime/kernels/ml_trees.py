@@ -46,7 +46,7 @@ STEP = 1 << 18
 
 
 class Votes(NamedTuple):
-    """What leaves say: vote ``i`` is ``weight[i]`` for ``target[i]``; node ``n`` has ``many[n]`` from ``first[n]``."""
+    """What leaves say: vote ``i`` gives ``weight[i]`` to ``target[i]``; node ``n`` has ``many[n]`` votes."""
 
     target: Array
     weight: Array
@@ -174,7 +174,7 @@ class Forest:
         return TreeTables(self.roots, made, targets, self.votes.weight, tuple(self.present), self.depth)
 
     def totals(self, x: Array, targets: int, aggregate: str) -> Array:
-        """Of ``x``, [rows, features], the sums (averages, least, most) of votes, [rows, targets]; 0 without votes.
+        """The sums (averages, minima, maxima) of votes for ``x`` [rows, features]: [rows, targets].
 
         Votes are added up tree by tree as float64 if ``x`` or they are, else as float32, ONNX's type of scores: whether
         five votes of 0.1 are more than 0.5 depends on it.
@@ -289,7 +289,7 @@ def _targets(ids: Array, count: int) -> int:
 
 
 def _forest(node: Node, votes: str) -> tuple[Forest, Array]:
-    """The trees of the older forms, whose nodes have a tree and a number in it; and the targets of all votes."""
+    """The trees of the older forms, whose nodes have tree and node numbers; all votes' targets."""
     of_nodes = [f"nodes_{name}" for name in ("treeids", "nodeids", "truenodeids", "falsenodeids", "featureids")]
     trees, numbers, yes, no, features = given = [_ints(node, name) for name in of_nodes]
     names: list[str] = node.attributes.get("nodes_modes") or []

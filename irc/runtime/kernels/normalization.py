@@ -1,4 +1,4 @@
-"""Normalisations, in at least float32, and BatchNormalization in training mode too (Ioffe and Szegedy, 2015).
+"""Normalisations in at least float32, and BatchNormalization's training mode (Ioffe, Szegedy 2015).
 
 InstanceNormalization, LayerNormalization, GroupNormalization, RMSNormalization,
 MeanVarianceNormalization, LpNormalization, LRN take their statistics from the input itself.

@@ -1,4 +1,4 @@
-"""What NumPy does slowly or otherwise: bounds, negation, float16, sums of rows, running totals, products, combining.
+"""Faster or safer forms of NumPy's bounds, negation, float16, sums, running totals, products.
 
 NumPy converts float16 one number after the other, and takes fifty times as long for numbers outside of the range of
 normal ones, as each raises a flag. So large arrays are converted by bits, in blocks that stay in the cache.
@@ -53,7 +53,7 @@ BY = "by"
 
 
 def bounded(ufunc: Callable[..., Any]) -> Callable[..., Array]:
-    """``np.maximum`` or ``np.minimum`` of an array and a bound that broadcasts to it: ``(x, bound, out=None)``.
+    """``np.maximum`` or ``np.minimum`` with a bound that broadcasts: ``(x, bound, out=None)``.
 
     Where both are zero, the result is ``x``, with its sign, as comparisons define it (``x < bound ? bound : x``).
     NumPy's loops take four times as long for an array and a number as for two arrays, so a large array meets a block
@@ -113,7 +113,7 @@ class _Kept(dict[np.dtype[Any], "int | None"]):
 
 
 def _kept_zero(ufunc: Callable[..., Any], dtype: np.dtype[Any]) -> int | None:
-    """Which of two zeros of different signs ``ufunc`` gives: operand 0 or 1; None if it depends on signs or sizes.
+    """Which of two zeros ``ufunc`` returns: operand 0 or 1; None if that depends on signs or sizes.
 
     It is a matter of the processor's instructions and of NumPy's loops. Of integers there is one zero.
     """
@@ -147,7 +147,7 @@ at_least, at_most = bounded(np.maximum), bounded(np.minimum)
 
 
 def negative(x: Array, out: Array | None = None) -> Any:
-    """-x. NumPy 2.4's own is wrong for some steps between elements, where operand and result both have them."""
+    """-x; NumPy 2.4's own is wrong for some strides of operand and result."""
     if out is None or x.flags.c_contiguous or out.flags.c_contiguous:
         return np.negative(x, out)
     np.copyto(out, np.negative(x))
@@ -164,7 +164,7 @@ _BY_BITS = 4096
 
 
 def widened(x: Array, out: Array | None = None) -> Array:
-    """``x`` as float32, in ``out`` if that is given, if it is of a smaller float type; else ``x`` unchanged.
+    """``x`` as float32, in ``out`` if given, if it is a smaller float; else ``x`` itself.
 
     float16 is converted by bits: read as a float32, they stand for 2**-112 times the number. Values to be sorted are
     widened too: NumPy sorts NaNs of float32 last, those of bfloat16 anywhere, and before version 2.4 also those of
@@ -176,7 +176,7 @@ def widened(x: Array, out: Array | None = None) -> Array:
 
 
 def narrowed(x: Array, dtype: AnyDType, out: Array | None = None) -> Array:
-    """``x`` with elements of type ``dtype``, in ``out`` if that is given; ``x`` itself if it is that, or has such."""
+    """``x`` as ``dtype``, in ``out`` if given; ``x`` itself if it has that type."""
     if x is out:
         return x
     return _converted(_narrow, x, dtype, out, by_bits=x.dtype == FLOAT and dtype == HALF)
@@ -241,7 +241,7 @@ def _every() -> Array:
 
 
 def _narrow(x: Array, out: Array) -> None:
-    """A number is added to its own power of two, 2**13 times as large: that rounds it to units of float16's last place.
+    """Round to float16 units by adding each number's own power of two, times 2**13.
 
     These are the lowest bits of the sum. Its exponent is 126 more than what belongs above them, and 128 drop out.
     """
@@ -290,7 +290,7 @@ _SELECTIONS: dict[Any, Callable[[Array, Array], Any]] = {np.maximum: np.greater_
 
 
 def of_halves(ufunc: Callable[..., Any]) -> Callable[..., Array] | None:
-    """``(*operands, out=None)`` for operands of float16 that broadcast; None if ``ufunc`` is not known here."""
+    """``(*operands, out=None)`` for broadcasting float16 operands; None if ``ufunc`` is unknown here."""
     select = _SELECTIONS.get(ufunc)
     if select is None and ufunc not in _ROUNDED and ufunc not in _COMPARISONS:
         return None
@@ -351,7 +351,7 @@ _BLOCK = 1 << 16
 def add_reduce(
     x: Array, axes: Axes, keepdims: bool = False, dtype: AnyDType | None = None, out: Array | None = None
 ) -> Any:
-    """``np.add.reduce``, in the element type of ``x`` unless told. Sums of floats may differ in the last digits."""
+    """``np.add.reduce``, in ``x``'s element type by default; float sums may differ in the last digits."""
     dtype = dtype or x.dtype
     rows = None if x.size < MANY_ROWS or dtype != x.dtype or x.dtype.char not in "fd" else _rows(x, axes)
     if rows is None or (len(rows) < MANY_ROWS and x.size < MANY_ELEMENTS):
@@ -387,7 +387,7 @@ def _ones(size: int, dtype: AnyDType) -> Array:
 
 
 def extreme_reduce(ufunc: np.ufunc, x: Array, axes: Axes, keepdims: bool = False, initial: Any = None) -> Any:
-    """``ufunc.reduce`` of maxima or minima; ``initial`` is the result for no elements, None if there are some."""
+    """``ufunc.reduce`` of maxima or minima; ``initial`` is the result for no elements, None if some."""
     rows = None if x.size < MANY_ROWS or x.dtype.kind not in "fiu" else _rows(x, axes)
     if rows is None or not _are_short(rows):
         given = {} if initial is None else {"initial": initial}
@@ -399,7 +399,7 @@ def extreme_reduce(ufunc: np.ufunc, x: Array, axes: Axes, keepdims: bool = False
 
 
 def are_short(x: Array, axis: int) -> bool:
-    """Whether ``axis`` is the last one of ``x``, with many short rows along it: it pays to work on the transpose."""
+    """Whether ``axis`` is ``x``'s last, with many short rows: then the transpose is faster."""
     if x.size < MANY_ROWS or x.shape[axis] > SHORT:
         return False
     rows = _rows(x, (axis % x.ndim,))
@@ -420,7 +420,7 @@ def parts(rows: Array) -> Iterator[slice]:
 
 
 def _rows(x: Array, axes: Axes) -> Array | None:
-    """``x`` (R, C), C elements being reduced to one; None if it cannot be seen so without a copy, or C is 1."""
+    """``x`` as (R, C), C elements reduced to one; None if that takes a copy, or C is 1."""
     first = x.ndim - len(axes)
     if first < 1 or not axes or min(axes) < first or not x.flags.c_contiguous:
         return None
@@ -546,7 +546,7 @@ NUMBERED = 1 << 16
 
 
 def combine_at(combine: np.ufunc, out: Array, places: Sequence[Any], values: Any) -> None:
-    """``combine.at(out, tuple(places), values)``, to the last bit, in a fifth of the time where there are many values.
+    """``combine.at(out, tuple(places), values)`` to the last bit, five times faster for many values.
 
     NumPy has fast loops for arrays of one axis and places in order of their values alone, so the places of others are
     numbered.
@@ -574,7 +574,7 @@ def combine_at(combine: np.ufunc, out: Array, places: Sequence[Any], values: Any
 
 
 def _numbered(out: Array, places: Sequence[Any]) -> Array | None:
-    """The places numbered in the order in which elements lie; None if that is not worth it, or one is out of range."""
+    """The places numbered in memory order; None if that does not pay, or one is out of range."""
     if not places or out.ndim == 1 or not out.size or out.dtype.kind not in "fiu" or not out.flags.c_contiguous:
         return None
     given: list[Array] = [p for p in places if is_array(p) and p.dtype.kind in "iu"]

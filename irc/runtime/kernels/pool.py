@@ -130,7 +130,7 @@ def means(x: Array, axes: Axes, include: bool, divisor: int | None = None, out: 
 
 
 def counts_of(axes: Axes, include: bool, divisor: int | None, dtype: np.dtype[Any]) -> list[Array]:
-    """For each axis an array: the means of windows of ``dtype`` are their sums divided by the products of these."""
+    """For each axis, counts whose product divides the sums of windows of ``dtype`` to means."""
     wide = np.dtype(np.float32) if is_half(dtype) else dtype
     if divisor is None:
         return [count_taps(axis, include).astype(wide) for axis in axes]

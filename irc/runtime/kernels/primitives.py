@@ -1,4 +1,4 @@
-"""How elementwise functions become kernels that take ``out=``; what NumPy has for each primitive of `irc.ops.algebra`.
+"""Kernels with ``out=`` from elementwise functions, and NumPy's forms of `irc.ops.algebra` primitives.
 
 Every pointwise kernel has the form ``run(*inputs, out=None)``: it broadcasts its
 inputs, and with ``out`` (of the result's shape and dtype; it may be one of the
@@ -67,7 +67,7 @@ def of_two(ufunc: Callable[..., Any]) -> Kernel:
 
 
 def ufunc_of(kernel: Kernel) -> Callable[..., Any] | None:
-    """The ufunc that ``kernel`` is, to be called with the array for the result last, which is the fastest way."""
+    """The ufunc that ``kernel`` is; calling it with the result's array last is the fastest way."""
     return getattr(kernel, _UFUNC, None)
 
 

@@ -237,7 +237,7 @@ def _conv_sums(
 
 
 def _preparing(weights: int, make: Kernel) -> Callable[[F], F]:
-    """Marks a kernel that takes what ``make`` makes of operand ``weights`` and its zero point, two further on."""
+    """Mark a kernel whose operand ``weights``, with its zero point two further on, ``make`` prepares."""
 
     def mark(run: F) -> F:
         setattr(run, PREPARES, ((weights, weights + 2), make))
@@ -261,7 +261,7 @@ def qlinear_conv(*operands: Any, resolve: Any, group: int = 1) -> Array:
 
 
 def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Array | None = None) -> Array:
-    """The product of two matrices of integers less their zero points, exact, in numbers that hold every sum."""
+    """The exact product of integer matrices less their zero points, in a type that holds all sums."""
     weights = b if isinstance(b, Weights) else columns(b, b_zero)
     values = weights.values
     is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)

@@ -107,7 +107,7 @@ def _activation(name: str, attributes: dict[str, float]) -> Kernel:
 
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[Callable[[Array], Array]]]:
-    """The activation functions of each direction; alphas and betas are handed out in order to those that take them."""
+    """Each direction's activation functions, with alphas and betas dealt in order to those that take them."""
     names: list[str] = node.attributes.get("activations") or list(defaults) * directions
     if len(names) != len(defaults) * directions:
         raise Error("IRC320", f"{len(names)} activations are given where {len(defaults) * directions} are needed")
@@ -140,7 +140,7 @@ def _clipped(function: Kernel, limit: float | None) -> Kernel:
 
 
 class Weights:
-    """The weights of one direction: ``w`` [gates H, I], ``r`` [gates H, H], ``b`` [2 gates H], ``peepholes`` [3 H].
+    """One direction's weights: ``w`` [gates H, I], ``r`` [gates H, H], ``b`` [2 gates H], peepholes.
 
     Attributes:
         share: the inputs' share of the gates, of rows of inputs.
@@ -380,7 +380,7 @@ class _Latest(NamedTuple):
 
 
 def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Binder:
-    """A binder; ``weights_of``, where its kernels are given it, makes what stands for the weights ``w`` and ``r``."""
+    """A binder of recurrent kernels; ``weights_of`` prepares the weights ``w`` and ``r``, if given."""
 
     def bind(node: Node) -> Kernel:
         direction: str = node.attributes.get("direction", "forward")
@@ -496,7 +496,7 @@ lstm = kernel("onnx::LSTM")(_layer(_lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh")))
 
 @kernel("com.microsoft::DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(node: Node) -> Kernel:
-    """An LSTM with weights of 8 bits, [D, I, 4 H] and [D, H, 4 H], that multiplies integers, as ONNX Runtime does.
+    """An LSTM of 8-bit weights, [D, I, 4 H] and [D, H, 4 H], in integer products, as ONNX Runtime's.
 
     What a weight is multiplied with is quantized as a whole, as by DynamicQuantizeLinear: the inputs of all steps at
     once, the states of all samples in each step. (ONNX Runtime's threads share the samples and quantize those of each

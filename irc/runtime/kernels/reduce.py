@@ -64,7 +64,7 @@ REDUCTIONS: dict[str, tuple[Reduction, bool]] = {
 
 
 def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) -> Array:
-    """``function`` of ``x`` over ``axes``, computed in a type that is wide enough, as a new array of its dtype."""
+    """``function`` of ``x`` over ``axes``, computed in a wide enough type, as a new array of its dtype."""
     if is_half(x.dtype):
         wide = widened(x)
     elif real and x.dtype.kind in "iu":
@@ -95,7 +95,7 @@ for _name, (_function, _real) in REDUCTIONS.items():
 
 
 def arg(x: Array, *, find: Any, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Array:
-    """Index of the extreme element along an axis, the first or (``select_last_index``) the last of equal ones."""
+    """The index of the extreme element along an axis; of equal ones the first, or last as told."""
     along = axis_in(axis, x.ndim)
     if x.shape[along] == 0:
         sizes = (*x.shape[:along], *(1,) * keepdims, *x.shape[along + 1 :])

@@ -111,7 +111,7 @@ def _reading(run: Any, readers: dict[str, Reader]) -> Binder:
 
 
 def bound(run: Any, **given: Any) -> Kernel:
-    """A copy of ``run`` with these defaults of keyword-only parameters: a call costs no more than one of ``run``."""
+    """A copy of ``run`` with these defaults of keyword-only parameters, as fast to call as ``run``."""
     made = FunctionType(run.__code__, run.__globals__, run.__name__, run.__defaults__, run.__closure__)
     made.__kwdefaults__ = (run.__kwdefaults__ or {}) | given
     made.__dict__.update(run.__dict__)
@@ -197,7 +197,7 @@ def binders(kind: str) -> dict[int, Binder]:
 
 
 def place_of(kind: str, since: int) -> tuple[str, int] | None:
-    """The module and line that have registered the binder for ``kind`` from ``since`` on; None if it is not irc's."""
+    """Module and line that registered the binder for ``kind`` from ``since`` on; None if not irc's."""
     return _PLACES.get((kind, since))
 
 
@@ -209,7 +209,7 @@ def registered() -> dict[str, tuple[int, ...]]:
 
 
 def takes_out(kernel: Kernel) -> bool:
-    """Whether ``kernel`` can be given the array for its result, as ``out=``, if that is of the right shape and type."""
+    """Whether ``kernel`` takes ``out=``, an array of the result's shape and type."""
     return isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
 
 

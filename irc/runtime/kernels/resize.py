@@ -1,4 +1,4 @@
-"""Resize and Upsample, in all their versions: resampling of every axis of a tensor, one after the other.
+"""Resize and Upsample in all versions: resampling of one axis after the other.
 
 Every mode is separable. Along one axis, each output is a weighted sum of a few
 inputs, its *taps*: one for nearest, two for linear, four for cubic, more with
@@ -184,7 +184,7 @@ Finder = Callable[[Resampler, Side], T]
 
 
 def _remembered(find: Finder[T]) -> Finder[T]:
-    """``find`` with its results for short sides kept: a model needs few, and finding them takes longer than use."""
+    """``find`` with cached results for short sides: a model needs few, and finding them is slow."""
     kept = lru_cache(maxsize=64)(find)
 
     def found(how: Resampler, side: Side) -> T:
@@ -300,7 +300,7 @@ def weigh_along(x: Array, i: int, indices: Array, weights: Array) -> Array:
 
 
 def add_pixels(sums: Array, pixels: Array, index: Array, weight: Array) -> None:
-    """Add, to ``sums`` [images, channels, points], the ``pixels`` [images, channels, n] at ``index`` times ``weight``.
+    """Add ``pixels`` [images, channels, n] at ``index`` times ``weight`` to ``sums`` [.., points].
 
     These are [images, points] each; every index is that of a pixel.
     """
@@ -396,7 +396,7 @@ def _resampler(node: Node) -> Resampler:
 def resize(
     x: Array, *inputs: Array | None, how: Resampler, policy: str, fractional: bool, axes: list[int] | None = None
 ) -> Array:
-    """Since 19 the size after resizing "can be a fractional number when it is calculated out of a scale factor".
+    """Resize by scales or sizes; since version 19, scales may give sizes that are not integers.
 
     The node suite's expected values for align_corners follow from that. Before, they are taken to be
     whole, as by PyTorch, whose models these are, and ONNX Runtime.

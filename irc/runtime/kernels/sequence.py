@@ -69,7 +69,7 @@ def sequence_length(sequence: Sequence) -> Array:
 
 @computes("onnx::SplitToSequence")
 def split_to_sequence(x: Array, split: Array | None = None, *, axis: int = 0, keepdims: bool = True) -> Sequence:
-    """In parts of the sizes given; of one size, where the last may be smaller; or, by default, of single elements.
+    """Split into parts of given sizes, of one size (the last may be smaller), or single elements.
 
     Only in the last case ``keepdims=0`` drops the axis.
     """

@@ -1,4 +1,4 @@
-"""Operators on shapes, and what cuts tensors up and puts them together: Slice, Split, Concat, Tile, Pad.
+"""Shape operators, and those that cut and join tensors: Slice, Split, Concat, Tile, Pad.
 
 Results with the same elements, or some of them, are views of their input wherever NumPy can make one.
 """
@@ -52,7 +52,7 @@ def size(x: Array) -> Array:
 
 
 def _sizes(shape: tuple[int, ...], target: list[int], allowzero: bool = False) -> list[int]:
-    """What ``target`` means for arrays of ``shape``: 0 copies a dimension (unless ``allowzero``), -1 is inferred.
+    """The new shape for arrays of ``shape``: 0 copies a size (unless ``allowzero``), -1 is inferred.
 
     Where a copied dimension is 0, anything would do for the -1: it is what it is if that dimension has another size.
     Otherwise it is left to NumPy.
@@ -79,7 +79,7 @@ def _unfit(x: Array, target: list[int]) -> Error:
 
 @kernel("onnx::Reshape", since=5)
 def reshape_to_input(node: Node) -> Kernel:
-    """To find out which shape is meant takes longer than the rest, and mostly it is what it was the last time."""
+    """Reshape to an input; the resolved shape is cached, as it mostly repeats and takes the longest."""
     allowzero = bool(node.attributes.get("allowzero", 0))
     last: tuple[Any, list[int]] = (None, [])
 
@@ -170,7 +170,7 @@ def transpose(x: Array, *, perm: list[int] | None) -> Array:
 
 @computes("onnx::Expand")
 def expand(x: Array, target: Array) -> Array:
-    """Both shapes broadcast against each other, so that a target dimension may be 1 where the input's is not."""
+    """Broadcast both shapes against each other: a target size may be 1 where the input's is not."""
     asked = check_size(ints(target), x.dtype)
     try:
         sizes = broadcast_shape(x.shape, asked)
@@ -223,7 +223,7 @@ _Ints = Sequence[int]
 
 
 def index_of(shape: _Ints, starts: _Ints, ends: _Ints, axes: _Ints | None, steps: _Ints | None) -> _Index:
-    """The index of what the slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` select of arrays of ``shape``."""
+    """The index that selects slices ``starts[i]:ends[i]:steps[i]`` of ``axes[i]`` in ``shape``."""
     if axes is None:
         axes = range(len(starts))
     if steps is None:
@@ -241,7 +241,7 @@ def index_of(shape: _Ints, starts: _Ints, ends: _Ints, axes: _Ints | None, steps
 
 @kernel("onnx::Slice", since=10)
 def slice_by_inputs(node: Node) -> Kernel:
-    """The bounds are kept from call to call: reading them takes longer than slicing, and mostly they stay the same."""
+    """Slice by inputs; bounds are cached between calls, as they mostly repeat and are slow to read."""
     last: tuple[Any, _Index] = (None, ())
 
     def run(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
@@ -310,7 +310,7 @@ def split_unevenly(x: Array, sizes: Array | None = None, *, axis: int = 0, outpu
 def split_evenly(
     x: Array, sizes: Array | None = None, *, axis: int = 0, split: list[int] | None = None, outputs: int
 ) -> Any:
-    """The sizes are an attribute before version 13, an input since; in version 1 either, of the data's type."""
+    """Split by sizes: an attribute before version 13, an input since; in version 1 either."""
     return _split(x, split if sizes is None else [int(s) for s in ints(sizes)], axis, outputs, uneven=False)
 
 
@@ -321,7 +321,7 @@ def concat(*inputs: Array, out: Array | None = None, axis: int = 1) -> Array:
 
 
 def concatenate(parts: Sequence[Array], axis: int, out: Array | None = None) -> Array:
-    """The tensors one after the other along ``axis``, in a new array, or in ``out``, which shares with none of them."""
+    """The tensors joined along ``axis`` in a new array, or in ``out``, which overlaps none of them."""
     axis = axis_in(axis, parts[0].ndim)
     try:
         return c_order(np.concatenate(parts, axis)) if out is None else np.concatenate(parts, axis, out)
@@ -409,7 +409,7 @@ def kept_and_added(
 
 
 def padded(kept: Array, added: Sequence[tuple[int, int]], mode: str, value: Any = None) -> Array:
-    """``kept`` with so many elements added at the beginning and end of each axis, in a new array: see `pad`."""
+    """``kept`` with elements added at the ends of each axis, in a new array: see `pad`."""
     sizes = check_size([d + b + e for d, (b, e) in zip(kept.shape, added, strict=True)], kept.dtype)
     filled = mode == "constant"
     constant = np.full(1, value if filled else blank(kept.dtype), kept.dtype)
@@ -429,7 +429,7 @@ def padded(kept: Array, added: Sequence[tuple[int, int]], mode: str, value: Any 
 
 
 def _extend(x: Array, begin: int, size: int, mode: str) -> None:
-    """Write what is before and behind the ``size`` elements from ``begin`` on along the first axis, made of those."""
+    """Write the padding around the ``size`` elements from ``begin`` on along the first axis."""
     inner, behind = x[begin : begin + size], x[begin + size :]
     x[:begin] = inner[_sources(np.arange(-begin, 0), size, mode)]
     behind[:] = inner[_sources(np.arange(size, size + len(behind)), size, mode)]

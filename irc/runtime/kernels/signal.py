@@ -1,4 +1,4 @@
-"""Signals: Fourier transforms, the matrix from their frequencies to the mel scale; ImageDecoder, by Pillow.
+"""Signals: Fourier transforms, the mel matrix; ImageDecoder, by Pillow.
 
 Complex numbers are pairs along the last axis, real ones vectors of one element there.
 """
@@ -39,7 +39,7 @@ def _components(y: Array, dtype: AnyDType) -> Array:
 
 
 def _transform(x: Array, length: int, axis: int, is_inverse: bool, is_onesided: bool) -> Array:
-    """The transform of ``x``, cut or filled up with zeros to ``length``: real if it is that of half a spectrum."""
+    """The transform of ``x``, cut or zero-filled to ``length``; real if of half a spectrum."""
     if length < 1:
         raise Error("IRC422", f"a Fourier transform of length {length} is not defined")
     shape = list(x.shape)
@@ -81,7 +81,7 @@ def dft_along_attribute(
 def stft(
     x: Array, step: Array, window: Array | None = None, length: Array | None = None, *, onesided: bool = True
 ) -> Array:
-    """Transforms of frames: of a signal [batch, length, 1 or 2] the result is [batch, frames, frequencies, 2].
+    """Transforms of frames of a signal [batch, length, 1|2]: [batch, frames, frequencies, 2].
 
     A real signal may be [batch, length], as PyTorch's exporter writes it, and ONNX Runtime takes it.
     """
@@ -150,7 +150,7 @@ BYTE = np.dtype(np.uint8)
     pillow=lambda node: needed("PIL.Image", node.kind),
 )
 def image_decoder(encoded: Array, *, pixel_format: str, pillow: Any) -> Array:
-    """Of an encoded image [bytes] the pixels [height, width, channels], uint8; without any if it cannot be decoded."""
+    """The pixels [height, width, channels] of an encoded image as uint8; empty if it is invalid."""
     mode, channels = CHANNELS[pixel_format]
     if encoded.ndim != 1 or encoded.dtype != BYTE:
         raise Error("IRC421", f"an encoded image is a vector of uint8, not {encoded.dtype}{list(encoded.shape)}")
@@ -164,7 +164,7 @@ def image_decoder(encoded: Array, *, pixel_format: str, pillow: Any) -> Array:
 
 
 def _decode(pillow: Any, data: bytes, mode: str, channels: int) -> Array:
-    """Pixels in ``mode``, [height, width, channels]; the size is known, and checked, before they are decoded."""
+    """Pixels in ``mode``, [height, width, channels]; the size is checked before decoding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
         with pillow.open(io.BytesIO(data), formats=FORMATS) as image:

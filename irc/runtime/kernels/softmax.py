@@ -23,7 +23,7 @@ _Compute = Callable[[Array, int, Array | None], Array]
 
 
 def _by_columns(compute: _Compute, x: Array, out: Array | None) -> Array:
-    """``compute`` along the last axis of ``x``, of many short rows: NumPy takes long to begin each of them."""
+    """``compute`` along the last axis of ``x`` by columns: NumPy is slow to begin short rows."""
     result = np.empty_like(x) if out is None else out
     rows, target = (array.reshape(-1, x.shape[-1]) for array in (x, result))
     for part in parts(rows):
@@ -46,14 +46,14 @@ def softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 
 
 def exponentials(x: Array, axis: int, out: Array | None = None) -> tuple[Array, Array]:
-    """What `softmax` makes of wide floats before it divides: ``exp(x - max(x))`` and its sums along ``axis``."""
+    """Softmax before the division, of wide floats: ``exp(x - max(x))`` and its sums along ``axis``."""
     result = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf), out)
     np.exp(result, result)
     return result, add_reduce(result, (axis,), True)
 
 
 def masked_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
-    """As `softmax`, with 0 instead of what is no number: all of a row, in which everything is masked, or nothing."""
+    """As `softmax`, with 0 for NaN: all of a row in which everything is masked."""
     result = softmax(x, axis, out)
     firsts = result[(*(slice(None),) * axis, slice(1))]
     highest = np.maximum.reduce(firsts, axis=None, initial=0)
@@ -77,7 +77,7 @@ def log_softmax(x: Array, axis: int, out: Array | None = None) -> Array:
 
 
 def _less_maximum(x: Array, axis: int) -> Array:
-    """Small floats less their maximum, as float32. (Of what float16 has no numbers for, the powers are 0 as well.)"""
+    """Small floats minus their maximum, as float32. Where float16 would underflow, so do the powers."""
     wide = widened(x)
     wide -= np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
     return rounded(wide, x.dtype)

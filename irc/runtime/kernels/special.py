@@ -1,4 +1,4 @@
-"""Special functions that NumPy lacks: erfc, the inverse of erf, the logarithm of gamma and its derivatives, Bessel's.
+"""Special functions that NumPy lacks: erfc, erf's inverse, log-gamma and derivatives, Bessel's.
 
 Each takes ``(x, out)`` float arrays of one shape and type, where ``out`` may be ``x``. They are computed in
 float64, element by element where Python's ``math`` has them: they are rare.
@@ -46,7 +46,7 @@ def safely(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _erf_inverse(x: Array) -> Array:
-    """Winitzki's approximation (2008), then Newton's method on erf, or far out on erfc, which keeps its digits."""
+    """Winitzki's approximation (2008), then Newton's method on erf, or on erfc in the tails."""
     a = 0.147
     log = np.log1p(-np.square(x))
     first = 2 / (math.pi * a) + log / 2
@@ -59,7 +59,7 @@ def _erf_inverse(x: Array) -> Array:
 
 
 def _digamma(x: Array) -> Array:
-    """Reflection for negative x, recurrence up to 10, then the asymptotic series (Abramowitz and Stegun, 6.3)."""
+    """Reflection for x < 0, recurrence to 10, asymptotic series (Abramowitz and Stegun, 6.3)."""
     reflected = np.where(x < 0.5, 1 - x, x)
     found = np.zeros_like(reflected)
     y = reflected.copy()
@@ -125,7 +125,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _zeta(s: int, x: Array) -> Array:
-    """Hurwitz's function of positive ``x``: the first terms, and Euler's and Maclaurin's formula for the others."""
+    """Hurwitz zeta of positive ``x``: the first terms, then the Euler-Maclaurin formula."""
     found = np.zeros_like(x)
     for i in range(12):
         found += (x + i) ** -s
@@ -140,7 +140,7 @@ def _zeta(s: int, x: Array) -> Array:
 
 
 def _polygamma(n: int, x: Array) -> Array:
-    """Of numbers below one half, too: what is summed over all steps from ``x`` on, with both sides of 0 by themselves.
+    """Polygamma, below one half too: terms summed from ``x`` on, both sides of 0 by themselves.
 
     The sum of ``(x + k) ** -s`` over negative ``x + k`` is the difference of two sums over positive ones.
     """
@@ -177,7 +177,7 @@ _LESS_ONE = [0.0, 0.0, *(float(_zeta(k, np.array(2.0))) for k in range(2, 40))]
 
 
 def _log_gamma(x: Array) -> Array:
-    """By ``math``, but next to 1 and 2, where it loses digits, by its series there (Abramowitz and Stegun, 6.1.33)."""
+    """By ``math``; near 1 and 2, where it loses digits, by series (Abramowitz and Stegun, 6.1.33)."""
     z = x - np.where(x < 1.5, 1.0, 2.0)
     is_near = np.abs(z) <= 0.5
     z = np.where(is_near, z, 0.0)

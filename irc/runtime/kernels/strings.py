@@ -34,7 +34,7 @@ def string_concat(x: Array, y: Array) -> Array:
 
 @computes("onnx::StringSplit")
 def string_split(x: Array, *, delimiter: str = "", maxsplit: int = -1) -> tuple[Array, Array]:
-    """The parts of each text, [*shape, most parts], filled up with empty ones; and how many there are, [*shape]."""
+    """Each text's parts, [*shape, most parts], filled up with empty ones; and their number, [*shape]."""
     texts: list[str] = x.reshape(-1).tolist()
     parts = [text.split(delimiter or None, maxsplit) for text in texts]
     counts = np.array([len(p) for p in parts], np.int64)
@@ -144,7 +144,7 @@ class Trie(NamedTuple):
 
 @kernel("onnx::TfIdfVectorizer")
 def tf_idf_vectorizer(node: Node) -> Kernel:
-    """Of tokens [c] or [rows, c] the counts of n-grams (or whether there are any), maybe weighted: [n] or [rows, n]."""
+    """Counts of n-grams (or 0 and 1) of tokens [c] or [rows, c], maybe weighted: [n] or [rows, n]."""
     grams = _pool(node)
     at: list[int] = node.attributes.get("ngram_indexes") or []
     weights: list[float] | None = node.attributes.get("weights")

@@ -1,4 +1,4 @@
-"""What kernels of all families need: axes, sizes, element types, fresh arrays, work memory, optional packages.
+"""Helpers for all kernels: axes, sizes, types, fresh arrays, work memory, optional packages.
 
 Work memory is kept from run to run. Fresh memory costs page faults and cold caches; columns and padded images need
 it at every convolution. Each thread has its own, so kernels may run in several
@@ -62,7 +62,7 @@ def axes_in(axes: Iterable[int], rank: int) -> tuple[int, ...]:
 
 
 def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
-    """``shape`` as a tuple; Error if a size is negative or the array would be too large for the run, or absurdly so.
+    """``shape`` as a tuple; Error if a size is negative, or too large for the run or any machine.
 
     Shapes that come from data are checked here before anything is allocated.
     """
@@ -80,7 +80,7 @@ def check_size(shape: Sequence[int], dtype: AnyDType) -> tuple[int, ...]:
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """As `numpy.broadcast_shapes`, which stops at 32 dimensions, where arrays have up to 64; ValueError likewise."""
+    """As `numpy.broadcast_shapes`, for up to 64 dimensions instead of 32; ValueError likewise."""
     rank = max(map(len, shapes), default=0)
     if rank <= 32:
         return np.broadcast_shapes(*shapes)
@@ -155,7 +155,7 @@ def numpy_dtype(number: int) -> AnyDType:
 
 
 def adding(parts: Sequence[Array], axis: int) -> Sequence[Array]:
-    """Those of ``parts``, of one rank, that add something to a concatenation along ``axis``; the first if none does.
+    """The ``parts`` that add something to a concatenation along ``axis``; the first if none does.
 
     The others need not fit in their other sizes: decoders are begun with dummies for caches, such as (1, 0, 0, 0).
     """
@@ -195,7 +195,7 @@ def reshaped(x: Array, shape: Sequence[int]) -> Array:
 
 
 def spread_out(x: Array, shape: tuple[int, ...]) -> Array:
-    """``x``, repeated to a ``shape`` that it broadcasts to if that is small: NumPy is quicker on equal shapes."""
+    """``x`` repeated to a small ``shape`` that it broadcasts to: NumPy is faster on equal shapes."""
     return np.broadcast_to(x, shape).copy() if math.prod(shape) <= WORTH_COPYING else x
 
 
@@ -215,7 +215,7 @@ def fresh(array: Array, *inputs: Array) -> Array:
 
 
 def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Array:
-    """``np.where`` of two arrays of one type; by bits if there are many, for on an irregular mask it guesses wrong.
+    """``np.where`` of two arrays of one type; of many, by bits: irregular masks mispredict branches.
 
     So it takes a number a clock, whatever the mask: `np.where` takes from one to six. ``out`` may be the memory of
     any of them: it is written last, at once.

@@ -1,4 +1,4 @@
-"""Sliding windows: the geometry that convolution, pooling and unpooling share, and what windows see as columns.
+"""Sliding windows: geometry shared by convolution, pooling and unpooling, and im2col.
 
 Along each spatial axis, output ``o`` of a window operator looks, with tap ``t``
 of its kernel, at input position ``o * stride + t * dilation - begin``; what
@@ -79,7 +79,7 @@ class Axis(NamedTuple):
 
     @property
     def taps(self) -> Sequence[int]:
-        """The taps that read input, ascending: as one range, with others between them, unless that would be too long.
+        """The taps that read input, ascending: as one range unless that has many others between.
 
         The others fall into the padding at every output: in a large kernel with large strides, they are between the
         taps of the first outputs and those of the last.
@@ -225,7 +225,7 @@ class Storage(NamedTuple):
 
 
 def columns(x: Array, axes: Axes, start: int, count: int) -> Array:
-    """What the windows see of ``x`` (C, spatial...), in C order, at ``count`` rows of outputs, from ``start`` on.
+    """The columns of ``x`` (C, spatial...) for ``count`` rows of outputs from ``start`` on.
 
     Returns (C, kernel..., count, outputs...), in scratch memory.
     """

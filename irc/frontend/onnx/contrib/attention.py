@@ -45,7 +45,7 @@ def _rotary(b: Body) -> str:
         return [_rotate(b, "input")]
 
     def joined() -> list[str]:
-        """The result for an input (batch, sequence, heads * size); the cosines give the heads if the node does not."""
+        """The result for an input (batch, sequence, heads * size); the cosines may have to tell the heads."""
         size = [-1] if heads else b("Mul", b("Shape", "cos_cache", start=1), [2])
         apart = b("Reshape", "input", b("Concat", [0, 0], [heads or -1], size, axis=0))
         turned = _rotate(b, b("Transpose", apart, perm=[0, 2, 1, 3]))
@@ -64,7 +64,7 @@ def _rotate(b: Body, x: str) -> str:
 
 
 def _positions(b: Body, x: str) -> str:
-    """The positions of ``x``, (batch, heads, sequence, size), as (batch, sequence); a node may give the first only."""
+    """The positions of ``x`` (batch, heads, sequence, size) as (batch, sequence) or for the first only."""
     if b.rank("position_ids") == 2:
         return "position_ids"
     shape = b("Shape", "position_ids")
@@ -127,7 +127,7 @@ def _multi_head(b: Body) -> tuple[str, ...]:
 
 
 def _operands(b: Body, count: int) -> list[str]:
-    """Queries, keys and values by head; several may come as one, and what comes by head already is not changed."""
+    """Queries, keys and values by head, split if they come as one and reshaped unless by head already."""
     if not b.has("key"):  # (batch, sequence, heads, 3, size)
         return [_biased(b, x, i, count) for i, x in enumerate(_unpacked(b, "query", 3))]
     q = _biased(b, "query", 0, count)
@@ -162,7 +162,7 @@ def _biased(b: Body, x: str, place: int, count: int) -> str:
 
 
 def _causal(b: Body, q: str, k: str, before: str = "") -> str:
-    """Which keys each query sees: the keys of the past, and the new ones up to its own; the last query sees all."""
+    """Which keys each query sees: those of the past, and the new ones up to its own position."""
     last = b("Sub", b("Squeeze", b("Shape", q, start=2, end=3)), 1)
     places = b("Range", 0, last, 1)
     places = b("Concat", b("Add", places, before) if before else places, [FAR], axis=0)
@@ -407,7 +407,7 @@ def _kept(b: Body, past: str, new: str, times: _Times) -> list[str]:
 
 
 def _visible(b: Body, times: _Times) -> str:
-    """Which keys each query sees: (batch, 1, sequence, total), so that any other number of keys is an error."""
+    """Which keys each query sees: (batch, 1, sequence, total), so that another number of keys fails."""
     window = b.attributes["local_window_size"]
     keys = b("Range", 0, b("Squeeze", times.total), 1)
     if not b.attributes["causal"]:

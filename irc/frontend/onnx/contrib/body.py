@@ -56,7 +56,7 @@ class Body:
         return self.several(1, op_type, *operands, **attributes)[0]
 
     def several(self, count: int, op_type: str, *operands: Operand, **attributes: Any) -> list[str]:
-        """Append a node with ``count`` outputs, written as in the newest opset; their names. Last operands may be "".
+        """Append a node with ``count`` outputs in the newest form; their names. Last operands may be "".
 
         In an older one it has the form that this has.
 
@@ -73,7 +73,7 @@ class Body:
     def as_it_is(
         self, count: int, op_type: str, operands: Sequence[Operand], attributes: Mapping[str, Any]
     ) -> list[str]:
-        """Append a node that the opset has in this form; the names of its outputs. Raises TooOldError if it does not.
+        """Append a node in the form that the opset has; its outputs' names. Raises TooOldError if it has none.
 
         Operators that exports spell out need not be in the opset.
         """
@@ -106,7 +106,7 @@ class Body:
         return self("Slice", x, starts, ends, axes)
 
     def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
-        """Append an If on a boolean scalar; each of ``branches`` appends the nodes of one. Returns its outputs."""
+        """Append an If on a boolean scalar, each of ``branches`` appending one branch; return its outputs."""
         graphs: list[GraphProto] = []
         for branch in branches:
             nodes, constants = self.nodes, self._constants
@@ -181,7 +181,7 @@ class TooOldError(Exception):
 
 
 def opset_with(op_type: str, opset: int) -> int:
-    """The opset whose version of an operator a body of ``opset`` has: a later one if exports to it spell that out."""
+    """The opset of an operator's version in a body of ``opset``, or one that exports can decompose."""
     kind = f"onnx::{op_type}"
     return max(opset, versions(kind)[0]) if record(kind).spelt_out else opset
 
@@ -191,7 +191,7 @@ _NEGATIVE = 11
 
 
 class _Older(NamedTuple):
-    """How an operator is written before opset ``since``: ``write`` appends nodes and returns their last outputs."""
+    """How an operator is written before opset ``since``: ``write`` appends nodes, returns their outputs."""
 
     since: int
     write: Callable[[Body, int, Sequence[Operand], dict[str, Any]], list[str]]
@@ -292,9 +292,7 @@ class Row:
     is_lenient: bool = False
 
     def opsets(self, opset: int) -> Iterator[int]:
-        """The opsets that a body may be of in a model of ``opset``, nearest first; bodies are sure to be possible in
-        the last one.
-        """
+        """The opsets that a body may be of in a model of ``opset``, nearest first; the last surely has it."""
         first = max(opset, min(self.lowest, self.since))
         yield from range(first, self.since)
         yield max(first, self.since)

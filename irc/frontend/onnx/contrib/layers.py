@@ -1,4 +1,4 @@
-"""Activations, normalizations and products, also quantized ones, that ONNX Runtime's optimisers make of operators."""
+"""Activations, normalizations and products, also quantized ones, that ONNX Runtime's optimisers fuse."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _matmul(b: Body) -> str:
 
 
 def _transposed(b: Body, name: str) -> str:
-    """An operand of FusedMatMul, whose rank need not be known: its rows, columns and batches where MatMul has them."""
+    """An operand of FusedMatMul of any rank, with rows, columns and batches in MatMul's order."""
     of_last, of_batch = (bool(b.attributes.get(f"{what}{name}", 0)) for what in ("trans", "transBatch"))
     if not of_last and not of_batch:
         return name
@@ -265,7 +265,7 @@ def _same(op_type: str, *words: str) -> Compute:
 
 
 def _in_order(b: Body, x: str, compute: Callable[[str], str]) -> str:
-    """``compute`` applied to ``x``, the input X, with channels moved to where standard operators have them."""
+    """``compute`` applied to the input X with channels moved to where standard operators have them."""
     if not b.attributes["channels_last"]:
         return compute(x)
     rank = b.rank("X")
@@ -350,7 +350,7 @@ _BITS = 18
     "int K, int N, int block_size, int bits = 4, int accuracy_level = 0, int weight_prepacked = 0",
 )
 def _of_few_bits(b: Body) -> str:
-    """A product with weights of few bits, in blocks that have a scale each: constant weights are unpacked only once."""
+    """A product with weights of few bits in scaled blocks; constant weights are unpacked only once."""
     bits, block, n, k = (b.attributes[name] for name in ("bits", "block_size", "N", "K"))
     _check_bits(b)
     if n < 1 or k < 1:

@@ -1,4 +1,4 @@
-"""Torch's operators, in NumPy, with torch's rules for element types, memory layout, views, copies and writes in place.
+"""Torch's operators in NumPy, with torch's promotion, memory layouts, views and in-place writes.
 
 One module a family; importing this package registers them all.
 """

@@ -55,7 +55,7 @@ def _is_bool(x: Operand) -> bool:
 
 
 def _scaled(name: str, plain: np.ufunc) -> Setup:
-    """``aten::name``, a sum or difference of one operand and ``alpha`` times the other; ``plain`` if that is 1."""
+    """The setup of ``aten::name``, x + alpha * y or x - alpha * y; ``plain`` is the ufunc for alpha 1."""
     whole = computed(name)
 
     def setup(x: Operand, y: Operand, alpha: Any = 1) -> Computation:
@@ -73,7 +73,7 @@ def _scaled(name: str, plain: np.ufunc) -> Setup:
 
 
 def _scaling(whole: Setup) -> Setup:
-    """A product or quotient: of small floats, torch does not round a second operand that has no dimensions."""
+    """The setup of a product or quotient: torch does not round a 0-d second operand to a small float."""
 
     def setup(x: Operand, y: Operand) -> Computation:
         found = whole(x, y)
@@ -202,7 +202,7 @@ def wrapped(value: Any) -> Any:
 
 
 def truncated(value: float) -> int:
-    """A float rounded to zero, as an integer of 64 bits; the smallest one if it does not fit, as on x86-64."""
+    """A float rounded to zero as a 64-bit integer; the least one if it does not fit, as on x86-64."""
     return int(value) if -_LIMIT <= value < _LIMIT else -_LIMIT
 
 
@@ -229,7 +229,7 @@ def _difference(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 def _divisible(compute: Callable[[Any, Any], Any], on_floats: Kernel) -> Kernel:
-    """A division of Python numbers: dividing an integer by 0 is an error, a float gives an infinity or NaN."""
+    """Division of Python numbers: integer by 0 is an error, float by 0 an infinity or NaN."""
 
     def run(x: Any, y: Any) -> Any:
         if y:
@@ -330,7 +330,7 @@ def _float_power_in_place(x: Array, y: Operand) -> Computation:
 
 
 def _with_exponent(x: Array, y: Array) -> Computation:
-    """``x * 2 ** y``; by integers without the power, which may not fit into the element type of the result."""
+    """``x * 2 ** y``; for integers without the power, which may overflow the result's element type."""
     if not is_integral(y.dtype) or x.dtype.kind == "c":
         return _times(x, pointwise.run(_power(2.0, y)))
 

@@ -63,7 +63,7 @@ def attention(
 
 
 def _check_mask(mask: Array, query: Array, key: Array, is_shared: bool) -> None:
-    """Raise IRC421 if ``mask`` does not broadcast to the scores; if other shapes are wrong, they may be anything."""
+    """Raise IRC421 if ``mask`` does not broadcast to the scores, unless other shapes are wrong."""
     try:
         lead = query.shape[:-2] if is_shared else broadcast_shape(query.shape[:-2], key.shape[:-2])
     except ValueError:

@@ -148,7 +148,7 @@ def copy_container(x: Any) -> Any:
 
 
 def changing(change: Callable[..., None]) -> Callable[[Node], Kernel]:
-    """A binder for operators that change their first argument and return it, or nothing, as the node has it."""
+    """A binder for operators that change their first argument and return it or nothing."""
 
     def bind(node: Node) -> Kernel:
         gives = len(node.outputs)

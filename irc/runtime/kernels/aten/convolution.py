@@ -61,7 +61,7 @@ def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Si
 
 
 def conv(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
-    """Cross-correlation of ``x`` (N, C, spatial...), N may be missing, with ``weight`` (O, C / groups, kernel...)."""
+    """Cross-correlation of ``x`` (N?, C, spatial...) with ``weight`` (O, C / groups, kernel...)."""
     stride, padding, dilation, groups = filled(options, 1, 0, 1, 1)
     rank = weight.ndim - 2
     if x.ndim == rank + 1:
@@ -81,7 +81,7 @@ def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed:
 
 
 def _formatted(y: Array, x: Array, weight: Array) -> Array:
-    """Channels last if the input or the weights lie so. Of one spatial axis, the input is made contiguous before."""
+    """``x`` in channels-last layout if the input or weights are; contiguous first for one spatial axis."""
     if y.ndim == 3:
         is_last = layout.format_of(_as_images(weight)) or (x.flags.c_contiguous and layout.format_of(_as_images(x)))
         return np.swapaxes(np.ascontiguousarray(np.swapaxes(y, 1, 2)), 1, 2) if is_last else y
@@ -137,7 +137,7 @@ def _resolved(sizes: Sizes, kernel: Any, dilation: Any, padding: Any, stride: An
 
 
 def _taps(extent: Sizes, axes: Axes) -> Any:
-    """For each tap of a kernel: its number, the outputs that read input with it, and the positions that they read."""
+    """For each kernel tap: its number, the outputs that it contributes to, and the positions it reads."""
     for i, tap in enumerate(itertools.product(*map(range, extent))):
         pairs = [pairing(t * a.dilation - a.begin, a.stride, a.out, a.size) for t, a in zip(tap, axes, strict=True)]
         yield i, tuple(to for to, _ in pairs), tuple(of for _, of in pairs)
@@ -174,7 +174,7 @@ def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any
 
 
 def _batched(rank: int, pool: Callable[..., Any], x: Array, *arguments: Any) -> Any:
-    """``pool`` for inputs (N, C, spatial...) and, without a batch, (C, spatial...); results keep the memory format."""
+    """``pool`` for inputs (N, C, spatial...) or (C, spatial...); results keep the memory format."""
     if x.ndim not in (rank + 1, rank + 2):
         raise Error("IRC421", f"expected {rank + 1} or {rank + 2} dimensions, the shape is {list(x.shape)}")
     whole = x if x.ndim == rank + 2 else x[None]
@@ -227,7 +227,7 @@ def _average(x: Array, rank: int, kernel_size: Any, *options: Any) -> Array:
 
 
 def _parts(size: int, count: int) -> list[tuple[int, int]]:
-    """``count`` ranges that cover ``size`` positions; where that does not divide evenly they overlap by one."""
+    """``count`` ranges covering ``size`` positions, overlapping by one if that does not divide evenly."""
     return [(i * size // count, -(-((i + 1) * size) // count)) for i in range(count)]
 
 

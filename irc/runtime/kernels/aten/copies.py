@@ -54,7 +54,7 @@ def clone(x: Array, memory_format: int | None = None) -> Array:
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
-    """A copy of ``x`` with elements of type ``dtype``. Complex numbers lose their imaginary part, except as bools."""
+    """A copy of ``x`` as ``dtype``. Complex numbers lose their imaginary part, except as bools."""
     out = layout.empty_like(x, dtype, memory_format)
     np.copyto(out, _real(x, dtype), casting="unsafe")
     return out
@@ -116,7 +116,7 @@ def copy_(x: Array, source: Any, non_blocking: bool = False) -> Array:
 
 
 def copy(x: Any, *arguments: Any) -> Any:
-    """For a tensor, the contents of a second one in new memory that is like the first; for a container, a copy."""
+    """For a tensor, a second one's contents in memory like the first's; for a container, a copy."""
     if not is_array(x):
         return copy_container(x)
     return copy_(layout.empty(x.shape, x.dtype, (x,)), *arguments)
@@ -222,7 +222,7 @@ def tile(x: Array, dims: Sequence[int]) -> Array:
 
 
 def repeat_interleave(x: Array, *arguments: Any) -> Array:
-    """Each element ``repeats`` times; of one tensor (and an output size) alone, each index as often as it says."""
+    """Each element ``repeats`` times; of one tensor alone, each index as often as it says."""
     if len(arguments) < 2 and not any(map(is_array, arguments)):
         check_size((int(x.sum()),), INT64)
         return np.repeat(counting(x.size), x)

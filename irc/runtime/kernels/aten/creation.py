@@ -66,7 +66,7 @@ def _new(x: Array, size: Any, dtype: int | None = None, *options: Any, value: in
 
 
 def full_like(x: Array, value: Any, dtype: int | None = None, *options: Any) -> Array:
-    """A tensor of the shape of ``x``, laid out alike if ``options`` do not say other, whose elements are ``value``."""
+    """A tensor filled with ``value``, of ``x``'s shape and layout unless ``options`` say otherwise."""
     memory_format = options[3] if len(options) > 3 else None
     out = layout.empty_like(x, dtype_of(dtype, x.dtype), memory_format)
     out[...] = element_of(value, out.dtype)
@@ -96,7 +96,7 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: int | None 
 
 
 def arange(*arguments: Any) -> Array:
-    """``arange(end)``, ``(start, end)``, ``(start, end, step)``, each with options (dtype, ...) or without."""
+    """``arange(end)``, ``(start, end)`` or ``(start, end, step)``, with options (dtype, ...) or not."""
     count = len(arguments) - 4 if len(arguments) > 3 else len(arguments)
     numbers: list[Any] = list(arguments[:count])
     options = arguments[count:]
@@ -135,7 +135,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | 
 
 
 def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
-    """Numbers from ``start`` to ``end``, which are elements of type ``element``; between integers there are floats."""
+    """Evenly spaced numbers from ``start`` to ``end``, elements of ``element``; floats in between."""
     if np.ndim(start) or np.ndim(end):
         raise Error("IRC421", f"steps go from one number to another, not from {np.shape(start)} to {np.shape(end)}")
     check_size((steps,), FLOAT64)
@@ -256,7 +256,7 @@ def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
 
 
 def randint_like(x: Array, *arguments: Any) -> Array:
-    """``(high, options)`` or ``(low, high, options)``, both with a generator before the five options or without."""
+    """``(high, options)`` or ``(low, high, options)``, both with or without a generator before."""
     count = len(arguments)
     bounds = 2 if count in (2, 8) or (count == 7 and isinstance(arguments[1], int)) else 1
     low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
@@ -369,7 +369,7 @@ def _exponentials(x: Array, rate: float = 1.0) -> Array:
 
 
 def random_(x: Array, *arguments: Any) -> Array:
-    """``(generator)``, ``(to, generator)`` or ``(from, to, generator)``: without ``to``, as far as the type reaches."""
+    """``(generator)``, ``(to, generator)`` or ``(from, to, generator)``; ``to``: the type's limit."""
     check_writable(x)
     bounds = arguments[:-1] if arguments and arguments[-1] is None else arguments
     both: tuple[Any, ...] = (0, *bounds, None)[:2] if len(bounds) < 2 else bounds
@@ -407,7 +407,7 @@ def _dropped_together(x: Array) -> tuple[int, ...]:
 
 
 def factors(x: Array, p: float, features: bool = False) -> Array:
-    """What to multiply ``x`` by: 0 where something is dropped, 1 / (1 - p) elsewhere; Error unless ``0 <= p <= 1``.
+    """Dropout factors: 0 where dropped, 1 / (1 - p) elsewhere; Error unless ``0 <= p <= 1``.
 
     Integers are dropped all or none.
     """

@@ -122,7 +122,7 @@ def wide(dtype: AnyDType) -> AnyDType:
 
 
 def tensor(value: Any, dtype: AnyDType | None = None) -> Array:
-    """``value``, a tensor or a number, as an array of element type ``dtype``; not copied if it is that already."""
+    """``value``, a tensor or number, as an array of ``dtype``; not copied if it is one already."""
     if is_array(value):
         if dtype is None or value.dtype == dtype:
             return value
@@ -160,7 +160,7 @@ def single(value: Any, dtype: AnyDType) -> Array:
 
 
 def _holds(dtype: AnyDType, value: Any, converted: Array) -> bool:
-    """Whether it fits by c10::overflows: unsigned integers also hold negative integers down to minus their maximum."""
+    """c10::overflows: whether it fits; unsigned types also take negatives down to minus their maximum."""
     if dtype.kind in "bc":
         return True
     if isinstance(value, complex):
@@ -176,7 +176,7 @@ _limits = cache(np.iinfo)
 
 
 def write(target: Array, compute: Callable[[Array], Any], dtype: AnyDType) -> Array:
-    """Write into ``target`` what ``compute(out)`` writes into ``out`` with elements of type ``dtype``; return it.
+    """Write into ``target`` what ``compute(out)`` writes into ``out`` of type ``dtype``; return it.
 
     Raises:
         Error: ``target`` may not be written, has another element on the same memory, or cannot hold ``dtype``.
@@ -223,7 +223,7 @@ def check_same_type(target: Array, source: Array) -> None:
 
 
 def check_writable(target: Array, one_value: bool = False) -> None:
-    """Error IRC431 if ``target`` is a constant or borrowed, or several of its elements are one place in memory.
+    """Error IRC431 if ``target`` is read-only, or several of its elements share memory.
 
     The latter does not matter if all elements become ``one_value``.
     """
@@ -277,7 +277,7 @@ def refusing(name: str, run: Kernel, types: Sequence[Type] = ()) -> Kernel:
 
 
 def refused_kinds(name: str) -> tuple[str, str]:
-    """The kinds that torch's operator ``name`` refuses: of the first operand, and of what two have in common."""
+    """The kinds that torch's operator ``name`` refuses: for the first operand, and for two in common."""
     operator = record(f"aten::{name}")
     return _others(operator.takes), _others(operator.takes_both)
 

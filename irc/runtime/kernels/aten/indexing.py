@@ -1,4 +1,4 @@
-"""Reading and writing elements at places that are data; elements joined by the bag or group that each belongs to."""
+"""Indexing by data: reading and writing elements; elements joined by their bag or group."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) 
 
 
 def along(x: Array, dim: int, index: Array) -> tuple[Any, ...]:
-    """Index arrays for the elements whose place along a dimension ``index`` gives, and elsewhere is their own."""
+    """Index arrays of elements whose place along a dimension is ``index``, and their own elsewhere."""
     axis = axis_in(dim, x.ndim)
     if index.ndim != x.ndim or any(n > m for a, (n, m) in enumerate(zip(index.shape, x.shape)) if a != axis):
         raise Error("IRC421", f"an index of shape {list(index.shape)} does not fit a tensor of {list(x.shape)}")
@@ -224,7 +224,7 @@ def _scatter_by(combine: np.ufunc | None, x: Array, dim: int, index: Array, sour
 
 
 def _first_of(source: Array, x: Array, shape: tuple[int, ...]) -> Array:
-    """The first elements of ``source``, of ``x``'s type, as many as there are indices along each dimension."""
+    """The first elements of ``source`` in ``x``'s type, as many as there are indices a dimension."""
     check_same_type(x, source)
     given = _vector(source)
     if given.ndim != len(shape) or any(n > m for n, m in zip(shape, given.shape)):
@@ -426,7 +426,7 @@ _SUM, _MEAN, _MAX = range(3)
 
 
 def embedding_bag(weight: Array, indices: Array, offsets: Array, *options: Any) -> tuple[Array, Array, Array, Array]:
-    """The embeddings and, for gradients: the bag of each index, the sizes of bags, and the rows of the maxima.
+    """The embeddings and, for gradients, each index's bag, bag sizes and the rows of maxima.
 
     torch leaves out the bags for most sums, and then has no sizes either.
     """

@@ -25,7 +25,7 @@ _AXES = {CHANNELS_LAST: (0, 2, 3, 1), CHANNELS_LAST_3D: (0, 2, 3, 4, 1)}
 
 
 def empty(shape: Sequence[int], dtype: AnyDType, operands: Sequence[Any] = ()) -> Array:
-    """A new array for the pointwise result of ``operands`` (tensors and numbers), laid out as torch does it.
+    """A new array for the pointwise result of ``operands``, in the layout that torch gives it.
 
     Source: ``TensorIteratorBase::reorder_dimensions``, aten/src/ATen/TensorIterator.cpp.
     """
@@ -80,7 +80,7 @@ def _compare(a: int, b: int, steps: Sequence[Sequence[int]], shape: Sequence[int
 
 
 def empty_at(x: Array) -> Array:
-    """A new array with the shape and strides of ``x``: with its gaps, but not where elements of ``x`` overlap."""
+    """A new array with ``x``'s shape and strides, gaps included, but without overlaps."""
     extent = x.itemsize
     for stride, size in sorted(zip(x.strides, x.shape, strict=True)):
         if size > 1:
@@ -101,7 +101,7 @@ def copy(x: Array, dtype: AnyDType | None = None) -> Array:
 
 
 def like(x: Array, source: Array) -> Array:
-    """``x``, of the shape of ``source``, laid out as the pointwise result of ``source``; copied only if it must be."""
+    """``x``, in ``source``'s shape and its pointwise result's layout; copied only if needed."""
     if source.flags.c_contiguous and x.flags.c_contiguous:
         return x
     out = empty(x.shape, x.dtype, (source,))

@@ -79,7 +79,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 def _plus(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """``beta * x + alpha * (a @ b)``; x broadcasts to the product, and all three must have one element type."""
+    """``beta * x + alpha * (a @ b)``; x broadcasts to the product; one element type for all three."""
     if not x.dtype == a.dtype == b.dtype:
         types = f"{x.dtype.name} and a product of {a.dtype.name} and {b.dtype.name}"
         raise Error("IRC423", f"{types} have no sum; convert them")
@@ -255,7 +255,7 @@ def cholesky(x: Array, upper: bool = False) -> Array:
 
 
 def solve(a: Array, b: Array, left: bool = True) -> Array:
-    """``x`` in ``a x = b``, or in ``x a = b``; b holds matrices, or vectors if its shape is that of rows of ``a``."""
+    """The solution of ``a x = b`` or ``x a = b``; b is matrices, or vectors if shaped like rows of ``a``."""
     square(a, "a system of equations")
     if a.dtype != b.dtype:
         raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")

@@ -36,7 +36,7 @@ _NONE, MEAN, _SUM = range(3)
 
 
 def reduced(loss: Array, reduction: int, dtype: Any, operands: Sequence[Array] = ()) -> Array:
-    """A loss, its mean or its sum, of element type ``dtype``; a loss lies as a pointwise result of ``operands``."""
+    """A loss, its mean or sum, of ``dtype``; an unreduced loss lies as a pointwise result."""
     if reduction == _NONE:
         if not operands:
             return np.asarray(loss).astype(dtype, copy=False)
@@ -310,7 +310,7 @@ def multi_margin_loss(x: Array, target: Array, *options: Any) -> Array:
 
 
 def multilabel_margin_loss(x: Array, target: Array, reduction: int = MEAN) -> Array:
-    """``sum max(0, 1 - x[label] + x[other])`` over labels, those before -1, and other classes, divided by all."""
+    """``sum max(0, 1 - x[label] + x[other])`` over labels before -1 and other classes, over all."""
     scores, labels = np.atleast_2d(x).astype(np.float64), np.atleast_2d(target)
     if x.ndim > 2 or target.shape != x.shape or not scores.shape[1] or target.dtype != INT64:
         raise Error("IRC421", f"labels {target.dtype.name}{list(target.shape)} do not fit scores {list(x.shape)}")
@@ -370,7 +370,7 @@ def _sequences(targets: Array, lengths: Sequence[int]) -> list[Array]:
 
 
 def _chance(logs: Array, word: Array, blank: int) -> Any:
-    """The logarithm of the sum over all ways to say ``word``, with blanks before, between and after its classes."""
+    """The log of the sum over all alignments of ``word`` with blanks before, between and after."""
     said = np.full(2 * word.size + 1, blank, np.int64)
     said[1::2] = word
     if not len(logs):

@@ -150,7 +150,7 @@ def _groups(x: Array, weight: Array | None, bias: Array | None, groups: int, eps
 
 
 def _weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
-    """``g`` times the direction of ``v``, which has norm 1 along all axes but ``dim``, or along all if that is -1.
+    """``g`` times the direction of ``v``, of norm 1 along all axes but ``dim``; -1: along all.
 
     ``g`` has one length for each index along ``dim`` if that is the first or the last; else it broadcasts.
     """

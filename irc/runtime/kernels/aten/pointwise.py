@@ -316,7 +316,7 @@ def writing_new(function: Callable[[Array, Array], Any]) -> Compute:
 
 
 def on_numbers(ufunc: Callable[..., Any], result: Callable[[Any], Any] = float) -> Kernel:
-    """The function on Python numbers, with infinities and NaNs where Python raises; complex if one of them is."""
+    """The function on Python numbers, giving infinities and NaNs; complex if an operand is."""
 
     def compute(*numbers: Any) -> Any:
         if any(isinstance(n, complex) for n in numbers):

@@ -1,4 +1,4 @@
-"""Properties of tensors, conversions to Python's numbers, and Python's own: strings, ranges, identity, warnings."""
+"""Tensor properties, conversions to Python numbers, and Python's strings, ranges, identity."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def size(x: Array, dim: int | None = None) -> Any:
 
 
 def strides_of(x: Array) -> list[int]:
-    """Strides in elements; of empty tensors, and where NumPy has none for a size of 1, as if the tensor were dense."""
+    """Strides in elements; dense ones for empty tensors and where NumPy has none for size 1."""
     found: list[int] = []
     inner = 1
     for n, s in zip(reversed(x.shape), reversed(x.strides), strict=True):
@@ -143,7 +143,7 @@ def _rounded_to_zero(x: int, y: int) -> int:
 
 
 def text(value: Any, type: Type | None = None) -> str:
-    """A value as torch's ``format`` and ``str`` write it, but for tensors, which are written as NumPy does.
+    """A value's text as torch's ``format`` and ``str`` give it; tensors as NumPy writes them.
 
     Args:
         value: any.
@@ -178,7 +178,7 @@ def _sequence_text(value: Sequence[Any], type: Type | None) -> str:
 
 
 def texts(node: Node, first: int = 0) -> Callable[[Sequence[Any]], list[str]]:
-    """Writes the values of the inputs of ``node`` from ``first`` on, which may be fewer or more, by their types."""
+    """A writer of ``node``'s input values from ``first`` on, by their types."""
     types = [value.type for value in node.inputs[first:]]
     return lambda values: [text(v, t) for v, t in zip_longest(values, types[: len(values)])]
 
@@ -191,7 +191,7 @@ def to_text(node: Node) -> Kernel:
 
 @by_node("format")
 def format_(node: Node) -> Kernel:
-    """Values in the places of ``{}``; nothing else between braces means anything, and further values do not."""
+    """Values in the places of ``{}``; other braces mean nothing, further values are ignored."""
     written = texts(node, 1)
 
     def run(pattern: str, *values: Any) -> str:
@@ -251,7 +251,7 @@ def part_of(value: str, start: int, end: int) -> str:
 
 
 def start_in(value: str, start: int) -> int:
-    """Position that ``start`` names: negative numbers count from the end of the string, and stop at its first one."""
+    """The position ``start`` names: negatives count from the string's end and stop at 0."""
     return start if start >= 0 else max(start + len(value), 0)
 
 
@@ -315,7 +315,7 @@ _LINE = re.compile("([^\n\r\v\f\x1c-\x1e]*)([\n\r\v\f\x1c-\x1e]|$)")
 
 
 def splitlines(x: str, keepends: bool = False) -> list[str]:
-    """Of a carriage return and a line feed, both end a line; kept ends are strings of their own, as in torch."""
+    """Lines; of a carriage return and line feed, both end one; kept ends are separate, as in torch."""
     found = [pair for pair in _LINE.findall(x) if any(pair)]
     return [part for line, end in found for part in ((line, end) if keepends and end else (line,))]
 

@@ -104,7 +104,7 @@ def _run(
     lengths: Array | None,
     dropout: float = 0.0,
 ) -> tuple[Array, list[Array]]:
-    """All layers on ``x`` (T, B, I); ``states`` are (layers · directions, B, H). Returns outputs and last states.
+    """All layers on ``x`` (T, B, I), from ``states`` (layers · directions, B, H): outputs, last states.
 
     If the sizes of an LSTM's two states differ, its output is projected to that of the first.
     """
@@ -174,7 +174,7 @@ def _reordered(w: Array, gates: tuple[int, ...]) -> Array:
 
 
 def _layer(cell: _Cell, x: Array, *arguments: Any) -> tuple[Array, ...]:
-    """(x, hx, params, biased, layers, dropout, train, both, batch_first); of packed sequences (data, sizes, hx...)."""
+    """(x, hx, params, biased, layers, dropout, train, both, batch_first), or packed (data, sizes, ...)."""
     packed = is_array(arguments[0] if cell.states == 2 else arguments[1])
     hx, params, biased, _, dropout, train, both, *rest = arguments[1:] if packed else arguments
     states = list(hx) if cell.states == 2 else [hx]

@@ -68,7 +68,7 @@ def axes_of(x: Array, dim: Any) -> Axes:
 
 
 def reduced(x: Array, dim: Any, keepdim: bool, dtype: AnyDType, reduce: Reduce) -> Array:
-    """``reduce`` of ``x`` over dimensions, as elements of type ``dtype``; it lies in order, however ``x`` lies."""
+    """``reduce`` of ``x`` over ``dim``, as a C-ordered array of ``dtype``."""
     axes = axes_of(x, dim)
     found = np.asarray(reduce(x, axes)).astype(dtype, order="C", copy=False)
     return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes])
@@ -88,7 +88,7 @@ def _sum_type(x: Array, dtype: int | None) -> AnyDType:
 
 @aten("sum")
 def sum_(x: Any, *arguments: Any) -> Any:
-    """``sum(x, dtype=None)`` or ``sum(x, dim, keepdim=False, dtype=None)``; of a list of numbers, a number."""
+    """``sum(x, dtype=None)`` or ``sum(x, dim, keepdim=False, dtype=None)``; of a list, a number."""
     if not is_array(x):
         return wrapped(sum(x))
     dim, keepdim, dtype = _arguments(arguments)
@@ -139,7 +139,7 @@ def _spread(x: Array, axes: Axes, correction: float, root: bool) -> Any:
 
 
 def _spread_arguments(arguments: tuple[Any, ...]) -> tuple[Any, float, bool]:
-    """Of ``(unbiased)``, ``(dim, unbiased, keepdim)`` or ``(dim, correction, keepdim)``: dim, correction, keepdim."""
+    """dim, correction, keepdim of ``(unbiased)``, ``(dim, unbiased|correction, keepdim)``."""
     if arguments and isinstance(arguments[0], bool):
         return None, float(arguments[0]), False
     dim, correction, keepdim = filled(arguments, None, None, False)
@@ -178,7 +178,7 @@ def aminmax(x: Array, dim: int | None = None, keepdim: bool = False) -> tuple[Ar
 
 
 def extreme_index(x: Array, axis: int, largest: bool) -> Array:
-    """The index of the first extreme element along an axis, which stays as a dimension of 1; not-a-number wins."""
+    """The index of the first extreme element along an axis, kept as size 1; NaN wins."""
     if x.shape[axis] == 0:
         raise Error("IRC422", f"axis {axis} of the shape {list(x.shape)} is empty: it has no extreme element")
     return np.asarray((np.argmax if largest else np.argmin)(x, axis, keepdims=True))
@@ -389,7 +389,7 @@ def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Array:
 
 
 def _in_order(x: Array, axes: Sequence[Axis], order: Sequence[Axis]) -> Array:
-    """A view of ``x`` with axes in ``order``, of size 1 where it has none; of one that it has twice, the diagonal."""
+    """A view of ``x`` with axes in ``order``: absent ones of size 1, repeated ones as the diagonal."""
     once = list(dict.fromkeys(axes))
     if len(once) < len(axes):
         number = {axis: i for i, axis in enumerate(once)}

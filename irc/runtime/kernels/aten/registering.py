@@ -77,7 +77,7 @@ def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
 
 
 def named(module: Mapping[str, Any], names: str) -> None:
-    """Register functions of a module under their own names: ``module`` is what it holds, its ``globals()``."""
+    """Register functions of a module, given as its ``globals()``, under their own names."""
     table(**{name: module[name] for name in names.split()})
 
 

@@ -237,7 +237,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
 
 
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
-    """The coordinates in [-1, 1] of all pixels of images of ``size`` (N, C, spatial...), transformed by ``theta``."""
+    """Coordinates in [-1, 1] of all pixels of images of ``size`` (N, C, spatial...), by ``theta``."""
     return affine_points(theta, size, align_corners, 0.0)
 
 
@@ -256,7 +256,7 @@ _MODES = ("constant", "circular", *_POSITIONS)
 
 
 def pad(x: Array, widths: Sequence[int], mode: str = "constant", value: Any = None) -> Array:
-    """Pad by ``widths``: begin and end of the last dimension, of the one before, and so on; negative ones cut off.
+    """Pad by ``widths``: begin and end of the last dimension, the one before, ...; negative ones cut.
 
     What ``reflect`` and ``replicate`` add is taken from the whole of ``x``, also from what a negative width cuts off.
     """

@@ -19,7 +19,7 @@ from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, co
 
 
 def _window(shape: Callable[..., Any], length: int, *arguments: Any) -> Array:
-    """A window by its length, whether it is periodic, parameters, and options (the first is the element type)."""
+    """A window by length, periodicity, parameters and options (the first is the element type)."""
     given = [a for a in arguments[:3] if isinstance(a, (bool, float))]
     dtype = _floating((*arguments[len(given) :], None)[0])
     is_periodic, parameters = (given or [True])[0], given[1:]
@@ -200,7 +200,7 @@ def stft(x: Array, n_fft: int, *options: Any) -> Array:
 
 
 def _centred(window: Array | None, n_fft: int, length: int, dtype: AnyDType) -> Array:
-    """Factors for ``n_fft`` elements: the ``length`` in the middle are ``window``, or ones without a window."""
+    """Factors for ``n_fft`` elements: the middle ``length`` are ``window``, or ones without it."""
     if window is not None and (window.ndim != 1 or window.size != length):
         raise Error("IRC421", f"a window of shape {list(window.shape)} is none of {length} elements")
     factors = np.zeros(n_fft, dtype if window is None else window.dtype)

@@ -56,7 +56,7 @@ def sort(node: Any) -> Kernel:
 
 
 def _axis_and_size(x: Array, dim: int) -> tuple[int, int]:
-    """A dimension counted from the front, and its size; a tensor without dimensions counts as a vector of one."""
+    """A dimension counted from the front, and its size; a 0-d tensor counts as a vector of one."""
     axis = axis_in(dim, max(x.ndim, 1))
     return axis, x.shape[axis] if x.ndim else 1
 
@@ -232,7 +232,7 @@ def _quantile(
 
 
 def _at_ranks(ordered: Array, places: Array, interpolation: str, skips_nan: bool) -> Array:
-    """Between the two elements around each place, of rows in order, in which what is not a number comes last."""
+    """Interpolated between the two elements around each place, in sorted rows with NaN last."""
     size = ordered.shape[-1]
     bad = np.isnan(ordered)
     counts = (~bad).sum(-1, keepdims=True) if skips_nan else np.full((*ordered.shape[:-1], 1), size)

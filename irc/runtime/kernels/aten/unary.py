@@ -205,7 +205,7 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Computation:
 def _random_slopes(
     lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Compute:
-    """One slope for all negative numbers, the mean; in training one for each, drawn evenly between the bounds."""
+    """The mean slope for negative numbers; in training one each, drawn evenly between the bounds."""
     if not lower <= upper or (math.isinf(upper - lower) and not training):
         raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
     if not training:

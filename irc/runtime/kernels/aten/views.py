@@ -46,7 +46,7 @@ def _view(x: Array, size: Any) -> Array:
 
 
 def view_copy(x: Array, size: Any) -> Array:
-    """What ``view`` shows, in memory of its own, and what ``reshape`` makes where there is no view of that shape."""
+    """A copy of what ``view`` shows; of ``reshape``'s result where no view has that shape."""
     return np.array(reshape(x, size) if isinstance(size, (list, tuple)) else _view_as_type(x, size), order="C")  # type: ignore[reportUnknownArgumentType]
 
 
@@ -156,7 +156,7 @@ def mT(x: Array) -> Array:
 
 
 def _turned_in_place(turn: Callable[..., Array]) -> Callable[..., Array]:
-    """The variant of ``turn``: the tensor itself gets the shape and strides of the view, which every holder of it sees.
+    """The in-place variant of ``turn``: the tensor itself gets the view's shape and strides.
 
     NumPy refuses strides that reach beyond an array's memory. A view's memory is that of its base; any other array's is
     what its present strides reach, which therefore stays the same.
@@ -228,7 +228,7 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
 
 
 def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
-    """All windows of ``size`` positions along a dimension, ``step`` apart; inside a window runs a new last one."""
+    """All windows of ``size`` positions along a dimension, ``step`` apart, as a new last axis."""
     axis = axis_in(dimension, max(x.ndim, 1))
     if not x.ndim:
         return layout.strided(x, (size,), (1,))
@@ -317,7 +317,7 @@ def chunk(x: Array, chunks: int, dim: int = 0) -> list[Array]:
 
 
 def tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
-    """Split at indices, or into a number of parts, the first ones longer by one if that does not divide evenly."""
+    """Split at indices, or into parts, the first ones longer by one if they cannot be equal."""
     axis = axis_in(dim, x.ndim)
     if is_array(where):
         if where.dtype != np.int64:
