@@ -18,7 +18,7 @@ from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
-from irc.native.inner_loops import LOOPS
+from irc.native.inner_loops import LOOPS, Compiling
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.axes import reduces
 from irc.ops.pointwise import result_like
@@ -28,11 +28,8 @@ from irc.runtime.backends import (
     Backend,
     CompiledSteps,
     Declined,
-    KernelKey,
-    KernelsByType,
     PlannedStep,
     Unsupported,
-    suits_nothing,
 )
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
@@ -57,12 +54,12 @@ _WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool
 _PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
 _LINEAR = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 _OF_ONNX = (*_WINDOWS, *_PRODUCTS, *_LINEAR, "RNN", "GRU", "LSTM")
-_TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+_OF_ML = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "SVMClassifier", "SVMRegressor")
 ASKING = frozenset(
     [
         *("irc::attention", "com.microsoft::DynamicQuantizeLSTM"),
         *(f"onnx::{name}" for name in _OF_ONNX),
-        *(f"ai.onnx.ml::{name}" for name in _TREES),
+        *(f"ai.onnx.ml::{name}" for name in _OF_ML),
         *(f"aten::{name}" for name in (*_CONVOLUTIONS, *_PADS, *_POOLING)),
     ]
 )
@@ -289,37 +286,16 @@ def group_of(node: Node, places: Sequence[int]) -> Group:
     return Group([*constants, node], [node.inputs[i] for i in places], list(node.outputs))
 
 
-class _Operator(KernelsByType["Kernel"]):
+class _Operator:
     """The native kernels of one operator, of those operands that are at ``places``."""
 
     def __init__(self, node: Node, places: Sequence[int]) -> None:
-        super().__init__()
-        self._node, self._places = node, places
-        self._takes_all = list(places) == list(range(len(node.inputs)))
-        self._group: Group | None = None
-        self._latest: Kernel = suits_nothing
-
-    def compile(self, key: KernelKey) -> Kernel | None:
-        types = [each for each in key if each is not None]
-        if len(types) < len(key) or unusable():
-            return None
-        if self._group is None:
-            self._group = group_of(self._node, self._places)
-        try:
-            return self._group.kernel(types)
-        except Unsupported:
-            return None
+        self._places = None if list(places) == list(range(len(node.inputs))) else places
+        self._run = Compiling(lambda: group_of(node, places)).run
 
     def run(self, given: Sequence[Any], out: Any) -> Any:
         """The result, or results; `NotImplemented` if there is no code for such operands."""
-        operands = given if self._takes_all else [given[i] for i in self._places]
-        made = self._latest(*operands, out=out)
-        if made is NotImplemented:
-            kernel = self.kernel(operands)
-            if kernel is not None:
-                self._latest = kernel
-                made = kernel(*operands, out=out)
-        return made
+        return self._run(given if self._places is None else [given[i] for i in self._places], out)
 
 
 def _bound(node: Node, kernel: Kernel, places: Sequence[int]) -> Kernel:

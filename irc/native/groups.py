@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from operator import itemgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ import numpy as np
 
 from irc import ops
 from irc.fuser.policy import is_anchor
+from irc.ir import parse_graph
 from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.tensor import Array, Tensor
@@ -415,6 +417,13 @@ class _Part:
             operands = [each._replace(strides=steps) for each, steps in zip(self._operands, strides)]
             call = self._layouts[strides] = self._call(operands)
         return call
+
+
+@cache
+def group_of_text(text: str) -> Group:
+    """The operators of the graph with this text."""
+    graph = parse_graph(text)
+    return Group(list(graph.nodes), graph.inputs, graph.outputs)
 
 
 def suiting(types: Sequence[ArrayType]) -> Callable[..., bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,15 +18,18 @@ from irc.ir.tensor import Array
 from irc.native.availability import unusable
 from irc.native.packed import PACKED
 from irc.ops.algebra import SINGLE
+from irc.runtime.backends import KernelKey, KernelsByType, Unsupported, suits_nothing
 from irc.runtime.bounds import InnerLoops
 from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, is_constant, scratch
 
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
     from irc.native.convolution_rows import ConvolutionOfRows
+    from irc.native.groups import Group
     from irc.native.kernels import Call
     from irc.runtime.kernels.ml_trees import TreeTables
     from irc.runtime.kernels.recurrent import Cells, Recurrence
+    from irc.runtime.kernels.registry import Kernel
     from irc.runtime.kernels.windows import Axes, Axis
 
 
@@ -91,6 +95,46 @@ class _Loop(NamedTuple):
     def run(self, *arrays: Array) -> bool:
         """Whether the last array was made of the others."""
         return self.call is not None and self.call.run((*arrays[:-1], *self.others, arrays[-1]))
+
+
+class Compiling(KernelsByType["Kernel"]):
+    """The native kernels of a group of operators, which is made for the first operands."""
+
+    def __init__(self, make: Callable[[], Group]) -> None:
+        super().__init__()
+        self._make = cache(make)
+        self._latest: Kernel = suits_nothing
+
+    def compile(self, key: KernelKey) -> Kernel | None:
+        types = [each for each in key if each is not None]
+        if len(types) < len(key) or unusable():
+            return None
+        try:
+            return self._make().kernel(types)
+        except Unsupported:
+            return None
+
+    def run(self, operands: Sequence[Any], out: Any = None) -> Any:
+        """The result, or results; `NotImplemented` if there is no code for such operands."""
+        made = self._latest(*operands, out=out)
+        if made is NotImplemented:
+            kernel = self.kernel(operands)
+            if kernel is not None:
+                self._latest = kernel
+                made = kernel(*operands, out=out)
+        return made
+
+
+@cache
+def _compiling(text: str) -> Compiling:
+    """The kernels of a graph."""
+
+    def make() -> Group:
+        from irc.native.groups import group_of_text
+
+        return group_of_text(text)
+
+    return Compiling(make)
 
 
 class NativeLoops(InnerLoops):
@@ -388,6 +432,10 @@ class NativeLoops(InnerLoops):
         constants = *weights, recurrent.padded(late, out.shape[-1]) if kind in recurrent.READ_LATE else late
         compute = loop.call.run
         return lambda share, lengths, state, out: compute((share, *constants, lengths, state[0], state[-1], out))
+
+    def fused(self, text: str, operands: Sequence[Array]) -> Array | None:
+        made = _compiling(text).run(operands)
+        return None if made is NotImplemented else made
 
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Compute | None:
         dense = _dense_rows(x)

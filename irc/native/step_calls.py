@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irc import ops
-from irc.ir import parse_graph
 from irc.ir.kinds import GROUP
 from irc.ir.tensor import Array
 from irc.native.backend import group_of, is_bound_to_code, is_tensor
 from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
-from irc.native.groups import Anchored, Group, GroupCall
+from irc.native.groups import Anchored, Group, GroupCall, group_of_text
 from irc.native.inline_cache import product_like
 from irc.native.inner_loops import LANES, LOOPS, Compute, OneCall
 from irc.native.kernels import Call
@@ -42,6 +40,9 @@ from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
+
+
+_SUM = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = onnx::Add(%x, %y)\n  return (%z)"
 
 
 class Temporary(NamedTuple):
@@ -175,7 +176,7 @@ class StepReader:
         compute = self._packed_product(node, a, b, c) if _constant(b) is not None else None
         calls = [_blas_product(a, b, first, second, out) if compute is None else _one_call(compute, a, out)]
         if c is not None:
-            calls += self._group(sum_of_two(), [Operand(out, made), c], (out,), {0})
+            calls += self._group(group_of_text(_SUM), [Operand(out, made), c], (out,), {0})
         return calls, made
 
     def _packed_product(self, node: Node, a: Operand, b: Operand, c: Operand | None) -> Compute | None:
@@ -358,13 +359,6 @@ def _matrices(operand: Operand, is_turned: bool) -> Matrices:
         raise Unsupported("there are parts of elements between elements")
     steps = c_strides(shape, 1) if strides is None else tuple([stride // dtype.itemsize for stride in strides])
     return Matrices(shape[::-1], steps[::-1]) if is_turned else Matrices(shape, steps)
-
-
-@cache
-def sum_of_two() -> Group:
-    """What adds two arrays."""
-    graph = parse_graph("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = onnx::Add(%x, %y)\n  return (%z)")
-    return Group(list(graph.nodes), graph.inputs, graph.outputs)
 
 
 def _calls(group: Group, operands: Sequence[Expected], over: Iterable[int], exactly: bool) -> Sequence[GroupCall]:

@@ -101,6 +101,10 @@ class InnerLoops:
         """
         return None
 
+    def fused(self, text: str, operands: Sequence[Array]) -> Array | None:
+        """The result of the graph with this text, of pointwise operators and reductions of arrays in C order."""
+        return None
+
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Vote | None:
         """What adds votes for the rows of arrays that lie like ``x`` to arrays like ``found`` (N, targets)."""
         return None

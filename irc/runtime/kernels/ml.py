@@ -20,7 +20,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.limits import MAX_ELEMENTS
-from irc.runtime.bounds import check_work, pace
+from irc.runtime.bounds import CURRENT, check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
@@ -411,9 +411,26 @@ KERNELS: dict[str, Callable[[Array, Array, float, float, float], Array]] = {
     "LINEAR": lambda x, v, gamma, shift, degree: x @ v.T,
     "POLY": lambda x, v, gamma, shift, degree: power(gamma * (x @ v.T) + shift, np.array(degree, x.dtype)),
     "SIGMOID": lambda x, v, gamma, shift, degree: np.tanh(gamma * (x @ v.T) + shift),
-    "RBF": lambda x, v, gamma, shift, degree: np.exp(-gamma * _squared_distances(x, v)),
+    "RBF": lambda x, v, gamma, shift, degree: _of_distances(x, v, gamma),
 }
 """Of x [n, features] and v [vectors, features] the similarities, [n, vectors]."""
+
+
+def _of_distances(x: Array, v: Array, gamma: float) -> Array:
+    """exp(-gamma |x - v|²)."""
+    made = CURRENT.scope.loops.fused(_RADIAL, (x[:, None], v[None], np.array(-gamma)))
+    return np.exp(-gamma * _squared_distances(x, v)) if made is None else made
+
+
+_RADIAL = """
+graph(%x : Tensor, %v : Tensor, %gamma : Tensor):
+  %last : Long(1) = prim::Constant[value=tensor<Long(1)>([2])]()
+  %difference : Tensor = onnx::Sub(%x, %v)
+  %distance : Tensor = onnx::ReduceSumSquare[keepdims=0](%difference, %last)
+  %exponent : Tensor = onnx::Mul(%distance, %gamma)
+  %similarity : Tensor = onnx::Exp(%exponent)
+  return (%similarity)
+"""
 
 
 def _squared_distances(x: Array, v: Array) -> Array:

@@ -1,0 +1,45 @@
+"""Support vector machines by native similarities, against the interpreter's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from tests.effort import examples
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.runtime.limits import Limits
+
+
+@examples(20)
+@given(st.integers(0, 9), st.integers(1, 40), st.integers(1, 60), st.lists(st.integers(0, 300), min_size=1, max_size=3))
+def test_regressors(seed: int, features: int, vectors: int, rows: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    basis, factors = rng.standard_normal((vectors, features)), rng.standard_normal(vectors)
+    given_ = {"kernel_type": "RBF", "kernel_params": [0.1, 0.0, 0.0], "n_supports": vectors, "rho": [0.5]}
+    given_ |= {"support_vectors": basis.ravel().tolist(), "coefficients": factors.tolist()}
+    graph = helper.make_graph(
+        [helper.make_node("SVMRegressor", ["x"], ["y"], domain="ai.onnx.ml", **given_)],
+        "regressor",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, features])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 1])],
+    )
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 1)]
+    made = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    special = np.array([np.inf, -np.inf, np.nan, 1e30, -0.0], "f4")
+    for n in rows:
+        x = np.where(
+            rng.random((n, features)) < 0.01, rng.choice(special, (n, features)), rng.standard_normal((n, features))
+        )
+        feeds = {"x": x.astype("f4")}
+        found = [
+            model.run(feeds, limits=limits)["y"] for model in (native, plain) for limits in (None, Limits(seconds=60))
+        ]
+        for each in found:
+            np.testing.assert_allclose(each, found[-1], rtol=1e-5, atol=1e-6)
