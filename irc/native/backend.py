@@ -65,10 +65,20 @@ ASKING = frozenset(
 )
 """Kinds whose kernels ask for inner loops (`irc.runtime.bounds`)."""
 
-REPEATED = frozenset(
-    f"onnx::{name}" for name in ("Conv", "MatMul", "Gemm", "MatMulInteger", "DynamicQuantizeLinear", "Pad")
-)
-"""Kinds among these with an inline cache (`irc.native.inline_cache.CACHED`)."""
+FAMILIES = {
+    "onnx::Conv": "convolution",
+    "onnx::MatMul": "product",
+    "onnx::Gemm": "product",
+    "onnx::MaxPool": "pooling",
+    "onnx::AveragePool": "pooling",
+    "onnx::Concat": "concatenation",
+    "irc::attention": "attention",
+    "onnx::MatMulInteger": "product of integers",
+    "onnx::DynamicQuantizeLinear": "quantization",
+    "onnx::Pad": "padding",
+}
+"""Kinds by families, of which some have an inline cache (`irc.native.inline_cache.CACHED`), and some are in tables
+(`irc.native.step_calls`)."""
 
 COPYING = frozenset(["onnx::Reshape", "onnx::Flatten"])
 """Kinds whose kernels ask for them if the first operand does not lie in C order."""
@@ -145,11 +155,12 @@ class Native(Backend):
             return kernel
         if node.kind in ASKING:
             asking = with_loops(kernel)
-            if node.kind not in REPEATED:
+            if node.kind not in FAMILIES:
                 return asking
             from irc.native.inline_cache import CACHED
 
-            return CACHED[node.kind](node, asking)
+            cached = CACHED.get(FAMILIES[node.kind])
+            return asking if cached is None else cached(node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
         if reduces(node):

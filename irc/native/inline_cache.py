@@ -211,11 +211,10 @@ def _are_constant(w: Array, b: Array | None) -> bool:
 
 
 CACHED: dict[str, Callable[[Node, Kernel], Kernel]] = {
-    "onnx::Conv": convolving,
-    "onnx::MatMul": multiplying,
-    "onnx::Gemm": multiplying,
-    "onnx::MatMulInteger": multiplying_integers,
-    "onnx::DynamicQuantizeLinear": quantizing,
-    "onnx::Pad": padding,
+    "convolution": convolving,
+    "product": multiplying,
+    "product of integers": multiplying_integers,
+    "quantization": quantizing,
+    "padding": padding,
 }
-"""By kind, what adds the cache to a kernel."""
+"""By family of operators, what adds the cache to a kernel."""

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from irc import ops
 from irc.ir.kinds import GROUP
 from irc.ir.tensor import Array
-from irc.native.backend import group_of, is_bound_to_code, is_tensor
+from irc.native.backend import FAMILIES, group_of, is_bound_to_code, is_tensor
 from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
 from irc.native.groups import Anchored, Group, GroupCall, group_of_text
@@ -117,8 +117,8 @@ class StepReader:
             if isinstance(group, Anchored):
                 return self._anchored(group, operands, outs)
             return self._group(group, operands, outs, ())
-        if node.kind in self._special and len(outs) == 1:
-            return self._special[node.kind](self, node, given, outs[0])[0]
+        if node.kind in FAMILIES:
+            return self._read(node, given, outs)[0]
         has_loop = reduces(node) or ops.semantics(node.kind, node.version) is not None
         if not node.kind.startswith("onnx::") or node.kind.endswith("_") or not has_loop:
             raise Unsupported(f"{node.kind} takes more than a loop")
@@ -149,18 +149,23 @@ class StepReader:
     def _anchored(self, group: Anchored, operands: Sequence[Operand], outs: Slots) -> Sequence[TableCall]:
         """The calls of a product, which is made where the result is, and of what follows it there."""
         anchor = group.anchor
-        if anchor.kind not in self._special or len(outs) != 1:
-            raise Unsupported(f"{anchor.kind} takes more than a loop")
         known: dict[Value, Operand | None] = dict(zip(group.inputs, operands))
         for value, array in group.constants.items():
             known[value] = _of_constant(array) if is_array(array) else None
         given = [known[value] for value in anchor.inputs]
-        calls, made = self._special[anchor.kind](self, anchor, given, outs[0])
+        calls, made = self._read(anchor, given, outs)
         others = [operands[i] for i in group.used]
         if group.rest.results([*[x.type for x in others], made]) != [made]:
             raise Unsupported("the product is no place for the result")
         # What comes last is the product, which is written over.
         return [*calls, *self._group(group.rest, [*others, Operand(outs[0], made)], outs, {len(others)})]
+
+    def _read(self, node: Node, operands: Sequence[Operand | None], outs: Slots) -> Calls:
+        """The calls of an operator that is neither pointwise nor reduces rows."""
+        read = self._readers.get(FAMILIES.get(node.kind, ""))
+        if read is None or len(outs) != 1:
+            raise Unsupported(f"{node.kind} takes more than a loop")
+        return read(self, node, operands, outs[0])
 
     def _product(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The calls of MatMul or Gemm, and what they make."""
@@ -286,16 +291,14 @@ class StepReader:
         self._taken = aligned(self._taken + nbytes)
         return found
 
-    _special: ClassVar[Mapping[str, Callable[..., Calls]]] = {
-        "onnx::Conv": _convolution,
-        "onnx::MatMul": _product,
-        "onnx::Gemm": _product,
-        "onnx::MaxPool": _pool,
-        "onnx::AveragePool": _pool,
-        "onnx::Concat": _concat,
-        "irc::attention": _attention,
+    _readers: ClassVar[Mapping[str, Callable[..., Calls]]] = {
+        "convolution": _convolution,
+        "product": _product,
+        "pooling": _pool,
+        "concatenation": _concat,
+        "attention": _attention,
     }
-    """Kinds besides those that are pointwise or reduce rows, and what reads a step of theirs."""
+    """What reads a step of an operator of these families."""
 
 
 def _in_one_piece(calls: Sequence[TableCall]) -> Sequence[TableCall]:
