@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from irc.runtime.model import load as load
     from irc.runtime.session import Session as Session
     from irc.support.remarks import Remark as Remark
+    from irc.tools.bisect import bisect as bisect
     from irc.tools.comparison import diff as diff
     from irc.tools.inspection import inspect as inspect
     from irc.tools.parts import extract as extract
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = ["CompiledModel", "Error", "Limits", "Options", "Remark", "Session", "__version__", "compile", "export"]
-__all__ += ["diff", "extract", "inspect", "load"]
+__all__ += ["bisect", "diff", "extract", "inspect", "load"]
 
 __getattr__, __dir__ = lazy_getattr(
     __name__,
@@ -44,6 +45,7 @@ __getattr__, __dir__ = lazy_getattr(
         "Options": "irc.runtime.model",
         "Remark": "irc.support.remarks",
         "Session": "irc.runtime.session",
+        "bisect": "irc.tools.bisect",
         "compile": "irc.compiler",
         "diff": "irc.tools.comparison",
         "export": "irc.compiler",

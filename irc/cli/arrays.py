@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irc.cli.output import say
 from irc.errors import Error, cannot, suggestion
-from irc.ir.objects import EnumMember
 from irc.ir.tensor import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
-from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
-from irc.support.files import open_regular, replacing
+from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.support.files import open_regular
+from irc.tools.archives import LEVELS, read_archive
 from irc.tools.random_inputs import draw
 from irc.tools.random_inputs.fitting import Fitting, make_or_explain
 
@@ -26,27 +25,23 @@ if TYPE_CHECKING:
 
     from irc.runtime.limits import Limits
 
-LEVELS = 3
-"""Lists and dictionaries in each other that are looked into."""
-
-MOST_ENTRIES = 1 << 20
-"""Entries of a ``.npz`` file: lists of lists may hold few tensors very often."""
-
-MAX_NAME = 2**16 - 1 - len(".npy")
-"""Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
-
 
 def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
-    """The values in the files ``given`` as ``NAME=FILE``, by the names of the inputs that they are for.
+    """The values in the files ``given`` as ``NAME=FILE`` or ``FILE.npz``, by the names of the inputs that they are for.
 
-    An input that is a list or tuple of tensors is given once for each of them.
+    An input that is a list or tuple of tensors is given once for each of them; in archives, they are ``NAME[0]`` and so
+    on.
     """
     arguments = {argument.name: argument for argument in model.inputs}
     arrays: dict[str, list[Array]] = {}
-    for name, path in (_name_and_path(text, arguments) for text in given):
-        if name not in arguments:
-            raise Error("IRC410", f"the model has no input {name!r}; {suggestion(name, arguments)}")
-        arrays.setdefault(name, []).append(_read(path))
+    for text in given:
+        name, path = _name_and_path(text, arguments)
+        is_archive = name not in arguments and text.endswith(".npz")
+        for entry, array in read_archive(text) if is_archive else [(name, _read(path) if name in arguments else None)]:
+            known = entry if entry in arguments else entry.rpartition("[")[0]
+            if known not in arguments or array is None:
+                raise Error("IRC410", f"the model has no input {entry!r}; {suggestion(entry, arguments)}")
+            arrays.setdefault(known, []).append(array)
     return {name: _as_stated(files, arguments[name]) for name, files in arrays.items()}
 
 
@@ -108,7 +103,7 @@ def _missing(model: CompiledModel, given: Mapping[str, Any]) -> list[Argument]:
 def _name_and_path(text: str, names: Collection[str]) -> tuple[str, str]:
     """Split ``NAME=FILE``. Both parts may contain ``=``, so the longest prefix that is one of ``names`` is the name."""
     splits = [(text[:i], text[i + 1 :]) for i, char in enumerate(text) if char == "="]
-    return next((split for split in reversed(splits) if split[0] in names), splits[0])
+    return next((split for split in reversed(splits) if split[0] in names), (splits or [("", text)])[0])
 
 
 def _read(path: str) -> Array:
@@ -135,7 +130,7 @@ def _read(path: str) -> Array:
             message = f"this .npy file is damaged or truncated: {error or type(error).__name__}"
         raise Error("IRC504", message, path) from None
     if start.startswith(b"PK"):
-        raise Error("IRC504", "this is a .npz archive: give each input a .npy file of its own", path)
+        raise Error("IRC504", "this is a .npz archive: give it without the name of an input, and named so", path)
     raise Error("IRC504", "this is not a .npy file (numpy.save writes them)", path)
 
 
@@ -165,84 +160,6 @@ def _one(array: Array, type: Type) -> Any:
     if is_nameless and stated is not None and stated.isbuiltin != 1 and stated.itemsize == found.itemsize:
         return array.view(stated)
     return array
-
-
-def write_outputs(path: str, results: Mapping[str, Any]) -> None:
-    """Write tensors, numbers and strings to a ``.npz`` file: output ``y`` as ``y``, the elements of a list ``y[0]``...
-
-    Those of a dictionary are ``y[key]``, and those of lists and dictionaries in these ``y[0][key]`` and so on.
-    Members of enumerations are written as strings, their names.
-
-    Raises:
-        Error: IRC503 if a value cannot be written in that form or no entry can have its name; IRC501 if the file
-            cannot be written.
-    """
-    arrays: dict[str, Array] = {}
-    empty: list[str] = []
-    entries = (entry for output in results.items() for entry in _entries(*output))
-    for number, (name, value) in enumerate(entries):
-        where = f"output {name!r:.99}"
-        if number == MOST_ENTRIES:
-            raise Error("IRC503", f"more than {MOST_ENTRIES} entries are not written to .npz", where)
-        if _holds(value) and not value:
-            empty.append(f"{where} is an empty {'dictionary' if is_mapping(value) else 'list'}")
-            continue
-        if name in arrays:
-            raise Error("IRC503", "this is the name of two entries", where)
-        if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex | str):
-            what = "only tensors, numbers, strings, and lists and dictionaries of them, can be written to .npz"
-            raise Error("IRC503", f"{what}, not {describe(value)}", where)
-        arrays[name] = _storable(_as_array(value), where)
-        if why := _not_an_entry(name):
-            raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
-    if empty:
-        others = f", nor for {len(empty) - 1} more that are empty" if len(empty) > 1 else ""
-        say(f"{empty[0]}: {path} has no entry for it{others}")
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
-
-
-def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str, Any]]:
-    """``value``, or what it holds if it is a list, tuple or dictionary, with names; empty ones as they are."""
-    if not levels or not _holds(value) or not value:
-        yield name, str(value) if isinstance(value, EnumMember) else value
-        return
-    for key, item in value.items() if is_mapping(value) else enumerate(value):
-        yield from _entries(f"{name}[{key}]", item, levels - 1)
-
-
-def _holds(value: Any) -> bool:
-    return is_sequence(value) or is_mapping(value)
-
-
-def _as_array(value: Any) -> Array:
-    return np.array(value, object) if isinstance(value, str) else np.asarray(value)
-
-
-def _storable(array: Array, where: str) -> Array:
-    """``array`` with an element type that .npy files have: text as text, types unknown to NumPy as bytes."""
-    if array.dtype.kind == "O":
-        texts: Array = array.astype(str)
-        if texts.tolist() != array.tolist():
-            raise Error("IRC503", ".npz files lose the null character that a string ends in", where)
-        return texts
-    is_foreign = array.dtype.isbuiltin == 2  # NumPy's number for types that a package, here ml_dtypes, has added
-    return array.view(f"V{array.dtype.itemsize}") if is_foreign else array
-
-
-def _not_an_entry(name: str) -> str:
-    """Why no entry of an archive can be named after the output ``name``; "" if one can."""
-    if name.startswith("/") or ".." in name.split("/"):
-        return "it is a path out of the folder that the archive is unpacked to"
-    if "\0" in name:
-        return "it holds a null character"
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        return "it holds half a surrogate pair"
-    return f"it takes {size} bytes, and at most {MAX_NAME} are possible" if size > MAX_NAME else ""
 
 
 def summary(value: Any, levels: int = LEVELS) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irc.cli import options
 from irc.cli.output import emit, progress
+from irc.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +63,7 @@ def run_compile(given: argparse.Namespace) -> int:
         options.check_output(given.output, (".irc", ONNX), given.model)
     if given.external_data is not None and options.suffix(given.output or "") != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
+    options.check_instruments(given)
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
         words = {"instruments": given.instruments, "refuse_unknown": given.refuse_unknown, "backend": given.backend}
@@ -113,7 +116,17 @@ def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace
     tell("checking")
     inputs = read_inputs(model, given.input)
     sizes = stated_sizes(model, inputs, given)
-    result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
+    try:
+        result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
+    except Error as error:
+        if error.code != "IRC330" or given.model.path == "-":
+            raise
+        words = ["irc", "bisect", given.model.path, *([] if given.passes == "default" else ["-p", given.passes])]
+        words += [word for path in given.load for word in ("--load", path)]
+        words += [word for name, size in given.fix.items() for word in ("--fix", f"{name}={size}")]
+        words += [word for text in given.input for word in ("-i", text)]
+        message = f"{error.message}; to find the rewrite, and the smallest part that shows it: {shlex.join(words)}"
+        raise Error(error.code, message, error.where) from error
     model.report.notes.append(str(result))
 
 
@@ -145,6 +158,7 @@ def run_opt(given: argparse.Namespace) -> int:
 
     if given.output is not None:
         options.check_output(given.output, options.TEXT_SUFFIXES, given.model)
+    options.check_instruments(given)
     manager = PassManager(options.pipeline(given), given.instruments)
     module = given.model.module()
     if given.output is not None:

@@ -25,6 +25,7 @@ from irc.support.plugins import packages
 
 if TYPE_CHECKING:
     from irc.ir import Module
+    from irc.passes.instruments import Instrument
     from irc.runtime.limits import Limits
     from irc.runtime.model import CompiledModel
 
@@ -231,7 +232,7 @@ def add_backend(parser: Options) -> None:
 
 def add_instruments(parser: argparse.ArgumentParser) -> None:
     """The options that say what watches the passes."""
-    from irc.passes.instruments import INSTRUMENTS
+    from irc.passes.instruments import INSTRUMENTS, CrashReproducer
 
     group = parser.add_argument_group("watching the passes, on stderr")
     group.set_defaults(instruments=[])
@@ -239,9 +240,30 @@ def add_instruments(parser: argparse.ArgumentParser) -> None:
         said = (INSTRUMENTS[name].__doc__ or "").partition("\n")[0].removesuffix(".")
         purpose = said[:1].lower() + said[1:]
         group.add_argument(f"--{name}", action="append_const", dest="instruments", const=name, help=purpose)
+    said = "when a pass raises, write the graph that it was given to this file, for irc opt"
+    group.add_argument(
+        "--crash-reproducer", action="append", dest="instruments", type=CrashReproducer, metavar="FILE.ir", help=said
+    )
+    said = "allow only the first N transformations of passes, and say which was the last (irc bisect finds a wrong one)"
+    group.add_argument("--opt-limit", action="append", dest="instruments", type=_opt_limit, metavar="N", help=said)
     *others, last = sorted(INSTRUMENTS.keys() - INSTRUMENT_OPTIONS)
     said = f"another: {', '.join(others)} or {last} (several times for several)"
     group.add_argument("--instrument", action="append", dest="instruments", metavar="NAME", help=said)
+
+
+def _opt_limit(text: str) -> Instrument:
+    from irc.passes.instruments import OptimisationLimit
+
+    return OptimisationLimit(_number(text, 0, 2**31 - 1, "on"))
+
+
+def check_instruments(given: argparse.Namespace) -> None:
+    """Refuse, before any work is done, files of instruments that could not be written; as of `check_output`."""
+    from irc.passes.instruments import CrashReproducer
+
+    for each in given.instruments:
+        if isinstance(each, CrashReproducer):
+            check_output(str(each.path), TEXT_SUFFIXES, given.model)
 
 
 def add_explain(parser: Options) -> None:
@@ -253,8 +275,8 @@ def add_explain(parser: Options) -> None:
 
 def add_inputs(parser: Options) -> None:
     """The options that say what a model is run on."""
-    said = "the value of an input, as numpy.save writes it (several times for several inputs)"
-    form = "NAME=FILE.npy"
+    said = "the value of an input, as numpy.save writes it, or of all that an archive has (several times for several)"
+    form = "NAME=FILE.npy|FILE.npz"
     parser.add_argument("-i", "--input", action="append", default=[], type=_array_file, metavar=form, help=said)
     said = "size of a named dimension in inputs that are made up (default: chosen)"
     add_dim(parser, f"{said}; unlike --fix, it does not change the model")
@@ -340,8 +362,8 @@ def _is_number(text: str, digits: int) -> bool:
 
 def _array_file(text: str) -> str:
     name, _, path = text.partition("=")
-    if not name or not path:
-        raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy, not {text!r}")
+    if (not name or not path) and not text.endswith(".npz"):
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy or FILE.npz, not {text!r}")
     return text  # what is the name of an input, and what of a file, the model will tell
 
 

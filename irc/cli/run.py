@@ -48,7 +48,8 @@ def add_run(commands: options.Commands) -> None:
 
 def run_model(given: argparse.Namespace) -> int:
     """Run the model; print one line for each output."""
-    from irc.cli.arrays import summary, write_outputs
+    from irc.cli.arrays import summary
+    from irc.tools.archives import write_archive
 
     if (given.dim or given.shape) and given.seed is None:
         given.usage_error("--dim and --shape are for the inputs that --seed makes up")
@@ -66,7 +67,7 @@ def run_model(given: argparse.Namespace) -> int:
         profile = _profile(model, feeds, limits, given.threads) if given.profile or given.trace is not None else None
         results = profile.outputs if profile is not None else model.run(feeds, limits=limits, threads=given.threads)
         if given.output is not None:
-            write_outputs(given.output, results)
+            write_archive(given.output, results, say)
         if profile is not None and given.trace is not None:
             profile.save_trace(given.trace)
     if profile is not None and given.profile:

@@ -104,6 +104,7 @@ class PassContext:
         stats: how often each pass did what, by ``"pass.key"``.
         pass_name: the name of the running pass.
         limit: how many transformations may still be done; None for no limit (see ``allow``).
+        allowed: those that were done while there was a limit, in words.
         version: how many changes of graphs were reported so far; None outside of a ``PassManager``.
         memory: what passes remember from one of their runs to the next, by keys of their own.
     """
@@ -118,7 +119,7 @@ class PassContext:
         self.stats: Counter[str] = Counter()
         self.pass_name = ""
         self.limit: int | None = None
-        self.last_allowed = ""
+        self.allowed: list[str] = []
         self.version: int | None = None
         self.memory: dict[Any, Any] = {}
         self._graph: Graph | None = None
@@ -214,8 +215,13 @@ class PassContext:
         if self.limit <= 0:
             return False
         self.limit -= 1
-        self.last_allowed = f"{self.pass_name} at {describe(node)}"
+        self.allowed.append(f"{self.pass_name} at {describe(node)}")
         return True
+
+    @property
+    def last_allowed(self) -> str:
+        """The last transformation that `allow` has counted, in words; "" if there is none."""
+        return self.allowed[-1] if self.allowed else ""
 
 
 def set_default_evaluate(evaluate: Evaluate) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from irc.errors import Error
 from irc.passes.faults import run_pass
 from irc.passes.registry import print_pass, print_pipeline, suggest
+from irc.support.files import replacing
 
 if TYPE_CHECKING:
     from irc.ir import Graph, Module
@@ -264,8 +265,9 @@ class CrashReproducer(Instrument):
 
     def failed(self, p: Pass, graph: Graph, ctx: PassContext, error: Exception) -> None:
         try:
-            self.path.write_text(f"# irc opt {self.path.name} -p '{print_pipeline((p,))}'\n{self.text}", "utf-8")
-        except OSError as e:  # what the pass raised matters more
+            with replacing(self.path) as file:
+                file.write(f"# irc opt {self.path.name} -p '{print_pipeline((p,))}'\n{self.text}".encode())
+        except Error as e:  # what the pass raised matters more
             self.write(f"# {print_pass(p)} failed; the graph before it cannot be saved: {e}")
         else:
             self.write(f"# {print_pass(p)} failed; the graph before it is in {self.path}")

@@ -84,7 +84,7 @@ def _first_broken(manager: PassManager, again: Callable[[], Module]) -> tuple[Er
         manager.watched_by([verifier, *instruments]).run(module)
     except Error as failed:
         return verifier.found, f"compiling it again to find out failed otherwise: {failed}"
-    suspects = dict.fromkeys(p.name for p in _passes(manager.pipeline) if not is_ours(p))
+    suspects = dict.fromkeys(p.name for p in passes_of(manager.pipeline) if not is_ours(p))
     named = f"; what did does not do the same each time, perhaps {' or '.join(suspects)}" if suspects else ""
     return None, f"no pass did when it was compiled again{named}"
 
@@ -96,8 +96,9 @@ def _repeated(instrument: Instrument) -> list[Instrument]:
     return [] if is_ours(instrument) else [instrument]
 
 
-def _passes(pipeline: Pipeline) -> list[Pass]:
-    return [p for item in pipeline for p in (_passes(item.items) if isinstance(item, Repeat) else [item])]
+def passes_of(pipeline: Pipeline) -> list[Pass]:
+    """The passes of a pipeline, those of groups once."""
+    return [p for item in pipeline for p in (passes_of(item.items) if isinstance(item, Repeat) else [item])]
 
 
 class _VerifyOthers(VerifyEach):

@@ -13,7 +13,9 @@ from irc.ir.region_flow import function_name, with_subgraphs
 from irc.support.formatting import first_of
 
 
-def extract(module: Module, inputs: Iterable[str] | None, outputs: Iterable[str]) -> Module:
+def extract(
+    module: Module, inputs: Iterable[str] | None, outputs: Iterable[str], *, only_needed: bool = False
+) -> Module:
     """A module that computes ``outputs`` from ``inputs``, which are values of the main graph of ``module``.
 
     It has the nodes that the outputs need, those that write into memory on the way, the functions that these call, and
@@ -24,6 +26,7 @@ def extract(module: Module, inputs: Iterable[str] | None, outputs: Iterable[str]
         inputs: names of values that the part is given, results of nodes among them; in this order, they are its inputs.
             None: the inputs of the model that the outputs need.
         outputs: names of the values that it returns, in order.
+        only_needed: whether inputs that lead to no output are left out, instead of refused.
 
     Raises:
         Error: IRC360 there is no value of such a name, it is inside of a nested block, or is given twice; an input
@@ -53,7 +56,8 @@ def extract(module: Module, inputs: Iterable[str] | None, outputs: Iterable[str]
         message = f"the outputs also need what is computed from {names} of the model: name these, or values after them"
         raise Error("IRC360", message, graph.name)
     unused = [value for value in given if value not in reached]
-    if unused:
+    given = [value for value in given if value in reached]
+    if unused and not only_needed:
         message = f"no output needs %{unused[0].name}: it does not lead to {_listed(results)}"
         raise Error("IRC360", message, graph.name)
     return _module(module, given, nodes, results)

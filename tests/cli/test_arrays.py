@@ -115,7 +115,7 @@ def test_what_is_too_deep_or_too_much_is_in_no_archive(irc: Command, tune: Tune)
     irc.write("deep.ir", "\n".join([*lines, "  return (%l3)"]))
     result = irc("run", "deep.ir", "--seed", "0", "-o", "y.npz")
     assert "IRC503: output 'l3[0][0][0]': only tensors, numbers, strings, and lists and dictionaries" in result.err
-    tune("irc.cli.arrays.MOST_ENTRIES", 7)
+    tune("irc.tools.archives.MOST_ENTRIES", 7)
     irc.write("wide.ir", "\n".join([*lines, "  return (%l2)"]))
     result = irc("run", "wide.ir", "--seed", "0", "-o", "y.npz")
     assert "IRC503: output 'l2[1][1][1]': more than 7 entries" in result.err and not os.path.exists("y.npz")

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from irc.cli.arrays import MAX_NAME
 from irc.ir.text.names import value_text
+from irc.tools.archives import MAX_NAME
 from tests.cli.helpers import GRAPH, Command, small_model
 from tests.cli.refusals import assert_refused
 

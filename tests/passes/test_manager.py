@@ -286,7 +286,7 @@ def test_a_reproducer_that_cannot_be_saved_does_not_hide_why_the_pass_failed(tmp
     stream = io.StringIO()
     with pytest.raises(Error, match="IRC399"):
         PassManager([custom(fail)], [CrashReproducer(tmp_path / "nowhere" / "crash.ir", stream)]).run(graph())
-    assert stream.getvalue().startswith("# custom failed; the graph before it cannot be saved: [Errno 2]")
+    assert stream.getvalue().startswith("# custom failed; the graph before it cannot be saved: IRC501")
 
 
 @pytest.mark.parametrize("limit", range(6))

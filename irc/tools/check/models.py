@@ -329,7 +329,7 @@ class _Verdict:
 
     def mismatch(self, output: str) -> Mismatch:
         """That ``output`` differs, after `explanation` has found none."""
-        how = _how(self.run.results[output], self.expected[output], self.tolerance)
+        how = how_it_differs(self.run.results[output], self.expected[output], self.tolerance)
         of = f"for seed {self.run.seed}" + (f" ({self.run})" if self.run.sizes else "")
         message = f"the compiled model is wrong: {of} this output {how}, compared with {self.oracle.name}; {self.where}"
         error = Error("IRC330", message, f"output {output!r}")
@@ -350,7 +350,7 @@ class _Verdict:
             worst = max(worst, error)
             if not same:
                 kind = value.node.kind if value.node else "input"
-                how = _how(kept[value.name], expected[value.name], allowed)
+                how = how_it_differs(kept[value.name], expected[value.name], allowed)
                 return error, f"the first value that differs is %{value.name}, of {kind}: it {how}"
         error, wrong = _compared(ours, expected, dict.fromkeys(ours, strict))
         _, changed = _compared(kept, ours, dict.fromkeys(ours, strict))
@@ -410,7 +410,8 @@ def _refuse_random(module: Module) -> None:
             raise Error("IRC332", f"the model cannot be checked: {node.kind} gives other results in every run", name)
 
 
-def _how(found: Any, expected: Any, tolerance: Tolerance) -> str:
+def how_it_differs(found: Any, expected: Any, tolerance: Tolerance) -> str:
+    """In which type or shape, or by how much, an output differs from the one expected."""
     if is_array(found) and is_array(expected) and (found.shape, found.dtype) != (expected.shape, expected.dtype):
         return f"is {describe(found)} instead of {describe(expected)}"
     return f"has max error {difference(found, expected, tolerance)[0]:.1e} relative to max|ref|"

@@ -1,0 +1,66 @@
+"""``irc bisect``: which rewrite, kernel or backend makes a model wrong, and the smallest part that shows it."""
+
+from __future__ import annotations
+
+import argparse
+
+from irc.cli import options
+from irc.cli.options import Kind
+from irc.cli.output import emit, emit_json, progress
+
+BISECT_EXAMPLES = """\
+  irc bisect model.onnx                          which rewrite of the default passes is wrong
+  irc bisect model.onnx -p cse,fuse -o found     of these passes; files go into the folder found
+  irc bisect model.onnx -i x=x.npy               on inputs that show the fault
+  irc bisect model.onnx -p none                  whether a kernel is wrong"""
+
+
+def add_bisect(commands: options.Commands) -> None:
+    """Add ``bisect``."""
+    purpose = "find the rewrite, kernel or backend that makes a model wrong, and the smallest part that shows it"
+    parser = options.add_command(commands, "bisect", purpose, BISECT_EXAMPLES)
+    options.add_model(parser)
+    said = "folder for the part (.onnx, or .irc where ONNX cannot say it), its inputs (.npz), what was found (.txt)"
+    parser.add_argument("-o", "--output", metavar="DIR", default=".", help=f"{said} (default: the current one)")
+    options.add_pipeline(parser)
+    options.add_backend(parser)
+    options.add_inputs(parser)
+    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
+    options.add_json(parser)
+    parser.set_defaults(run=run_bisect)
+
+
+def run_bisect(given: argparse.Namespace) -> int:
+    """Print what is wrong, after the files have been written."""
+    from irc.cli.arrays import read_inputs, stated_sizes
+    from irc.compiler import load_module
+    from irc.runtime.backends import NUMPY
+    from irc.runtime.model import CompiledModel
+    from irc.tools.bisect import bisect, write
+    from irc.tools.bisection import check_folder
+
+    check_folder(given.output)
+    with progress() as tell:
+        source = given.model.module() if given.model.kind is Kind.COMPILED else given.model.source()
+        inputs, sizes = {}, {}
+        if given.input or given.dim or given.shape:
+            plain = CompiledModel(load_module(source)[0], backend=NUMPY)
+            inputs = read_inputs(plain, given.input)
+            sizes = stated_sizes(plain, inputs, given)
+        found = bisect(
+            source,
+            options.pipeline(given),
+            given=inputs,
+            dims=sizes,
+            seeds=(given.seed, given.seed + 1),
+            backend=given.backend,
+            progress=tell,
+        )
+        tell("writing")
+        loaded = [word for path in given.load for word in ("--load", path)]
+        found = write(found, given.output, loaded, given.model.path)
+    if given.json:
+        emit_json(found.to_dict())
+    else:
+        emit(str(found))
+    return 0
