@@ -1,14 +1,17 @@
-"""Ask why operators were not fused: a write in between, and its remedy.
+"""Ask why operators were not fused, and apply the remedy: a write in between.
 
 Prints::
 
     with the write in place: 2 groups
-      does not join %d: it cannot be moved next to it: ...
+      %a, %b = prim::FusionGroup: does not join %d: it cannot be moved next to it: %w = aten::neg_ in between ...
+        %w blocks: %a may be temporary %a : Float(4)    by %a, %b = prim::FusionGroup(%x)
+        remedy: run the pass remove-mutation before fuse
     without mutation: 1 group
 """
 
 from irc.ir import parse_graph
 from irc.passes import PassManager
+from irc.passes.manager import PassReport
 
 TEXT = """graph(%x : Float(4)):
   %1 : int = prim::Constant[value=1]()
@@ -21,18 +24,23 @@ TEXT = """graph(%x : Float(4)):
 """
 
 
-def groups(passes: str) -> int:
-    """How many fusion groups the passes leave; prints why others were rejected."""
+def fused(passes: str, groups: int) -> PassReport:
+    """What the passes report; prints how many fusion groups they leave, which must be ``groups``."""
     graph = parse_graph(TEXT)
     report = PassManager(passes).run(graph)
     found = sum(node.kind == "prim::FusionGroup" for node in graph.nodes)
     print(f"{found} group{'s' * (found != 1)}")
-    for remark in report.remarks:
-        print(f"  {remark.reason}")
-    return found
+    assert found == groups
+    return report
 
 
 print("with the write in place: ", end="")
-assert groups("fuse") == 2
+(remark,) = fused("fuse", groups=2).remarks
+print(f"  {remark.where}: {remark.reason}")
+print(f"    %{remark.blocker} blocks: {remark.aliasing[0]}")
+
+remedy = remark.remedy
+assert remedy is not None and remedy.action == "add-pass"
+print(f"    remedy: {remedy.text}")
 print("without mutation: ", end="")
-assert groups("remove-mutation,fuse") == 1
+fused(f"{remedy.targets[0]},{remedy.value}", groups=1)

@@ -192,7 +192,6 @@ LOOKED_INTO = {
     ("cli/test_names.py", "irc.ir.text.names"),
     ("frontend/test_contrib_quantized.py", "irc.runtime.prepack"),  # which weights are unpacked once
     ("frontend/test_torchscript.py", "irc.runtime.objects"),
-    ("fuser/test_policies.py", "irc.passes.in_place"),
 }
 """Where tests of one part look into another: this is to become less."""
 

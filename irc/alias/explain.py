@@ -67,7 +67,7 @@ def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:
             if writer is node or node in writer.around():
                 for written in writer.inputs:
                     if intersects(db.write_set(writer), db.reach_set(written)) and (found := why(db, value, written)):
-                        return found
+                        return [*dict.fromkeys(found)]  # both may be one value
     return []
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir.kinds import CONSTANT
-from irc.ir.types import Dim, Shape, TensorType
+from irc.ir.types import Shape, TensorType
 from irc.ops import record
 from irc.ops.axes import Rows, reduces, row_axes
 from irc.ops.pointwise import is_elementwise
@@ -174,7 +174,7 @@ def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
                 return _because(op, "reduces other rows than the group", domain.shape, _shape(op.inputs[0]))
         elif any(_shape(value) not in shapes for value in op.outputs):
             text = f"gives another shape than {list(domain.shape)}, whose rows the group reduces"
-            return _because(op, text, domain.shape, _shape(op.outputs[0]))
+            return _because(op, text, domain.shape, *map(_shape, (*op.outputs, *op.inputs)))
     return None
 
 
@@ -193,15 +193,16 @@ def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
     return None
 
 
-def _because(node: Node, text: str, one: Shape | None = None, other: Shape | None = None) -> Reason:
-    """The reason for ``text`` about ``node``. Named sizes that make two shapes differ may be fixed."""
-    different: list[tuple[Dim, Dim]] = []
-    if one is not None and other is not None and len(one) == len(other):
-        different = [(m, n) for m, n in zip(one, other) if m != n]
-    names = [size for pair in different for size in pair if isinstance(size, str)]
-    numbers = {size for pair in different for size in pair if isinstance(size, int)}
-    known = all(isinstance(size, str | int) for pair in different for size in pair)
-    remedy = fix_sizes(names, *numbers) if names and known and len(numbers) < 2 else None
+def _because(node: Node, text: str, shape: Shape | None = None, *others: Shape | None) -> Reason:
+    """The reason for ``text`` about ``node``. Named sizes that make others differ from ``shape`` may be fixed."""
+    remedy = None
+    for other in others:
+        if remedy is None and shape is not None and other is not None and len(shape) == len(other):
+            different = [size for pair in zip(shape, other) if pair[0] != pair[1] for size in pair]
+            names = [size for size in different if isinstance(size, str)]
+            numbers = {size for size in different if isinstance(size, int)}
+            if names and len(numbers) < 2 and all(isinstance(size, str | int) for size in different):
+                remedy = fix_sizes(names, *numbers)
     return Reason(f"{_label(node)} {text}", _name(node), remedy)
 
 

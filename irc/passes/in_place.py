@@ -34,6 +34,10 @@ _WHOSE = {
 }
 
 
+OTHER_FORM = "its result may have another shape or element type than"
+"""A reason that runs need not have, which know shapes and element types."""
+
+
 @register
 @dataclass(frozen=True)
 class InPlace:
@@ -123,8 +127,7 @@ class _Overwriter:
         value = node.inputs[index]
         changes_metadata = self._db.has_metadata_writers((*node.inputs, node.output))
         if not can_replace_input(node, index) and not changes_metadata:
-            text = f"its result may have another shape or element type than %{value.name}"
-            return Reason(text, value.name, _typing_remedy(node))
+            return Reason(f"{OTHER_FORM} %{value.name}", value.name, _typing_remedy(node))
         db = self._db
         memory = db.location_set(value)
         if not isinstance(memory, int) and self._uses.may_be_used_after(value, node):

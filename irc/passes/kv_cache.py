@@ -15,7 +15,7 @@ from irc.ir.kinds import IF
 from irc.ir.node import describe
 from irc.ir.types import DType, TensorType
 from irc.ops.axes import APPEND, CONCAT, Join, joined
-from irc.passes.base import PassContext, functional, name_of
+from irc.passes.base import PassContext, name_of
 from irc.passes.layouts import Layouts
 from irc.passes.registry import register
 from irc.passes.rewriter import Rewriter
@@ -90,8 +90,7 @@ class Growable:
         writing = [writer for writer in writers if db.writes_to_alias(writer, shared)]
         if writing:
             text = f"%{first.name} or the result is written in place by {describe(writing[0])}"
-            remedy = functional(writing, db, self.name)
-            return Reason(text, name_of(writing[0]), remedy), why_written(db, shared, writing[0])
+            return Reason(text, name_of(writing[0])), why_written(db, shared, writing[0])
         if layouts.is_seen(shared):
             return Reason(f"strides of %{first.name} or the result are asked for", first.name), []
         return None

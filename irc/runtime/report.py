@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from html import escape
 from itertools import accumulate
 from types import UnionType
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
-from irc.ir import Graph
+from irc.ir import Graph, Node
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
 from irc.ir.objects import tensors_of
@@ -212,16 +212,36 @@ def weight_bytes(graph: Graph) -> int:
 
 
 def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
-    """Peak bytes between two nodes of the top block; None if a shape is unknown.
+    """Peak bytes between two nodes of the top block; None if a shape is unknown."""
+    peak = memory_peak(graph, db)
+    return None if peak is None else peak.bytes
+
+
+class Peak(NamedTuple):
+    """Where most memory is in use.
+
+    Attributes:
+        bytes: of the values alive there.
+        node: the first node that runs with so many; the return node if there is no other.
+        alive: a value for each piece of memory in use, and its bytes.
+    """
+
+    bytes: int
+    node: Node
+    alive: list[tuple[Value, int]]
+
+
+def memory_peak(graph: Graph, db: AliasDb) -> Peak | None:
+    """Where most bytes are alive between two nodes of the top block; None if a shape is unknown.
 
     Storage is counted by memory location: views are free, and a location lives
     as long as any value that may denote it. Constants are not counted, and
     neither is what nested blocks and kernels need while they run.
     """
-    positions = {node: i for i, node in enumerate(graph.nodes, 1)}
-    positions[graph.block.return_node] = len(positions) + 1
+    nodes = [*graph.nodes, graph.block.return_node]
+    positions = {node: i for i, node in enumerate(nodes, 1)}
     lives: dict[Value, tuple[int, int, int]] = {}  # the turns at which it begins and ends, and the size
-    for value in [*graph.inputs, *(v for node in positions for v in node.outputs)]:
+    for value in [*graph.inputs, *(v for node in nodes for v in node.outputs)]:
         if value.made_by(CONSTANT):
             continue
         born = 0 if value.node is None else positions[value.node]
@@ -235,12 +255,16 @@ def peak_bytes(graph: Graph, db: AliasDb) -> int | None:
     first = memory.first_of_each(lives)
     last = memory.first_of_each(sorted(lives, key=lambda v: -lives[v][1]))
     largest = memory.first_of_each(sorted(lives, key=lambda v: -lives[v][2]))
-    change = [0] * (len(positions) + 2)
-    for location, value in largest.items():
-        change[lives[first[location]][0]] += lives[value][2]
-        change[lives[last[location]][1] + 1] -= lives[value][2]
-    most = max(accumulate(change))
-    return most if most <= MAX_SIZE else None
+    spans = [(lives[first[x]][0], lives[last[x]][1], value) for x, value in largest.items()]
+    change = [0] * (len(nodes) + 2)
+    for born, died, value in spans:
+        change[born] += lives[value][2]
+        change[died + 1] -= lives[value][2]
+    totals = [*accumulate(change)]
+    most = max(totals)
+    turn = max(1, min(totals.index(most), len(nodes)))
+    alive = [(value, lives[value][2]) for born, died, value in spans if born <= turn <= died and lives[value][2]]
+    return Peak(most, nodes[turn - 1], alive) if most <= MAX_SIZE else None
 
 
 class _Memory:

@@ -29,6 +29,14 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def amount(size: int) -> str:
+    """Bytes, as KB or MB (powers of 1,000) with three digits if they are many: ``800 bytes``, ``1.23 MB``."""
+    if size < 1000:
+        return count(size, "byte")
+    unit, name = next((unit, name) for unit, name in ((10**9, "GB"), (10**6, "MB"), (1000, "KB")) if size >= unit)
+    return f"{size / unit:,.{max(0, 3 - len(str(size // unit)))}f} {name}"
+
+
 def milliseconds(seconds: float) -> str:
     """A time, with one digit after the point if it is short."""
     return f"{seconds * 1e3:,.1f}" if seconds < 0.1 else f"{seconds * 1e3:,.0f}"

@@ -95,6 +95,11 @@ def leave_out(outputs: Iterable[str]) -> Remedy:
     return Remedy("leave-out", names, "", f"ask for the other outputs only, without {_listed(names)}")
 
 
+def return_too(result: str, operand: str) -> Remedy:
+    """The graph returns ``result`` too, which the next run is given as ``operand``."""
+    return Remedy("return-too", [result], operand, f"return %{result} too, and give it as %{operand} to the next run")
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"%{name}" for name in names)
 

@@ -173,6 +173,22 @@ def test_compile_explain(irc: Command) -> None:
     assert re.search(r"\n  %\w+ = onnx::\w+.*\n    does not join %\w+: it .+", explained), explained
 
 
+def test_compile_says_all_remarks_or_those_on_one_node_or_pass(irc: Command) -> None:
+    nodes = [node("Relu", "x", "a"), node("Softmax", "a", "b"), node("Concat", "b b", "y", axis=0)]
+    irc.write("m.onnx", model(nodes, {"x": [3]}, ["y"]))
+    err = irc("compile", "m.onnx", "--explain").err
+    assert "remedy: give up the caller's arrays: model.run(feeds, donate=['x'])" in err, err
+    assert "%y = onnx::Concat" in err and "are in use: " in err
+    err = irc("compile", "m.onnx", "--explain", "a").err
+    assert "donate=['x']" in err and "%y = onnx::Concat\n" not in err, err
+    err = irc("compile", "m.onnx", "--explain", "growable").err
+    assert "growable: 1 remark" in err and "donate" not in err, err
+    assert "no remarks on nothing-so-called" in irc("compile", "m.onnx", "--explain", "nothing-so-called").err
+    told = json.loads(irc("compile", "m.onnx", "--json").out)["remarks"]
+    assert {remark["what"] for remark in told} >= {"not in place", "copied", "peak memory"}
+    assert next(remark["remedy"]["targets"] for remark in told if remark["where"] == "%a = onnx::Relu") == ["x"]
+
+
 def test_opt_explains_too(irc: Command) -> None:
     irc.write(
         "g.ir",
