@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from irc.cli.run import warm_up
+from irc.tools.benchmark import warm_up
 
 T = TypeVar("T")
 

@@ -162,6 +162,11 @@ def _one(array: Array, type: Type) -> Any:
     return array
 
 
+def form(value: Any) -> str:
+    """Element type and shape of an array; what kind of value another one is."""
+    return f"{value.dtype} {list(value.shape)}" if is_array(value) else describe(value)
+
+
 def summary(value: Any, levels: int = LEVELS) -> str:
     """A value in one line: type, shape and range of a tensor; length of a list and, ``levels`` deep, what is in it."""
     if is_array(value):

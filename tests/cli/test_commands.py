@@ -508,7 +508,7 @@ def test_why_tells_the_chains_of_the_two_values_apart(irc: Command) -> None:
 
 def test_bench(irc: Command) -> None:
     irc.write("m.onnx", small_model())
-    line = r"{} +[\d.]+ ms +[\d.]+ x irc\n"
+    line = r"{} +[\d.]+ ms +[\d.]+ x irc  p5 [\d.]+  p95 [\d.]+  spread [\d.]+%.*\n"
     beside = irc("bench", "m.onnx", "--runs", "2", "--against", "onnxruntime", "--against", "onnx.reference")
     assert beside.status == 0
     assert re.fullmatch("".join(map(line.format, ("irc", "onnxruntime", "onnx.reference"))), beside.out)
@@ -554,7 +554,7 @@ def test_bench_leaves_out_a_default_that_cannot_run_the_model(irc: Command, monk
     irc.write("m.onnx", small_model())
     result = irc("bench", "m.onnx", "--runs", "1")
     assert result.status == 0
-    assert re.fullmatch(r"irc +[\d.]+ ms +1.00 x irc\n", result.out)
+    assert re.fullmatch(r"irc +[\d.]+ ms +1.00 x irc.*\n", result.out)
     assert re.search(r"irc: onnxruntime cannot run it: .*Unsupported model IR version: .*; left out\n", result.err)
     asked = irc("bench", "m.onnx", "--runs", "1", "--against", "onnxruntime")
     assert asked.status == 1

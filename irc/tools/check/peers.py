@@ -131,9 +131,9 @@ def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | N
     return [from_ort(value) for value in session.run_with_ort_values(asked, values)]
 
 
-def onnxruntime(proto: ModelProto, folder: str) -> Runner:
+def onnxruntime(proto: ModelProto, folder: str, threads: int = 0) -> Runner:
     """ONNX Runtime, on the processor, as fast as it is, for models that it is known to compute right."""
-    return _onnxruntime(proto, folder, optimised=True)
+    return _onnxruntime(proto, folder, optimised=True, threads=threads)
 
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
