@@ -14,7 +14,7 @@ from irc.ir.tensor import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
-from irc.runtime.values import Array, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.support.files import open_regular
 from irc.tools.archives import LEVELS, read_archive
 from irc.tools.random_inputs import draw

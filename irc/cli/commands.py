@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from irc import __version__
-from irc.cli import bench, bisect, compile, inspect, models, run
+from irc.cli import batch, bench, bisect, compile, inspect, models, run
 from irc.cli.options import blamed, load
 from irc.cli.output import Parser, out_of_memory, parsed
 from irc.errors import Error
@@ -19,7 +19,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     try:
         for path in options.load:
             load(path)
-        if getattr(options, "refuse_unknown", False):
+        if getattr(options, "refuse_unknown", False) and hasattr(options, "model"):
             options.model.refuse_unknown = True
         with blamed():
             return options.run(options)
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     for add in (
         *(compile.add_compile, run.add_run, compile.add_opt),
         *(inspect.add_print_and_alias, inspect.add_operators, bench.add_bench),
-        *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect),
+        *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect, batch.add_batch),
     ):
         add(commands)
     return parser

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.cli import options
-from irc.cli.output import emit, progress
+from irc.cli.output import emit, emit_json, progress
 from irc.errors import Error
 
 if TYPE_CHECKING:
@@ -55,8 +54,6 @@ def add_compile(commands: options.Commands) -> None:
 
 def run_compile(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
-    from irc.compiler import compile
-
     if (given.input or given.dim or given.shape) and not given.check:
         given.usage_error("--input, --dim and --shape are for --check")
     if given.output is not None:
@@ -64,9 +61,31 @@ def run_compile(given: argparse.Namespace) -> int:
     if given.external_data is not None and options.suffix(given.output or "") != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
     options.check_instruments(given)
+    model = compiled(given)
+    if given.json:
+        emit_json(result_of(model))
+    else:
+        from irc.cli.tables import print_report
+
+        print_report(model.report)
+    return 0 if given.explain is None else _explained(given.explain, model.report.stats, model.remarks)
+
+
+def result_of(model: CompiledModel) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {**model.report.to_dict(), "remarks": [asdict(remark) for remark in model.remarks]}
+
+
+def compiled(given: argparse.Namespace) -> CompiledModel:
+    """Compile, check and write what a command line says."""
+    from irc.compiler import compile
+    from irc.runtime.model import Options
+
     with progress(silent=bool(given.instruments)) as tell:
         source = given.model.source()
         words = {"instruments": given.instruments, "refuse_unknown": given.refuse_unknown, "backend": given.backend}
+        if threads := getattr(given, "threads", None):
+            words["options"] = Options(threads=threads)
         model = compile(source, options.pipeline(given), progress=tell, **words)
         model.report.name = given.model.path
         if given.check:
@@ -75,14 +94,7 @@ def run_compile(given: argparse.Namespace) -> int:
             tell("writing")
             size = _write(model, given.output, given.external_data)
             model.report.notes.append(f"written to {given.output}, {size / 1e6:,.1f} MB")
-    if given.json:
-        remarks = [asdict(remark) for remark in model.remarks]
-        emit(json.dumps({**model.report.to_dict(), "remarks": remarks}, indent=2))
-    else:
-        from irc.cli.tables import print_report
-
-        print_report(model.report)
-    return 0 if given.explain is None else _explained(given.explain, model.report.stats, model.remarks)
+    return model
 
 
 def _explained(wanted: str, stats: Mapping[str, int], remarks: Sequence[Remark]) -> int:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from irc.cli import options
 from irc.cli.output import emit, emit_json
 from irc.support.formatting import count
+
+if TYPE_CHECKING:
+    from irc.tools.inspection import Inspection
 
 INSPECT_EXAMPLES = """\
   irc inspect model.onnx                         inputs, outputs, operators, operations, weights
@@ -24,12 +28,18 @@ def add_inspect(commands: options.Commands) -> None:
     parser.set_defaults(run=run_inspect)
 
 
-def run_inspect(given: argparse.Namespace) -> int:
-    """Print what the model is."""
+def inspected(given: argparse.Namespace) -> Inspection:
+    """What the model is."""
     from irc.tools.inspection import inspect
 
     found = inspect(given.model.module(), given.dim)
     found.name = given.model.path
+    return found
+
+
+def run_inspect(given: argparse.Namespace) -> int:
+    """Print what the model is."""
+    found = inspected(given)
     if given.json:
         emit_json(found.to_dict())
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from irc.cli import options
-from irc.cli.output import emit, progress
+from irc.cli.output import emit, progress, say
 from irc.errors import Error
 from irc.support.formatting import one_line
 
