@@ -1,8 +1,9 @@
-"""``irc bisect``: which rewrite, kernel or backend makes a model wrong, and the smallest part that shows it."""
+"""``irc bisect`` and ``irc reduce``: what makes a model wrong, and the smallest part that shows it."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from irc.cli import options
 from irc.cli.options import Kind
@@ -59,6 +60,63 @@ def run_bisect(given: argparse.Namespace) -> int:
         tell("writing")
         loaded = [word for path in given.load for word in ("--load", path)]
         found = write(found, given.output, loaded, given.model.path)
+    if given.json:
+        emit_json(found.to_dict())
+    else:
+        emit(str(found))
+    return 0
+
+
+REDUCE_EXAMPLES = """\
+  irc reduce model.onnx --command 'python crashes.py'            the model is the last argument
+  irc reduce model.onnx --command 'python differs.py {} {inputs}' -o small.onnx
+  irc reduce model.onnx --command '! other-runtime {}'           a shell reads it: ! turns the status around
+
+The command must end with status 0 as long as the model still shows what you look for, and with any other if not:
+then that part of the model is needed. It runs in the current folder."""
+
+
+def add_reduce(commands: options.Commands) -> None:
+    """Add ``reduce``."""
+    purpose = "find the smallest part of a model for which a command still ends with status 0"
+    parser = options.add_command(commands, "reduce", purpose, REDUCE_EXAMPLES)
+    options.add_model(parser)
+    said = (
+        "ends with status 0 if a model still shows it; {} stands for the path of the model (default: last), "
+        "{inputs} for that of a .npz archive of its inputs, for which irc runs the model"
+    )
+    parser.add_argument("--command", metavar="COMMAND", required=True, help=said)
+    said = "end the command after so many seconds; then the model does not show it (default: never)"
+    options.option(parser, "--timeout", "S", said, options.seconds)
+    said = "where to write the part, as ONNX; its inputs go beside it, as .npz (default: reduced-MODEL.onnx)"
+    options.option(parser, "-o/--output", "OUT.onnx", said)
+    options.add_inputs(parser)
+    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
+    options.add_json(parser)
+    parser.set_defaults(run=run_reduce)
+
+
+def run_reduce(given: argparse.Namespace) -> int:
+    """Print what is left, after it has been written."""
+    from irc.cli.arrays import complete, read_inputs
+    from irc.compiler import load_module
+    from irc.runtime.backends import NUMPY
+    from irc.runtime.model import CompiledModel
+    from irc.tools.reduce import Command, reduce
+
+    reads_inputs = Command(given.command).reads_inputs
+    if (given.input or given.dim or given.shape) and not reads_inputs:
+        given.usage_error("--input, --dim and --shape are for a command with {inputs}")
+    output = given.output or f"reduced-{Path(given.model.path).stem.strip('-') or 'model'}.onnx"
+    options.check_output(output, (".onnx",), given.model)
+    with progress() as tell:
+        tell("importing")
+        source = given.model.path if given.model.kind is Kind.ONNX else given.model.module()
+        feeds = None
+        if reads_inputs:
+            plain = CompiledModel(load_module(source)[0], backend=NUMPY)
+            feeds = complete(plain, read_inputs(plain, given.input), given)
+        found = reduce(source, given.command, output, timeout=given.timeout, feeds=feeds, progress=tell)
     if given.json:
         emit_json(found.to_dict())
     else:

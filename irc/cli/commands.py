@@ -43,7 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     for add in (
         *(compile.add_compile, run.add_run, compile.add_opt),
         *(inspect.add_print_and_alias, inspect.add_operators, bench.add_bench),
-        *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect, batch.add_batch),
+        *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect, bisect.add_reduce),
+        batch.add_batch,
     ):
         add(commands)
     return parser

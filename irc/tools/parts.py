@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from irc.frontend.onnx.files import read_file
+from irc.frontend.onnx.files import Source, read_file
 from irc.frontend.onnx_export.model import Written, save_proto
 from irc.frontend.onnx_export.parts import part_of
 from irc.frontend.onnx_export.tensors import InFile
@@ -29,7 +29,7 @@ def extract(model: Any, inputs: Iterable[str] | None, outputs: Iterable[str]) ->
     Raises:
         Error: IRC360 there is no such value, or they do not lead to each other; IRC1xx the model cannot be imported.
     """
-    return extract_module(_typed(module_in(model)[0]), inputs, outputs)
+    return extract_module(typed(module_in(model)[0]), inputs, outputs)
 
 
 def extract_file(
@@ -44,14 +44,17 @@ def extract_file(
     Raises:
         Error: as `extract`; IRC501 a file cannot be written, IRC503 the model is read from it.
     """
-    part = extract(path, inputs, outputs)
+    return write_part(read_file(path), extract(path, inputs, outputs), target, external_threshold)
+
+
+def write_part(source: Source, part: Module, target: str, external_threshold: int | None = None) -> Written:
+    """Write ``part``, which was extracted from the module of ``source``, as `extract_file` does."""
     weights = InFile(f"{os.path.basename(real_path(target))}.data", external_threshold)
     takes, gives = ({value.name: value.type for value in values} for values in (part.main.inputs, part.main.outputs))
-    source = read_file(path)
     return save_proto(part_of(source, takes, gives, weights), weights, target, part.sources)
 
 
-def _typed(module: Module) -> Module:
+def typed(module: Module) -> Module:
     """A copy with all types that can be inferred, through calls too: what becomes an input has no other."""
     copy, whole = module.copy(), module.copy()
     PassManager("inline,shape-inference").run(whole)

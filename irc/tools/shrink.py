@@ -6,7 +6,7 @@ Source: Zeller and Hildebrandt, Simplifying and isolating failure-inducing input
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import product
+from itertools import count, product
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -32,11 +32,11 @@ MOST_TRIALS = 400
 """How often one `minimise` looks at most: it gives the smallest that it has found."""
 
 
-def minimise(items: Sequence[T], shows: Callable[[list[T]], bool]) -> list[T]:
+def minimise(items: Sequence[T], shows: Callable[[list[T]], bool], most: int | None = MOST_TRIALS) -> list[T]:
     """A part of ``items``, in order, that still ``shows`` what they do, and stops to if any one item is left out."""
     kept: list[T] = list(items)
     parts = 2
-    left = iter(range(MOST_TRIALS))
+    left = count() if most is None else iter(range(most))
 
     def still(some: list[T]) -> bool:
         return next(left, None) is not None and shows(some)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,53 @@ def test_wrong_requests(irc: Command) -> None:
         result = irc(*argv)
         assert (result.status, result.out) == (status, "") and message in result.err, (argv, result.err)
     assert sorted(os.listdir()) == ["file", "m.onnx"]
+
+
+READER = """\
+import sys
+
+import numpy as np
+
+feeds = np.load(sys.argv[2])
+text = open(sys.argv[1], "rb").read()
+sys.exit(0 if feeds and all(array.shape == (3, 8) for array in feeds.values()) and b"Clip" in text else 1)
+"""
+
+
+def test_a_model_is_reduced_for_a_command(irc: Command) -> None:
+    irc.write("m.onnx", network(200))
+    found = irc("reduce", "m.onnx", "--command", "grep -qa Clip {} && grep -qa Neg {}", "--json")
+    assert found.status == 0, found.err
+    told = json.loads(found.out)
+    assert (told["path"], told["inputs"], told["nodes_before"], told["nodes"]) == ("reduced-m.onnx", "", 201, 2)
+    assert sorted(node.op_type for node in onnx.load("reduced-m.onnx").graph.node) == ["Clip", "Neg"]
+
+
+def test_a_command_reads_the_inputs_of_parts(irc: Command) -> None:
+    irc.write("m.onnx", network(50))
+    irc.write("reader.py", READER)
+    command = f"{shlex.quote(sys.executable)} reader.py {{}} {{inputs}}"
+    found = irc("reduce", "m.onnx", "--command", command, "-o", "small.onnx", "--dim", "n=3")
+    assert found.status == 0 and found.out.startswith("small.onnx, small.npz: 1 operator of 51 after "), found.err
+    left = onnx.load("small.onnx")
+    onnx.checker.check_model(left, full_check=True)
+    assert [node.op_type for node in left.graph.node] == ["Clip"]
+    assert [info.name for info in left.graph.input] == list(np.load("small.npz"))
+
+
+def test_commands_that_tell_nothing(irc: Command) -> None:
+    irc.write("m.onnx", network(50))
+    for argv, status, message in (
+        (["--command", "true"], 1, "IRC335: true: the command ends with status 0 for any model"),
+        (["--command", "false"], 1, "must end with status 0 for the model itself: it ended with status 1"),
+        (["--command", "echo why {}; exit 3"], 1, "it ended with status 3\n  why /"),
+        (["--command", "sleep 9; {}", "--timeout", "0.1"], 1, "it was ended after 0.1 s"),
+        (["--command", "no-such-program"], 1, "it ended with status 127"),
+        (["--command", "true", "-o", "nowhere/x.onnx"], 1, "there is no folder 'nowhere'"),
+        (["--command", "true", "-o", "x.irc"], 1, "must end in .onnx"),
+        (["--command", "true", "--dim", "n=1"], 2, "are for a command with {inputs}"),
+        ([], 2, "--command"),
+    ):
+        result = irc("reduce", "m.onnx", *argv)
+        assert (result.status, result.out) == (status, "") and message in result.err, (argv, result.err)
+    assert os.listdir() == ["m.onnx"]
