@@ -33,7 +33,7 @@ from irc.runtime.backends import (
 )
 from irc.runtime.binding import fits, functional
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.registry import takes_out
+from irc.runtime.kernels.registry import takes_out, takes_outs
 from irc.runtime.lowering import Bound
 from irc.runtime.values import is_array
 
@@ -195,23 +195,24 @@ def _overwriting(node: Node, kernel: Kernel) -> Kernel:
 def with_loops(kernel: Kernel) -> Kernel:
     """``kernel``, with machine code for its inner loops."""
 
-    def run(*operands: Any) -> Any:
+    def call(*operands: Any, **given: Any) -> Any:
         scope = CURRENT.scope
         before, scope.loops = scope.loops, LOOPS
         try:
-            return kernel(*operands)
+            return kernel(*operands, **given)
         finally:
             scope.loops = before
+
+    def run(*operands: Any) -> Any:
+        return call(*operands)
 
     def run_into(*operands: Any, out: Array | None = None) -> Any:
-        scope = CURRENT.scope
-        before, scope.loops = scope.loops, LOOPS
-        try:
-            return kernel(*operands, out=out)
-        finally:
-            scope.loops = before
+        return call(*operands, out=out)
 
-    return run_into if takes_out(kernel) else run
+    def run_into_several(*operands: Any, outs: Sequence[Array] | None = None) -> Any:
+        return call(*operands, outs=outs)
+
+    return run_into if takes_out(kernel) else run_into_several if takes_outs(kernel) else run
 
 
 def _by_order(ordered: Kernel, otherwise: Kernel) -> Kernel:

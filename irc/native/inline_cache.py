@@ -160,17 +160,23 @@ def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of a MatMulInteger, with an inline cache for products with constants."""
     latest: Latest | None = None
 
-    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+    def run(
+        a: Array,
+        b: Array,
+        a_zero: Array | None = None,
+        b_zero: Array | None = None,
+        out: Array | None = None,
+    ) -> Array:
         nonlocal latest
         known = latest
         if known is None or not known.suits(a, b, b_zero):
             known = latest = _product_of_integers(a, b, b_zero)
         is_one = a_zero is None or (a_zero.size == 1 and a_zero.dtype == a.dtype)
         if known is not None and known.compute is not None and is_one and CURRENT.scope.guard is None:
-            out = np.empty(known.result, _INT32)
-            if known.compute(a, a_zero, out):
-                return out
-        return kernel(a, b, a_zero, b_zero)
+            made = np.empty(known.result, _INT32) if out is None else out
+            if known.compute(a, a_zero, made):
+                return made
+        return kernel(a, b, a_zero, b_zero, out=out)
 
     return run
 
@@ -179,8 +185,7 @@ def _product_of_integers(a: Array, b: Array, zero: Array | None) -> Latest | Non
     """What multiplies operands like these; None of what a run makes, which must not live longer than that."""
     if not is_constant(b) or not (zero is None or is_constant(zero)):
         return None
-    is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.flags.c_contiguous
-    compute = LOOPS.integer_multiplier(a, b, zero) if is_fit else None
+    compute = LOOPS.integer_multiplier(a, b, zero) if a.flags.c_contiguous and b.ndim > 1 < a.ndim else None
     return Latest.of(a, (b, zero), (*a.shape[:-1], b.shape[-1]), compute)
 
 
@@ -188,17 +193,17 @@ def quantizing(node: Node, kernel: Kernel) -> Kernel:
     """``kernel``, of a DynamicQuantizeLinear, with an inline cache."""
     latest: Latest | None = None
 
-    def run(x: Array) -> tuple[Array, Array, Array]:
+    def run(x: Array, outs: tuple[Array, Array, Array] | None = None) -> tuple[Array, Array, Array]:
         nonlocal latest
         known = latest
         if known is None or not known.suits(x):
             if x.flags.c_contiguous:
                 latest = Latest.of(x, (), x.shape, LOOPS.quantizer(x))
         elif known.compute is not None and CURRENT.scope.guard is None:
-            made = np.empty(known.result, _UINT8), np.empty((), SINGLE), np.empty((), _UINT8)
+            made = outs or (np.empty(known.result, _UINT8), np.empty((), SINGLE), np.empty((), _UINT8))
             if known.compute.run((x, *made)):
                 return made
-        return kernel(x)
+        return kernel(x, outs=outs)
 
     return run
 

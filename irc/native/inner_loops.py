@@ -248,23 +248,34 @@ class NativeLoops(InnerLoops):
 
     def integer_multiplier(self, a: Array, b: Array, zero: Array | None) -> ComputeIntegers | None:
         """What multiplies arrays like ``a`` with the constant integers ``b`` less their ``zero`` points, of 8 bits."""
-        if a.dtype not in _BYTES or b.dtype not in _BYTES or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
-            return None
-        from irc.native.panels import QUAD
-        from irc.runtime.kernels.quantized import columns
-
-        packed = self._packed_integers(b, zero, lambda: columns(b, zero).values)
+        packed = self._panels_of_integers(a, b, zero)
         if packed is None:
             return None
-        panels, sums = packed
-        if panels.shape[-1] != QUAD or a.dtype.kind == "i" or len(b) % QUAD or not a.flags.c_contiguous:
-            multiply = self._multiply_integers
+        found, multiply, none = self.integer_product(a, b, zero), self._multiply_integers, np.zeros((), np.uint8)
+        if found is None:
             return lambda a, zero, out: multiply(a, 0 if zero is None else int(zero.item()), packed, out)
-        call = self._product(a.reshape(-1, len(b)).view(np.int32), b.shape[1], QUAD, has_zero=True).call
-        if call is None:
+        compute, constants = found.call.run, found.constants
+        return lambda a, zero, out: compute((a, *constants, none if zero is None else zero, out))
+
+    def integer_product(self, a: Array, b: Array, zero: Array | None) -> OneCall | None:
+        """A call for such arrays that takes the zero point of the first one, of uint8, before the result."""
+        from irc.native.panels import QUAD
+
+        packed = self._panels_of_integers(a, b, zero)
+        is_fit = a.dtype.kind == "u" and a.flags.c_contiguous and not len(b) % QUAD
+        if packed is None or packed[0].shape[-1] != QUAD or not is_fit:
             return None
-        compute, none = call.run, np.zeros((), np.uint8)
-        return lambda a, zero, out: compute((a, panels, sums, none if zero is None else zero, out))
+        call = self._product(a.reshape(-1, len(b)).view(np.int32), b.shape[1], QUAD, has_zero=True).call
+        return None if call is None else OneCall(call, packed)
+
+    def _panels_of_integers(self, a: Array, b: Array, zero: Array | None) -> tuple[Array, ...] | None:
+        """The constants ``b``, less ``zero``, as products read them; None if that is not worth it."""
+        is_fit = b.ndim == 2 <= a.ndim and a.shape[-1] == len(b) and a.dtype in _BYTES and b.dtype in _BYTES
+        if not is_fit or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():
+            return None
+        from irc.runtime.kernels.quantized import columns
+
+        return self._packed_integers(b, zero, lambda: columns(b, zero).values)
 
     def _packed_integers(self, b: Array, zero: Array | None, make: Callable[[], Array]) -> tuple[Array, ...] | None:
         """Floats that are integers, which are made of constants, as products read them."""

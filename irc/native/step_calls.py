@@ -22,6 +22,7 @@ from irc.native.groups import Anchored, Group, GroupCall, group_of_text
 from irc.native.inline_cache import product_like
 from irc.native.inner_loops import LANES, LOOPS, Compute, OneCall
 from irc.native.kernels import Call
+from irc.native.lanes import INT32
 from irc.native.loops import space_of
 from irc.native.moves import call_for_copy, call_for_rows
 from irc.ops.algebra import BOOL, SINGLE
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
 
 
+_BYTE = np.dtype(np.uint8)
 _SUM = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = onnx::Add(%x, %y)\n  return (%z)"
 
 
@@ -163,9 +165,9 @@ class StepReader:
     def _read(self, node: Node, operands: Sequence[Operand | None], outs: Slots) -> Calls:
         """The calls of an operator that is neither pointwise nor reduces rows."""
         read = self._readers.get(FAMILIES.get(node.kind, ""))
-        if read is None or len(outs) != 1:
+        if read is None or len(outs) != (3 if read is StepReader._quantize else 1):
             raise Unsupported(f"{node.kind} takes more than a loop")
-        return read(self, node, operands, outs[0])
+        return read(self, node, operands, *outs)
 
     def _product(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The calls of MatMul or Gemm, and what they make."""
@@ -269,6 +271,29 @@ class StepReader:
         along = sum([x.type.shape[axis] for x in parts])
         return calls, ArrayType(dtype, (*first[:axis], along, *first[axis + 1 :]))
 
+    def _quantize(self, node: Node, operands: Sequence[Operand | None], *outs: int) -> Calls:
+        """The call of DynamicQuantizeLinear."""
+        (x,) = operands
+        call = None if x is None or x.strides is not None else LOOPS.quantizer(_like(x))
+        if x is None or call is None:
+            raise Unsupported("there is no loop")
+        return [TableCall(call, [x.place, *outs])], ArrayType(_BYTE, x.type.shape)
+
+    def _product_of_integers(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
+        """The call of MatMulInteger with constant weights."""
+        a, b, zero, b_zero = (*operands, None, None)[:4]
+        weights, of_weights = _constant(b), _constant(b_zero)
+        if a is None or a.strides is not None or weights is None or (b_zero is not None and of_weights is None):
+            raise Unsupported("weights may change, or rows do not lie in order")
+        if zero is not None and (zero.type.dtype != a.type.dtype or math.prod(zero.type.shape) != 1):
+            raise Unsupported("rows have zero points of their own")
+        made = ArrayType(INT32, product_shape(a.type.shape, weights.shape))
+        found = LOOPS.integer_product(_like(a), weights, of_weights)
+        if found is None:
+            raise Unsupported("there is no loop")
+        zeros = np.zeros((), _BYTE) if zero is None else zero.place
+        return [TableCall(found.call, [a.place, *found.constants, zeros, out])], made
+
     def _ordered(self, operands: Sequence[Operand | None]) -> tuple[list[TableCall], list[Operand | None]]:
         """Calls that copy operands to C order, as kernels do, and what they make. Raises `Unsupported`."""
         calls: list[TableCall] = []
@@ -297,6 +322,8 @@ class StepReader:
         "pooling": _pool,
         "concatenation": _concat,
         "attention": _attention,
+        "quantization": _quantize,
+        "product of integers": _product_of_integers,
     }
     """What reads a step of an operator of these families."""
 

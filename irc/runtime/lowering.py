@@ -32,7 +32,7 @@ from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported,
 from irc.runtime.execution import Code, Instruction, Slots, Step, label
 from irc.runtime.groups import Members, lower_compiled, lower_kept, subgraph_of
 from irc.runtime.kernel_checks import fault_of_form
-from irc.runtime.kernels.registry import takes_out
+from irc.runtime.kernels.registry import takes_out, takes_outs
 from irc.runtime.kernels.support import as_constant, check_size
 from irc.runtime.prepack import Preparations
 from irc.runtime.steps import drop_step, kernel_step, reusing_step
@@ -320,8 +320,9 @@ class Lowering:
 
     def _kernel(self, node: Node, ins: Slots, outs: Slots, dead: Slots) -> Step:
         kernel = self.bound.kernel(node)
-        if len(outs) == 1 and takes_out(kernel):
-            self.may_be_placed(node.output, outs[0])
+        if takes_out(kernel) if len(outs) == 1 else takes_outs(kernel):
+            for value, slot in zip(node.outputs, outs):
+                self.may_be_placed(value, slot)
         may_repeat = reads_first(node.kind)
         step = reusing_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
         return step or kernel_step(kernel, ins, outs, dead)

@@ -20,6 +20,7 @@ from irc.ops.registry import record
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.backends import PlannedOperand, PlannedStep
 from irc.runtime.execution import Code, Frame, Instruction, Step, execute, put
+from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
 from irc.runtime.steps import drop_step, kernel_step, placed_step
@@ -64,10 +65,13 @@ class PlannedSteps:
         if node in self._plan.branches:
             branches, step_of = self._plan.branches[node]
             return each._replace(step=step_of(*map(self.code, branches)))
-        if node.kind == GROUP or len(outs) != 1 or not self._is_placed(each):
+        if node.kind == GROUP or not self._is_placed(each):
+            return each
+        kernel = self._plan.bound.kernel(node)
+        if len(outs) > 1 and not takes_outs(kernel):
             return each
         dead = tuple([s for s in dead if s not in self._slots])
-        step = placed_step(self._plan.bound.kernel(node), ins, outs[0], dead, is_plain(node))
+        step = placed_step(kernel, ins, outs, dead, is_plain(node))
         return Instruction(step, node, ins, outs, dead)
 
     def _is_placed(self, each: Instruction) -> bool:

@@ -60,11 +60,23 @@ def operands_in(ins: Slots) -> Callable[[Frame], Sequence[Any]]:
     return itemgetter(slice(ins[0], ins[0] + 1) if ins else slice(0))  # of one slot, `itemgetter` gives no sequence
 
 
-def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: bool) -> Step:
-    """As `kernel_step`, for one result, which is made in the array that slot ``out`` holds.
+def placed_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, directly: bool) -> Step:
+    """As `kernel_step`, for results that are made in the arrays that the slots ``outs`` hold.
 
     If the kernel is a ufunc, it is called ``directly``, or through the kernel, which chooses what suits its operands.
     """
+    operands = operands_in(ins)
+    if len(outs) != 1:
+        results = operands_in(outs)
+
+        def several(frame: Frame) -> None:
+            kernel(*operands(frame), outs=results(frame))
+            for s in dead:
+                frame[s] = None
+
+        return several
+
+    out = outs[0]
     ufunc = ufunc_of(kernel) if directly else None
     if ufunc is not None and not dead and len(ins) == 1:
         (x,) = ins
@@ -81,8 +93,6 @@ def placed_step(kernel: Kernel, ins: Slots, out: int, dead: Slots, directly: boo
             ufunc(frame[x], frame[y], frame[out])
 
         return binary
-
-    operands = operands_in(ins)
 
     def step(frame: Frame) -> None:
         kernel(*operands(frame), out=frame[out])

@@ -14,6 +14,7 @@ import irc
 from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
 from irc.native.panels import features_at_once
+from irc.native.target import current
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 
@@ -444,3 +445,41 @@ graph(%x : Float(1, 512, 8)):
         feeds = {"x": f32(1, 512, 8)}
         np.testing.assert_allclose(native.run(feeds)["d"], plain.run(feeds)["d"], rtol=1e-3, atol=1e-3)
     assert native.counters.compiled == 0
+
+
+INTEGERS = """
+graph(%x : Float(ROWS, 128)):
+  %v : Char(128, 136) = prim::Constant[value=@"v"]()
+  %w : Char(136, 128) = prim::Constant[value=@"w"]()
+  %wz : Char(128) = prim::Constant[value=@"wz"]()
+  %q : Byte(ROWS, 128), %s : Float(), %z : Byte() = onnx::DynamicQuantizeLinear(%x)
+  %m : Int(ROWS, 136) = onnx::MatMulInteger(%q, %v, %z)
+  %f : Float(ROWS, 136) = onnx::Cast[to=1](%m)
+  %t : Float(ROWS, 136) = onnx::Mul(%f, %s)
+  %p : Byte(ROWS, 136), %r : Float(), %o : Byte() = onnx::DynamicQuantizeLinear(%t)
+  %n : Int(ROWS, 128) = onnx::MatMulInteger(%p, %w, %o, %wz)
+  %l : Int(ROWS, 128) = onnx::MatMulInteger(%p, %w)
+  %g : Float(ROWS, 128) = onnx::Cast[to=1](%n)
+  %h : Float(ROWS, 128) = onnx::Cast[to=1](%l)
+  %u : Float(ROWS, 128) = onnx::Mul(%g, %r)
+  %a : Float(ROWS, 128) = onnx::Add(%u, %h)
+  return (%a)
+"""
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_dynamic_products_of_integers(rows: int, backend: str) -> None:
+    weights = {"v": (128, 136), "w": (136, 128), "wz": (128,)}
+    given = {name: Tensor.of(RNG.integers(-64, 64, shape).astype("i1"), name) for name, shape in weights.items()}
+    graph = parse_graph(INTEGERS.replace("ROWS", str(rows)), given)
+    tested, plain = (irc.compile(graph, passes="none", backend=name) for name in (backend, "numpy"))
+    special = f32(rows, 128)
+    special[0, :3] = np.nan, np.inf, 1e30
+    for x in (f32(rows, 128), np.zeros((rows, 128), "f4"), f32(rows, 128), special, -np.abs(f32(rows, 128))):
+        first = CompiledModel(graph).run({"x": x})["a"]
+        for _ in range(2):
+            np.testing.assert_array_equal(tested.run({"x": x})["a"], first)
+        np.testing.assert_array_equal(plain.run({"x": x})["a"], first)
+    if backend == "native" and current().has_byte_products:
+        assert tested.counters.compiled == 1

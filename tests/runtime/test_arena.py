@@ -50,16 +50,17 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are held to what they promise of ``out``."""
     real = planned_steps.placed_step
 
-    def placed_step(kernel: Any, ins: Any, out: int, dead: Any, directly: bool) -> Any:
-        step = real(kernel, ins, out, dead, directly)
+    def placed_step(kernel: Any, ins: Any, outs: Any, dead: Any, directly: bool) -> Any:
+        step = real(kernel, ins, outs, dead, directly)
 
         def run(frame: list[Any]) -> None:
-            place, inputs = frame[out], [frame[s] for s in ins]
-            probe = np.empty_like(place)
-            assert kernel(*inputs, out=probe) is probe
+            places, inputs = [frame[out] for out in outs], [frame[s] for s in ins]
+            probes = tuple(map(np.empty_like, places))
+            assert (kernel(*inputs, out=probes[0]) is probes[0]) if len(outs) == 1 else kernel(*inputs, outs=probes)
             step(frame)
-            assert frame[out] is place
-            np.testing.assert_array_equal(place, probe)
+            for out, place, probe in zip(outs, places, probes, strict=True):
+                assert frame[out] is place
+                np.testing.assert_array_equal(place, probe)
 
         return run
 

@@ -26,7 +26,7 @@ def test_operands_that_nothing_needs_any_more_are_let_go(count: int, dead: bool,
     frame: list[Any] = [None, *(np.full(2, i + 1.0) for i in range(count)), place if placed else None]
     ins, out = tuple(range(1, count + 1)), count + 1
     gone = ins[:1] if dead else ()
-    step = placed_step(add, ins, out, gone, True) if placed else kernel_step(add, ins, (out,), gone)
+    step = placed_step(add, ins, (out,), gone, True) if placed else kernel_step(add, ins, (out,), gone)
     step(frame)
     assert frame[out].tolist() == [sum(ins)] * 2
     assert (frame[out] is place) == placed

@@ -120,9 +120,9 @@ _UINT8 = np.dtype(np.uint8)
 
 
 @computes("onnx::DynamicQuantizeLinear")
-def dynamically_quantized(x: Array) -> tuple[Array, Array, Array]:
+def dynamically_quantized(x: Array, outs: tuple[Array, Array, Array] | None = None) -> tuple[Array, Array, Array]:
     """``x`` as uint8 by its range, widened to hold 0; the scale, float32; the zero point, uint8."""
-    made = np.empty(check_size(x.shape, _UINT8), _UINT8), np.empty((), np.float32), np.empty((), _UINT8)
+    made = outs or (np.empty(check_size(x.shape, _UINT8), _UINT8), np.empty((), np.float32), np.empty((), _UINT8))
     if CURRENT.scope.loops.quantize(x, *made):
         return made
     low = np.minimum(x.min(initial=np.float32(0)), np.float32(0))
@@ -132,7 +132,9 @@ def dynamically_quantized(x: Array) -> tuple[Array, Array, Array]:
         scale = np.array(1, np.float32)
     zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255)).astype(np.uint8)
     quantized = np.clip(np.rint(x / scale) + zero.astype(np.float32), 0, 255)
-    return np.asarray(quantized).astype(np.uint8, order="C"), scale, zero
+    for out, each in zip(made, (quantized, scale, zero)):
+        np.copyto(out, each, casting="unsafe")
+    return made
 
 
 _INT32 = np.dtype(np.int32)
@@ -275,8 +277,18 @@ def matmul_sums(a: Array, b: Array | Weights, a_zero: Array | None, b_zero: Arra
 
 @computes("onnx::MatMulInteger", since=10)
 @_preparing(1, columns)
-def matmul_integer(a: Array, b: Array | Weights, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-    return _int32(matmul_sums(a, b, a_zero, b_zero))
+def matmul_integer(
+    a: Array,
+    b: Array | Weights,
+    a_zero: Array | None = None,
+    b_zero: Array | None = None,
+    out: Array | None = None,
+) -> Array:
+    made = _int32(matmul_sums(a, b, a_zero, b_zero))
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
 
 
 @computes("onnx::QLinearMatMul", since=10)

@@ -210,13 +210,18 @@ def registered() -> dict[str, tuple[int, ...]]:
 
 def takes_out(kernel: Kernel) -> bool:
     """Whether ``kernel`` takes ``out=``, an array of the result's shape and type."""
-    return isinstance(kernel, FunctionType) and _has_out(kernel.__code__)
+    return isinstance(kernel, FunctionType) and _has(kernel.__code__, "out")
+
+
+def takes_outs(kernel: Kernel) -> bool:
+    """Whether ``kernel`` can be given the arrays for all of its results, as ``outs=``."""
+    return isinstance(kernel, FunctionType) and _has(kernel.__code__, "outs")
 
 
 @cache
-def _has_out(code: CodeType) -> bool:
-    """Whether functions with this code, which all kernels of one binder share, take ``out=``."""
-    return "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+def _has(code: CodeType, name: str) -> bool:
+    """Whether functions with this code, which all kernels of one binder share, have a parameter of this name."""
+    return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def module_of(kind: str) -> str:
