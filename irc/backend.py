@@ -196,7 +196,7 @@ def _type_of(value: Any, where: str) -> Type:
     try:
         return TensorType(DType.from_numpy(array.dtype), array.shape)
     except KeyError:
-        raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
+        raise Error("IRC412", f"NumPy's {array.dtype} is not an element type of tensors", where) from None
 
 
 def _common(a: Type, b: Type) -> Type:

@@ -54,7 +54,7 @@ def diagrams() -> dict[str, Picture]:
     return {
         "explanation/figures/layers.svg": _architecture(),
         "explanation/figures/life.svg": diagram(
-            "The way of a model through irc",
+            "A model's path through irc",
             "[onnx] -> import -> [graph] -> passes -> [optimised]; [torch] -> import; "
             "[optimised] -> lower -> [plan] -> run; [optimised] -> [file]; [optimised] -> [export]; "
             "alias .> passes; alias .> lower; native .> run",

@@ -326,7 +326,7 @@ return (%a, %r)""")
     %w : Tensor = aten::mul_(%e, %two)
     -> (%true, %p)
 return (%a)""",
-        "cannot be put into the whole",
+        "cannot be propagated to its base",
     ),
     **{f"layout after {name}": Program(_observed(write), "may share") for name, write in _WRITES.items()},
     # -- what stays ------------------------------------------------------
@@ -350,7 +350,7 @@ return (%k, %f)""",
 %e : Tensor = aten::expand(%v, %l, %false)
 %w : Tensor = aten::fill_(%e, %half)
 return (%a, %e)""",
-        "cannot be put into the whole",
+        "cannot be propagated to its base",
     ),
     "a list that changes": Program(
         """

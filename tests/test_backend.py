@@ -79,7 +79,7 @@ def test_the_newest_version_of_another_domain_is_the_default() -> None:
 @pytest.mark.parametrize("dtype", [np.longdouble, "M8[s]", "V3", [("a", "<f4")]], ids=str)
 def test_arrays_of_types_that_no_tensor_has(dtype: Any) -> None:
     for value in (np.zeros(2, dtype), [np.zeros(2, dtype)]):
-        with pytest.raises(Error, match=r"IRC412: input 'x': NumPy's .* is no element type of tensors"):
+        with pytest.raises(Error, match=r"IRC412: input 'x': NumPy's .* is not an element type of tensors"):
             irc.backend.run_node(make_node("Relu", ["x"], ["y"]), {"x": value})
 
 

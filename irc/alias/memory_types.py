@@ -6,7 +6,7 @@ union one of its members, so both dissolve: a type is a set of *parts*, and
 those parts whose values have memory are its *atoms*: ``Tensor``, ``Any``,
 and list, dictionary, tuple, future and class types.
 
-Lists and dictionaries are of one type only: a list of tensors is no list of optional tensors, though it may hold the
+Lists and dictionaries are of one type only: a list of tensors is not a list of optional tensors, though it may hold the
 same. Runs hold to that, see `irc.runtime.values`. (A tuple of a tensor is one of an optional tensor.)
 """
 

@@ -136,7 +136,7 @@ class Recorder:
     def bind(self, value: Value, element: Element) -> None:
         """``value`` denotes what ``element`` does."""
         if element.__class__ is not int:  # the rule may be foreign
-            raise Error("IRC305", f"an alias rule binds it to {element!r}, which is no element", f"%{value.name}")
+            raise Error("IRC305", f"an alias rule binds it to {element!r}, which is not an element", f"%{value.name}")
         self.facts.elements[value] = self.facts.same(element)
 
     def bind_input(self, value: Value, owned: bool) -> None:

@@ -117,7 +117,7 @@ def _read(path: str) -> Array:
             if array.size and not array.itemsize:
                 raise ValueError(f"{array.size} elements that take no bytes")
             if not is_text(array):
-                raise ValueError("its strings have elements that are no characters")
+                raise ValueError("its strings have elements that are not characters")
             return array
     except OSError as error:
         raise cannot("IRC502", "read the file", error, path) from None

@@ -334,7 +334,7 @@ def seconds(text: str) -> float:
 
 def _number(text: str, low: int, high: int, said: str) -> int:
     if not _is_number(text, 30) or not low <= int(text) <= high:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {low} {said}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected an integer from {low} {said}, not {text!r}")
     return int(text)
 
 
@@ -387,7 +387,7 @@ def _sizes(text: str, bits: int) -> dict[str, int]:
         name, _, size = text.rpartition("=")
         sizes = {name: int(size)} if name and _is_number(size, 19) else {}
     if not sizes or max(sizes.values()) >= 2**bits:
-        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with a whole number below 2**{bits}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE with an integer below 2**{bits}, not {text!r}")
     return sizes
 
 
@@ -396,7 +396,7 @@ def _shape(text: str) -> dict[str, tuple[int, ...]]:
     name, _, sizes = text.rpartition("=")
     parts = sizes.split(",") if sizes.strip() else []
     if not name or not all(_is_number(part.strip(), 10) and int(part) < 2**31 for part in parts):
-        raise argparse.ArgumentTypeError(f"expected NAME=SIZE,... with whole numbers below 2**31, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=SIZE,... with integers below 2**31, not {text!r}")
     return {name: tuple(map(int, parts))}
 
 

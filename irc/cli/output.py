@@ -156,6 +156,6 @@ def _fail(message: str, status: int = 1) -> int:
 
 def _discard_stdout() -> None:
     """Discard buffered output; otherwise the interpreter reports an error when it flushes at exit."""
-    with suppress(OSError, ValueError):  # what an embedding program has put in its place may be no file
+    with suppress(OSError, ValueError):  # what an embedding program has put in its place may not be a file
         stdout = sys.stdout.fileno()
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout)

@@ -45,7 +45,7 @@ class Policy:
         self._upstream = _UpstreamAnchors(graph)
 
     def fuses(self, node: Node) -> bool:
-        """Whether ``node``, which is no group, is of a kind that groups grow from and take in.
+        """Whether ``node``, which is not a group, is of a kind that groups grow from and take in.
 
         Operators that dominate the run time (`is_anchor`) are taken in too. If the answer is False, no reason is
         reported.

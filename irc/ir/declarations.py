@@ -116,7 +116,7 @@ def read_sizes(text: str) -> dict[str, int]:
         quoted, bare, size, comma = match.groups() if match else (None, "", "", "")
         name = bare.strip() if quoted is None else unquote(quoted)
         if not name or int(size) > MAX_SIZE:
-            raise ValueError(f"expected NAME=SIZE,... with whole numbers below 2**63, not {text[at:]!r:.80}")
+            raise ValueError(f"expected NAME=SIZE,... with integers below 2**63, not {text[at:]!r:.80}")
         if name in sizes:
             raise GivenTwiceError(f"the size of {name!r} is given twice")
         sizes[name] = int(size)

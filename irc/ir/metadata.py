@@ -84,7 +84,7 @@ def quantization(metadata: Metadata) -> dict[str, str]:
 
 
 def frozen(given: Mapping[str, str]) -> Metadata:
-    """``given`` as metadata. Raises TypeError if something in it is no string."""
+    """``given`` as metadata. Raises TypeError if something in it is not a string."""
     if given.__class__ is MappingProxyType:
         return given
     for item in given.items():

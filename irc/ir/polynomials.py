@@ -6,7 +6,7 @@ A cache after a step is ``past + new`` long, the rows of a batch taken together 
 sizes are surely equal if they compare equal. `unknown_size` is the size of which
 nothing is known.
 
-Sizes are whole numbers from 0 on. Differences, which elements of index tensors
+Sizes are integers from 0 on. Differences, which elements of index tensors
 may be, can be negative: `is_size` tells which expressions surely are sizes.
 """
 
@@ -23,7 +23,7 @@ _MOST_TERMS = 16
 """What has more is not known: it would be copied for each that has one term more."""
 
 _LARGEST_POWER = 4
-"""Of all that is multiplied in a term: a size of a tensor is no product of many."""
+"""Of all that is multiplied in a term: a size of a tensor is not a product of many."""
 
 
 class UnknownSize(NamedTuple):

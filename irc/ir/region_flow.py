@@ -27,7 +27,7 @@ def function_name(node: Node) -> str | None:
 
 
 def callee(node: Node) -> str | None:
-    """The name of the function that ``node`` calls; None if it is no call, or calls no constant."""
+    """The name of the function that ``node`` calls; None if it is not a call, or calls no constant."""
     function = node.inputs[0].node if node.kind == CALL and node.inputs else None
     return None if function is None else function_name(function)
 

@@ -31,7 +31,7 @@ def python_strings(array: Array) -> Array:
             raise ValueError(f"expected strings; these bytes are none: {error}") from None
         return np.array(decoded, object).reshape(array.shape)
     if not is_text(array):
-        raise ValueError("expected strings; these have elements that are no characters")
+        raise ValueError("expected strings; these have elements that are not characters")
     if kind in "UT":
         return array.astype(object)
     if kind != "O":

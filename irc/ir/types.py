@@ -429,7 +429,7 @@ def tensor_fault(type: TensorType) -> str | None:
             if not 0 <= size <= MAX_SIZE:  # type: ignore[reportOperatorIssue]
                 return f"a size is 0 or more and below 2**63 (None where it is not known), not {dim_text(size)}"
         elif size is not None and not isinstance(size, str):
-            return f"a size is a whole number, a name, or None where it is not known, not {size!r}"
+            return f"a size is an integer, a name, or None where it is not known, not {size!r}"
     return None
 
 

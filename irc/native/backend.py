@@ -271,7 +271,7 @@ def _is_slow_in_torch(node: Node) -> bool:
 
 
 def _torch_bound(node: Node, kernel: Kernel) -> Kernel:
-    """As `_bound`, of an operator some of whose operands are constants, and may be no arrays."""
+    """As `_bound`, of an operator some of whose operands are constants, and need not be arrays."""
     places = [i for i, value in enumerate(node.inputs) if value.node is None or value.node.kind != CONSTANT]
     if not node.kind.endswith("_"):
         return _bound(node, kernel, places)

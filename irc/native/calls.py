@@ -10,7 +10,7 @@ end of a range. It takes 0.1 µs.
 Invariants:
 
 - Fields of array objects and of element types are read by their offsets in NumPy's ABI (ndarraytypes.h,
-  PyArrayObject_fields and PyArray_Descr), which are the same for all of NumPy 2. An argument that is no array of
+  PyArrayObject_fields and PyArray_Descr), which are the same for all of NumPy 2. An argument that is not an array of
   exactly NumPy's type is refused, not read.
 - A call refuses arrays of other element types, shapes or strides than it was made for, so whoever has called it last
   may call it again with whatever there is. Where an array is not said to be expected in any way, that is the caller's

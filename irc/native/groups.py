@@ -531,7 +531,7 @@ class Anchored:
     """Compiles a convolution or a matrix product, which the interpreter's kernel computes, and what follows it.
 
     Args:
-        nodes: as of `Group`; one of them is no pointwise operator.
+        nodes: as of `Group`; one of them is not a pointwise operator.
         inputs: likewise.
         outputs: likewise.
         bound: has the interpreter's kernels.

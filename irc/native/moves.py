@@ -6,7 +6,7 @@ nothing to gain. Padded arrays are made row by row: where each row of the result
 ends, are numbers that the call has; what lies between is copied as a whole.
 
 Invariant: elements are moved as integers of their size, and no address outside of the arrays is read or written. Where
-a side is no multiple of a tile's, the last tile overlaps the one before.
+a side is not a multiple of a tile's, the last tile overlaps the one before.
 """
 
 from __future__ import annotations

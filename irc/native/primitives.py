@@ -80,7 +80,7 @@ def _floor_divide(x: Lanes, y: Lanes) -> Lanes:
         rest = x - quotient * y
         is_below = rest.differs(0) & ((rest < 0) ^ (y < 0)) & y.differs(0)
         return select(is_below, quotient - 1, quotient)
-    # As NumPy: of the exact remainder, rounded to the whole number that it makes.
+    # As NumPy: of the exact remainder, rounded to the integer that it makes.
     rest = _truncated_remainder(x, y)
     quotient = (x - rest) / y
     quotient = select(rest.differs(0) & ((rest < 0) ^ (y < 0)), quotient - 1, quotient)
@@ -182,7 +182,7 @@ def _select(condition: Lanes, x: Lanes, y: Lanes) -> Lanes:
 
 
 def _whole(name: str) -> Callable[[Lanes], Lanes]:
-    """Rounding to whole numbers, which integers are."""
+    """Rounding to integers, which integers are."""
     return lambda x: x.emitter.intrinsic(name, x) if x.is_float else x
 
 

@@ -261,7 +261,7 @@ class Reader:
         return layouts_of(self._operations, self._inputs, outputs)
 
     def _add_number(self, node: Node) -> None:
-        """Add a constant of one element; others are inputs, and what is no array operators take as it is."""
+        """Add a constant of one element; others are inputs, and what is not an array operators take as it is."""
         tensor = node.attributes.get("value")
         if not is_none(node.output) and isinstance(tensor, Tensor) and node.output not in self.dtypes:
             array = np.asarray(tensor.numpy())
@@ -295,7 +295,7 @@ class Reader:
             raise Unsupported(f"there is no code for {node.kind}")
         operands = tuple(None if is_none(value) else value for value in node.inputs)
         if not all(x is None or x in self.dtypes for x in operands):
-            raise Unsupported("an operand is no array")
+            raise Unsupported("an operand is not an array")
         dtypes = [None if x is None else self.dtypes[x] for x in operands]
         expressions, compound, dtype = _semantics(self, scalar, node, operands, dtypes)
         is_of_one_shape, is_shaped_like_first = not scalar.broadcasts, node.kind in _SCALAR_OPERANDS

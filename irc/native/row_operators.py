@@ -246,7 +246,7 @@ def _batch_normalization(call: Call) -> list[Made]:
 
 
 def _known(call: Call, index: int) -> Any:
-    """The operand at ``index``, which is no array."""
+    """The operand at ``index``, which is not an array."""
     try:
         return static(call.node, index)
     except LookupError as error:

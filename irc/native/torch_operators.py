@@ -130,7 +130,7 @@ def _standing_for(reader: Reader, value: Value, make: Callable[..., Array]) -> A
     node = value.node
     constant = None if node is None or node.kind != CONSTANT else node.attributes.get("value")
     if node is None or isinstance(constant, Tensor):
-        raise Unsupported("an operand is no array")
+        raise Unsupported("an operand is not an array")
     return constant
 
 

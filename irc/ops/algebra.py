@@ -121,7 +121,7 @@ class Constant(Expression):
 
     def __init__(self, value: Number, dtype: AnyDType) -> None:
         if isinstance(value, complex) and dtype.kind != "c":
-            raise TypeError(f"{value} is no constant of type {dtype.name}")
+            raise TypeError(f"{value} is not a constant of type {dtype.name}")
         super().__init__(dtype)
         self.value = value
 
@@ -310,7 +310,7 @@ CAST = primitive(
 floor = primitive("floor", 1)
 ceil = primitive("ceil", 1)
 trunc = primitive("trunc", 1, "Rounded towards zero.")
-rint = primitive("rint", 1, "Rounded to the nearest whole number, ties to even.")
+rint = primitive("rint", 1, "Rounded to the nearest integer, ties to even.")
 signbit = primitive("signbit", 1, "Whether the sign is negative, also of a zero or NaN.", gives_bool=True)
 nextafter = primitive("nextafter", 2, "The number of the type next to x in the direction of y; y if they are equal.")
 copysign = primitive("copysign", 2, "The magnitude of x with the sign of y, also of a zero or NaN.")

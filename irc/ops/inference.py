@@ -264,7 +264,7 @@ class NodeTypes:
         return found if isinstance(found, bool | int | float | str) else UNKNOWN
 
     def items(self, index: int) -> list[Any] | None:
-        """The elements of the list input ``index``, None for unknown ones; None if it is no known list."""
+        """The elements of the list input ``index``, None for unknown ones; None if it is not a known list."""
         value = self.node.inputs[index]
         if not self.is_fixed(value):
             return None

@@ -26,7 +26,7 @@ FAMILY = Family(
     # softmax(query key^T scale + bias) value: (..., H, L, E), (..., H, S, E), (..., H, S, V) to (..., H, L, V).
     # Attributes: scale, by default 1 / sqrt(E); softcap, below which scores stay; causal, "first" or "last": query i
     # sees keys up to i, or up to S - L + i; fill, by default -inf: the score where mask is false; zero_rows: results
-    # are 0 where the softmax is no number ("nan"), or is none because bias, mask and causal exclude all keys
+    # are 0 where the softmax is not a number ("nan"), or is none because bias, mask and causal exclude all keys
     # ("masked"); grouped = 1: key and value may have fewer heads, each of which several neighbours share. Sink, (H,) or
     # (1,), has for each head the score of a key that is not there, whose value is 0.
     irc::attention(Tensor query, Tensor key, Tensor value, Tensor? bias=None, Tensor? mask=None, Tensor? sink=None) \

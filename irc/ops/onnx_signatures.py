@@ -191,7 +191,7 @@ class _Signature(NamedTuple):
 
 
 def check_onnx(node: Node) -> bool:
-    """Check ``node`` against its signature (IRC213 to IRC217); False if it is no ONNX operator."""
+    """Check ``node`` against its signature (IRC213 to IRC217); False if it is not an ONNX operator."""
     if not functional_by_default(node.kind):
         return False
     signature = _inplace_or_own(node.kind, node.version)

@@ -16,7 +16,7 @@ from irc.ops.registry import record, semantics
 
 
 def result_like(kind: str) -> int | None:
-    """The input whose element type the result of a pointwise operator has; None if it is no input's."""
+    """The input whose element type the result of a pointwise operator has; None if it has one of its own."""
     found = semantics(kind)
     return 0 if found is None else found.result
 

@@ -106,9 +106,9 @@ def register(*operators: Operator) -> None:
     overload name that was registered before; a shape rule, one of the same module and name.
 
     Raises:
-        Error: IRC304 if something is no record, its kind no kind, or its shape rule not such a function; if there is
+        Error: IRC304 if something is not a record, its kind no kind, or its shape rule not such a function; if there is
             a shape rule of another origin, or irc's own record says something else of another field; IRC203 if a row
-            is not well formed, or a result shares with, or an argument is stored into, a set that is no argument's,
+            is not well formed, or a result shares with, or an argument is stored into, a set that is not an argument's,
             which would have no effect; if rows of a pointwise operator state anything but that it makes a tensor of
             tensors; if irc has another row for that overload; or if ``effects`` are not effects. Nothing is added
             then.

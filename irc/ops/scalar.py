@@ -51,7 +51,7 @@ class ScalarSemantics:
         kind: such as ``onnx::Relu``.
         definition: a single primitive where that is all. The result is converted to the result's element type.
         since: the first version of the operator that it holds for; it holds up to the next one of that kind.
-        result: the operand whose element type the result has; None if it is no operand's.
+        result: the operand whose element type the result has; None if it has one of its own.
         variadic: whether there may be any number of operands, at least one; a primitive of two folds them from the
             left, each result rounded to the element type.
         floats: whether the semantics are those of floats: integers are computed in float64, and truncated.

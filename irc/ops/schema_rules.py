@@ -84,7 +84,7 @@ def _check_own(node: Node, schema: Schema | None) -> None:
 def _check_integers(node: Node, key: str, value: Any, *, is_list: bool) -> None:
     numbers = cast("list[Any]", value) if is_list and isinstance(value, list) else [None] if is_list else [value]
     if not all(type(number) is int for number in numbers):
-        what = "a list of whole numbers" if is_list else "a whole number"
+        what = "a list of integers" if is_list else "an integer"
         raise node_error("IRC215", f"{node.kind} needs an attribute {key}, {what}", node)
 
 

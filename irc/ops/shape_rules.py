@@ -77,7 +77,7 @@ class _NoTypeError(Exception):
 
 
 def _checked(type: Any) -> Type:
-    """``type`` from an untrusted rule, NumPy's numbers made Python's; _NoTypeError if it is no type."""
+    """``type`` from an untrusted rule, NumPy's numbers made Python's; _NoTypeError if it is not a type."""
     if not isinstance(type, Type):
         raise _NoTypeError
     if not isinstance(type, TensorType):

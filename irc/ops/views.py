@@ -23,7 +23,7 @@ Put: TypeAlias = Callable[[Emit, Node, Value, Value], Value]
 """From ``emit``, the view's node, the whole and new contents of the part: the whole with these contents."""
 
 Number: TypeAlias = int | Value
-"""A whole number, known or computed in the graph."""
+"""A integer, known or computed in the graph."""
 
 PutPiece: TypeAlias = Callable[[Emit, Node, Value, Value, Number], Value]
 """As `Put`, of the piece with a number; if that is negative, pieces are counted from the end."""
@@ -309,7 +309,7 @@ _UNKNOWN = object()
 
 
 def _given(node: Node, position: int, default: object) -> object:
-    """The constant that an argument is, or its default; `_UNKNOWN` if it is no constant."""
+    """The constant that an argument is, or its default; `_UNKNOWN` if it is not a constant."""
     if position >= len(node.inputs):
         return default
     value = node.inputs[position]

@@ -448,7 +448,7 @@ class _Folder:
             raise Refused(_NOT_HELD)
         types = output_types(node)
         if node.kind in QUANTISING or dequantises(node, types):
-            raise Refused("weights that are quantised stay so")
+            raise Refused("quantised weights stay quantised")
         splats = splat_result(node, types, self.ctx.evaluate)
         if splats is not None and (contiguous_if(node) == () or not self._layouts.is_seen(node.outputs)):
             return _Result(splats)
@@ -464,7 +464,7 @@ class _Folder:
             return None
         if not all(map(_lies_as_constant, results)) and self._layouts.is_seen(node.outputs):
             self._looked_at = True
-            raise Refused("something looks at how its result lies in memory, and constants lie in order")
+            raise Refused("an operator observes the memory layout of its result, and constants are contiguous")
         largest = max(map(tensor_bytes, node.inputs), default=0)
         contents = [_content(result, v.type, largest) for result, v in zip(results, node.outputs, strict=True)]
         size = sum(map(stored_bytes, contents))
@@ -478,7 +478,7 @@ class _Folder:
             text = f"it takes {needed} bytes, more than the limit of {limit} (option max-bytes)"
             raise Refused(Reason(text, remedy=set_option("constant-fold", "max-bytes", needed)))
         if multiplications(node, size) > self.budget.multiplications:
-            raise Refused(f"all that is folded would take more than {_MAX_MULTIPLICATIONS} multiplications")
+            raise Refused(f"all folding would take more than {_MAX_MULTIPLICATIONS} multiplications")
         if size > free and size - replaced > self.budget.bytes:
             self.out_of_room = True
             text = f"{replaced} bytes of constants would become {size} (option max-growth)"
@@ -487,7 +487,7 @@ class _Folder:
 
 
 def _lies_as_constant(result: Any) -> bool:
-    """Whether ``result`` is no array, or one whose elements lie in order and are all of its memory."""
+    """Whether ``result`` is not an array, or one whose elements lie in order and are all of its memory."""
     if not isinstance(result, np.ndarray):
         return True
     array = cast("np.ndarray[Any, Any]", result)

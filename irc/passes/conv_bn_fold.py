@@ -48,7 +48,7 @@ class ConvBnFold:
                 fold = _Fold(linear, node, rewriter.db)
                 layouts = layouts or Layouts(graph, rewriter.db, ctx.memory)
                 if layouts.is_seen(node.outputs):
-                    raise Refused("something looks at how its result lies in memory")
+                    raise Refused("an operator observes the memory layout of its result")
             except Refused as refusal:
                 if any(constant_tensor(value) is not None for value in node.inputs):
                     ctx.note(node, f"not folded into {linear.kind}: {refusal}")
@@ -162,7 +162,7 @@ class _Fold:
         if any(map(is_dequantised, self.linear.inputs)):
             raise Refused("its operands are quantised: a runtime may compute it with integers")
         if self.node.block is not self.linear.block and db.has_writers(self.node.outputs[0]):
-            raise Refused("its result is made anew in every iteration, and written to")
+            raise Refused("it is computed in every iteration, and its result is written to")
 
     # -- arithmetic ------------------------------------------------------
 

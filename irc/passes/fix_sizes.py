@@ -41,7 +41,7 @@ class FixSizes:
             text = sizes_text(sizes)
             if read_sizes(text) == sizes:
                 return FixSizes(text)
-        raise Error("IRC303", f"sizes are whole numbers from 0 on by name, such as {{'batch': 1}}, not {sizes!r:.80}")
+        raise Error("IRC303", f"sizes are integers from 0 on by name, such as {{'batch': 1}}, not {sizes!r:.80}")
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Give the values of ``graph`` other types. IRC311 if no input has a dimension of one of the names."""

@@ -142,11 +142,11 @@ class _Overwriter:
         if others and not (reads_first(node.kind) and all(db.same_tensor(v, value) for v in others)):
             return Reason(f"%{value.name} is read through another operand too", others[0].name)
         if db.any_escaped(memory):
-            return Reason(f"unknown code may know %{value.name}", value.name)
+            return Reason(f"%{value.name} may have escaped to unknown code", value.name)
         if changes_metadata:
             return Reason("the graph changes shapes or element types of tensors in place")
         if not self._lies_as_operand(node, index):
-            text = f"something looks at how its result lies in memory, which may be otherwise than %{value.name}"
+            text = f"an operator observes the memory layout of its result, which may be otherwise than %{value.name}"
             return Reason(text, value.name)
         return self._later_use(node, value)
 

@@ -86,13 +86,13 @@ class Growable:
             text = "element types and ranks of what it concatenates are not known to be equal"
             return Reason(text, unknown[0] if unknown else "", declare(unknown) if unknown else None), []
         if graph.is_function:
-            return Reason("who calls the function might write into what it is given or gives"), []
+            return Reason("the caller of the function may write into its arguments or results"), []
         writing = [writer for writer in writers if db.writes_to_alias(writer, shared)]
         if writing:
             text = f"%{first.name} or the result is written in place by {describe(writing[0])}"
             return Reason(text, name_of(writing[0])), why_written(db, shared, writing[0])
         if layouts.is_seen(shared):
-            return Reason(f"strides of %{first.name} or the result are asked for", first.name), []
+            return Reason(f"strides of %{first.name} or of the result are observed", first.name), []
         return None
 
 

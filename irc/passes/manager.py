@@ -276,7 +276,7 @@ def _check_pass(p: Pass) -> None:
     """Raise TypeError if ``type(p)`` is not a pass class, or its options cannot be hashed."""
     wrong = fault(type(p))
     if wrong:
-        raise TypeError(f"this is no pass: {type(p).__name__}: {wrong}")
+        raise TypeError(f"this is not a pass: {type(p).__name__}: {wrong}")
     try:
         hash(p)
     except TypeError as e:

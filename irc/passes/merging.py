@@ -141,7 +141,7 @@ class Cse:
     A node uses the result of an equal one that dominates it: an earlier one of
     its block or of a block around it. Nodes are equal if their kind, version, attributes,
     inputs and output types agree; what is known of tensors in the types may differ. Not merged: nodes with blocks,
-    (de)quantisation, side effects or random results; reads if what they read is written in between;
+    (de)quantisation, side effects or random results; reads if memory that they read is written in between;
     results that something writes into, unless both are the same memory already.
     """
 
@@ -180,7 +180,7 @@ class Cse:
         return changed > 0
 
 
-_READ = Reason("what they read is written in between")
+_READ = Reason("memory that they read is written in between")
 _WRITTEN = Reason("something writes into one of them")
 
 

@@ -42,7 +42,7 @@ _NAME = rf"\w(?:{_WORD})?"
 def fault(pass_class: object) -> str:
     """What keeps ``pass_class`` from being the class of a pass; "" if nothing does."""
     if not isinstance(pass_class, type):
-        return f"{pass_class!r} is no class"
+        return f"{pass_class!r} is not a class"
     name = getattr(pass_class, "name", None)
     if not isinstance(name, str) or re.fullmatch(_NAME, name) is None:
         return f"its name is {name!r}, which a pipeline cannot spell"
@@ -168,7 +168,7 @@ P = TypeVar("P", bound="type[Pass]")
 
 
 def register(pass_class: P) -> P:
-    """Class decorator that registers a pass under its ``name``; IRC304 if it is no pass, or taken.
+    """Class decorator that registers a pass under its ``name``; IRC304 if it is not a pass, or taken.
 
     A class of the same module and name replaces the earlier one: the definition has been run again.
     """

@@ -3,7 +3,7 @@
 Nothing is cast silently: an array must have the element type that the model
 states. Python numbers and lists have none of their own; they are converted if
 that loses nothing (Python floats round to the model's floating-point type).
-Where the model takes a number that is no tensor, NumPy's scalars are numbers.
+Where the model takes a number that is not a tensor, NumPy's scalars are numbers.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def typed_array(value: Any, type: TensorType, where: str) -> Array:
         try:
             expected = DType.from_numpy(array.dtype)
         except KeyError:
-            raise Error("IRC412", f"NumPy's {array.dtype} is no element type of tensors", where) from None
+            raise Error("IRC412", f"NumPy's {array.dtype} is not an element type of tensors", where) from None
     if expected is DType.STRING:
         try:
             return python_strings(array)
@@ -223,7 +223,7 @@ def _from_python(value: Any, where: str) -> Array:
     if array.dtype.kind == "U":  # NumPy writes out numbers that stand beside strings
         for item in np.array(value, object).flat:
             if np.asarray(item).dtype.kind != "U":
-                raise Error("IRC415", f"strings stand beside {item!r:.40}, which is none", where)
+                raise Error("IRC415", f"strings are mixed with {item!r:.40}", where)
     return array
 
 

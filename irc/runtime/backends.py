@@ -136,7 +136,7 @@ class Backend:
     def bind(self, node: Node, kernel: Kernel) -> Kernel:
         """The kernel that runs ``node``: the interpreter's ``kernel``, or a faster one that may call it.
 
-        Asked once for each operator of a model that is no group, when its graph is lowered. The kernel has to do for
+        Asked once for each operator of a model that is not a group, when its graph is lowered. The kernel has to do for
         operands of all types, and takes ``out=`` if ``kernel`` does.
         """
         return kernel
@@ -179,7 +179,7 @@ def find_backend(name: str | Backend) -> Backend | None:
     except Exception as error:
         raise Error("IRC304", f"{what} cannot be made: {nonsense(error)}", found[name].value) from error
     if not isinstance(backend, Backend):
-        raise Error("IRC304", f"{what} is no irc.runtime.backends.Backend", found[name].value)
+        raise Error("IRC304", f"{what} is not an irc.runtime.backends.Backend", found[name].value)
     return backend
 
 
@@ -189,7 +189,7 @@ MOST_KERNELS = 64
 K = TypeVar("K")
 
 KernelKey = tuple[ArrayType | None, ...]
-"""The types of operands; None for one that is no array."""
+"""The types of operands; None for one that is not an array."""
 
 
 class KernelsByType(Generic[K]):
@@ -257,7 +257,7 @@ class CompiledGroup(KernelsByType[GroupKernel]):
     def compile(self, key: KernelKey) -> GroupKernel | None:
         types = tuple([each for each in key if each is not None])
         if len(types) < len(key):
-            self.decline("an operand is no array")
+            self.decline("an operand is not an array")
             return None
         made = self._backend.compile_group(self._group, types)
         if isinstance(made, Declined):

@@ -92,7 +92,7 @@ def detach(
 
     Raises:
         Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
-            to be kept is no tensor.
+            to be kept is not a tensor.
     """
     leaving = {name: element(results, path) for name, path in wanted.items()}
     if not held.keep and not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
@@ -165,7 +165,9 @@ class _Detacher:
         """
         kept: list[Array] = []
         for path in paths:
-            value = values[path[0]] if len(path) == 1 else element(values, path)  # most are no elements: without a call
+            value = (
+                values[path[0]] if len(path) == 1 else element(values, path)
+            )  # most are not elements: without a call
             if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)
@@ -423,7 +425,7 @@ def _check_donation(value: Any, where: str) -> None:
     if not value.flags.writeable:
         raise Error("IRC416", "a read-only array cannot be donated", where)
     if overlaps_itself(value):
-        raise Error("IRC416", "the donated array has several elements in one place: give a copy", where)
+        raise Error("IRC416", "elements of the donated array share memory: give a copy", where)
 
 
 def _check_shared(accepted: Mapping[str, Any], donate: Iterable[str]) -> None:

@@ -183,9 +183,9 @@ def _open(file: BinaryIO, where: str) -> tuple[dict[str, Any], int, mmap.mmap]:
     try:
         header = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Error("IRC513", f"the file's header is no JSON: {error}", where) from None
+        raise Error("IRC513", f"the file's header is not a JSON: {error}", where) from None
     if not isinstance(header, dict):
-        raise Error("IRC513", "the file's header is no JSON object", where)
+        raise Error("IRC513", "the file's header is not a JSON object", where)
     fields = cast("dict[str, Any]", header)
     if fields.get("byteorder") != sys.byteorder:
         raise Error("IRC513", f"the file was written on a {fields.get('byteorder')}-endian machine", where)
@@ -206,10 +206,10 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
         module.defaults[name] = unpacker.unpack(data)
     for name in module.defaults:
         if name not in inputs:
-            raise Error("IRC513", f"there is a default for {name!r}, which is no input")
+            raise Error("IRC513", f"there is a default for {name!r}, which is not an input")
     for name, data in header.get("objects", {}).items():  # which files of before there were objects do not have
         if name not in inputs or not isinstance(value := unpacker.unpack(data), Object):
-            raise Error("IRC513", f"there is an object for {name!r}, which is none")
+            raise Error("IRC513", f"there is an object for {name!r}, which is not an object")
         module.objects[name] = value
     module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())
     module.verify(operators=False)  # schemas were checked when it was saved, and would need onnx

@@ -10,7 +10,7 @@ ends earlier makes a copy, so two continuations of one prefix never meet.
 
 How an array leads to its buffer: ``view.base`` is an array of the whole buffer and
 ``view.base.base`` the buffer itself, because NumPy gives views of views the base
-of the first array whose own base is no array.
+of the first array whose own base is not an array.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
         both, stayed = append(start, frame[new], axis, run.again)
         if stayed:
             run.in_place += 1
-        elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is no copy either
+        elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either
             run.copies += 1
             run.copied_bytes += start.nbytes
         frame[out] = both
@@ -334,7 +334,7 @@ class GrowableArray:
     Raises:
         Error: IRC403 there is not enough memory; IRC412 it is masked, or gives no array; IRC419 the capacity is no
             integer, or negative; IRC420 there is no such axis; IRC421 it holds strings, other objects or
-            elements without bytes, or is no array; IRC422 the capacity is more than any array may have.
+            elements without bytes, or is not an array; IRC422 the capacity is more than any array may have.
     """
 
     def __init__(self, array: Any, axis: int, capacity: int = 0) -> None:
@@ -458,13 +458,13 @@ def _array(value: Any, name: str, dtype: np.dtype[Any] | None = None) -> Array:
     except MemoryError as error:
         raise Error("IRC403", f"out of memory: {error}", name) from None
     except ValueError as error:
-        raise Error("IRC421", f"this is no array: {error}", name) from None
+        raise Error("IRC421", f"this is not an array: {error}", name) from None
     except Error as error:
         raise Error("IRC421" if error.code == "IRC415" else error.code, error.message, name) from None
 
 
 def checked_integer(code: str, name: str, value: Any) -> int:
-    """``value``, called ``name``, as Python's int; Error ``code`` if it is no integer."""
+    """``value``, called ``name``, as Python's int; Error ``code`` if it is not an integer."""
     number = integer(value)
     if number is None:
         raise Error(code, f"{name} must be an integer, not {value!r}")

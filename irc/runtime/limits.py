@@ -74,7 +74,7 @@ class Limits:
             work that cannot be interrupted is refused if even at `RATE` it would not finish in time.
 
     Raises:
-        Error: IRC440 if one is not positive, or steps or bytes are no integers.
+        Error: IRC440 if one is not positive, or steps or bytes are not integers.
     """
 
     steps: int | None = None

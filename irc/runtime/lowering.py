@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from irc.runtime.storage import Storage
 
 Special = Callable[["Lowering", "Node", Slots, Slots], Step]
-"""Lowers a node that is no kernel call, given the slots of its inputs and outputs; asks `Lowering.emptied` for more."""
+"""Lowers a node that is not a kernel call, from the slots of inputs and outputs; asks `Lowering.emptied` for more."""
 
 _NOWHERE = 0
 """The region of constants, which are never emptied."""
@@ -134,7 +134,7 @@ class Lowering:
         plan: of the graph; its frame and slots are filled in.
         graph: the graph.
         storage: which values of the graph are one memory.
-        specials: how to lower the kinds that are no kernel calls.
+        specials: how to lower the kinds that are not kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
         bulk: how many operators may be dispatched as one unit; None for any number.
 
@@ -272,7 +272,7 @@ class Lowering:
         return found
 
     def _special(self, node: Node) -> Special | None:
-        """How to lower ``node`` if it is no kernel call, nor a group whose members are steps like all others."""
+        """How to lower ``node`` if it is not a kernel call, nor a group whose members are steps like all others."""
         special = self._specials.get(node.kind)
         if special is not None or node.kind == GROUP:
             check_form(node)  # what follows takes it for granted

@@ -350,7 +350,7 @@ class CompiledModel:
 
         Raises:
             Error: IRC323 these outputs need unknown operators; IRC410 an input is missing or unknown; IRC411 an unknown
-                output; IRC416 one is donated that is not given; others if a default is no value of its input.
+                output; IRC416 one is donated that is not given; others if a default is not a value of its input.
         """
         wanted = {name: self._path(name) for name in ([o.name for o in self.outputs] if outputs is None else outputs)}
         runs = self.runs
@@ -458,7 +458,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
 
 
 def _names(names: Iterable[str], what: str, code: str) -> tuple[str, ...]:
-    """``names``, the argument called ``what``, as a tuple; Error ``code`` if it is no collection of names."""
+    """``names``, the argument called ``what``, as a tuple; Error ``code`` if it is not a collection of names."""
     if isinstance(names, str):
         raise Error(code, f"{what} must be a list of names, not the string {names!r}")
     try:

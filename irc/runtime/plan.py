@@ -34,7 +34,7 @@ SPECIAL: dict[str, Special] = {
     CALL: lower_call,
     "irc::append_": lower_append,
 }
-"""How nodes that are no kernel calls are lowered."""
+"""How nodes that are not kernel calls are lowered."""
 
 _PROVIDED = frozenset(SPECIAL) | {CONSTANT, GROUP}
 
@@ -278,7 +278,7 @@ def _alone(node: Node) -> tuple[Graph, list[int]]:
         if value not in mapping:
             constant = value.made_by(CONSTANT)
             if constant is None:
-                raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is no constant")
+                raise Error("IRC307", f"%{value.name} is needed to compute the node, and it is not a constant")
             graph.block.append(clone_node(constant, graph, mapping))
     graph.set_outputs(graph.block.append(clone_node(node, graph, mapping)).outputs)
     return graph, [node.inputs.index(value) for value in given]

@@ -201,7 +201,7 @@ def _read(type: Any, data: Any, where: str) -> Any:
         return [_read(parameters[0], item, f"{where}[{i}]") for i, item in enumerate(cast("list[Any]", data))]
     fits = data.__class__ is kind or (kind is float and data.__class__ is int)
     if not fits or (data.__class__ is int and not -(2**63) <= data < 2**63):
-        raise TypeError(f"{where} is no {kind.__name__}")
+        raise TypeError(f"{where} is not of type {kind.__name__}")
     return data
 
 

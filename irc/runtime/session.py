@@ -50,7 +50,7 @@ class Session:
 
     Raises:
         Error: IRC417 there is no such input or output, they are not tensors of one type, or none are found; IRC419 the
-            capacity is no positive integer.
+            capacity is not a positive integer.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Session:
 
     def _check_idle(self) -> None:
         if self._is_stepping:
-            raise Error("IRC436", "a step of this session is going on in this very thread")
+            raise Error("IRC436", "a step of this session is running on this thread already")
 
     def _step(
         self, feeds: Mapping[str, Any], outputs: Iterable[str] | None, limits: Limits | None, threads: int | None
@@ -225,7 +225,7 @@ class Session:
                 self._donated = lost
             where = {f"input {name!r}" for name in held.arrays}
             if isinstance(error, Error) and error.code in ("IRC413", "IRC414") and error.where in where:
-                raise Error(error.code, f"{error.message}; the last step has left it like that", error.where) from None
+                raise Error(error.code, f"{error.message}; the last step returned it so", error.where) from None
             raise
         return results
 

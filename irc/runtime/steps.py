@@ -198,7 +198,7 @@ def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, must_own_stor
 def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:
     """Whether a result may be written into ``x``: outside ``arena`` and, if it must, owning its memory.
 
-    An array whose base is no array, as after `as_strided`, may not be overwritten: the owner of its memory is unknown.
+    An array whose base is not an array (`as_strided`) may not be overwritten: the owner of its memory is unknown.
 
     Args:
         x: a dead operand.

@@ -3,14 +3,14 @@
 Tensors are NumPy arrays, sequences and lists are lists (constant ones
 `ConstantList`, which nothing can change), optionals the value or None, maps
 dicts, TorchScript's numbers and strings Python's, and its objects `Object`.
-Lists, maps and objects have identities: what is at several places is one thing.
+Lists, maps and objects have identity: one that is held at several places is one object.
 
-In TorchScript a list is of exactly one type: a list of tensors is no list of optional tensors, and an empty list of
-numbers is no list of tensors. `irc.alias.memory_types` relies on that. What a list holds does not tell its type. So in
+In TorchScript a list has exactly one type: a list of tensors is not a list of optional tensors, and an empty list of
+numbers is not a list of tensors. `irc.alias.memory_types` relies on that. Contents do not determine the type, so in
 modules where it matters (`asks_for_types`) all lists and dictionaries are `TypedList`, `TypedDict` and `ConstantList`
 with a type: that of the first input, attribute, constant or result that declares one for them. ``prim::isinstance``
-answers by these, and a value that is declared as another type than it has ends the run. What is declared as Any alone
-has no type yet; it is of the type that its contents tell, as in PyTorch. Other modules have plain lists.
+asks this type, and declaring a value as another type ends the run. A container that is only declared as Any has no type
+yet: its contents tell it, as in PyTorch. Other modules have plain lists.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def is_of(value: Any, type: Type) -> bool:
         return is_sequence(value) and all(is_of(v, type.elem) for v in value)
     if own is None and isinstance(type, DictType):
         return is_mapping(value) and all(is_of(v, type.value) for v in value.values())
-    if type in (types.SCALAR, types.DEVICE):  # a truth value is no number, and the name of a device a string
+    if type in (types.SCALAR, types.DEVICE):  # a truth value is not a number, and the name of a device a string
         return own in ((types.STR,) if type == types.DEVICE else (types.INT, types.FLOAT, types.COMPLEX))
     return type == types.ANY or own in parts(type)
 

@@ -54,7 +54,7 @@ class Operator:
 
     @property
     def _standard(self) -> str:
-        """The ONNX operator whose in-place variant it is; its own kind if it is no variant."""
+        """The ONNX operator whose in-place variant it is; its own kind if it is not a variant."""
         return self.kind.removesuffix("_") if functional_by_default(self.kind) else self.kind
 
     @cached_property

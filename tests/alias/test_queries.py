@@ -120,7 +120,7 @@ graph(%x : Tensor, %t : bool, %n : int):
         assert c.db.writes_to_alias(c.node(name), c["a"]), name
         assert not c.db.writes_to_alias(c.node(name), c["b"]), name
     assert c.db.is_mutable(c.node("w"))
-    assert not c.db.is_mutable(c.node("i")), "a captured value is no input"
+    assert not c.db.is_mutable(c.node("i")), "a captured value is not an input"
 
 
 def test_writes_between_looks_at_all_paths() -> None:

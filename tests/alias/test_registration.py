@@ -173,7 +173,7 @@ def _binds_none(rec: Recorder, node: Node) -> None:
     [
         (_fails, r"its alias rule, .*_fails, fails: ValueError: boo \(.*test_registration.py:\d+\)"),
         (_fails_later, r"its alias rule, .*_fails_later, fails: ValueError: boo \(.*test_registration.py:\d+\)"),
-        (_binds_none, "an alias rule binds it to None, which is no element"),
+        (_binds_none, "an alias rule binds it to None, which is not an element"),
     ],
 )
 def test_rules_that_fail_are_blamed(rule: Rule, says: str) -> None:

@@ -171,7 +171,7 @@ with prim::FusionGroup_0 = graph(%a : Tensor, %b : Tensor):
   return (%r)
 """,
     ),
-    "a call of what is no function": (
+    "a call of what is not a function": (
         "IRC214: %r = prim::CallFunction",
         """graph(%x : Tensor):
   %r : Tensor = prim::CallFunction(%x)

@@ -327,7 +327,7 @@ def test_an_option_of_another_command_is_answered_by_the_command_that_was_given_
 def test_sizes_have_a_limit_that_is_named(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     result = irc("run", "m.onnx", "--seed", "0", "--dim", "batch=99999999999")
-    assert result.status == 2 and "expected NAME=SIZE with a whole number below 2**31, not" in result.err
+    assert result.status == 2 and "expected NAME=SIZE with an integer below 2**31, not" in result.err
 
 
 @pytest.mark.parametrize("option", ["--max-steps", "--max-bytes", "--threads", "--seed", "--dim"])

@@ -1,4 +1,4 @@
-"""Models that are refused: files that are no models, and models that are wrong."""
+"""Models that are refused: files that are not models, and models that are wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASES: Cases = {}
 case = case_of(CASES)
 
 
-# -- files that are no models ----------------------------------------------------
+# -- files that are not models ----------------------------------------------------
 
 
 @case("nope.onnx: there is no such file")
@@ -30,17 +30,17 @@ def a_folder(irc: Command):
     return ["compile", "folder", "-o", "out.irc"]
 
 
-@case("empty.onnx: .*(empty|no ONNX model)")
+@case("empty.onnx: .*(empty|not an ONNX model)")
 def an_empty_file(irc: Command):
     return ["compile", irc.write("empty.onnx", b""), "-o", "out.irc"]
 
 
-@case("no ONNX model")
+@case("not an ONNX model")
 def not_a_protobuf(irc: Command):
     return ["compile", irc.write("x.onnx", b"\xff" * 100), "-o", "out.irc"]
 
 
-@case("x.md: .*no ONNX model")
+@case("x.md: .*not an ONNX model")
 def some_text(irc: Command):
     return ["compile", irc.write("x.md", "# irc\n\nirc compiles ML graphs.\n"), "-o", "out.irc"]
 

@@ -121,9 +121,9 @@ def test_no_output_replaces_an_input(argv: list[str], irc: Command, x: np.ndarra
 def test_other_files_that_are_taken_for_models(irc: Command) -> None:
     with zipfile.ZipFile("m.pt", "w") as archive:
         archive.writestr("data.pkl", "nothing")
-    assert "IRC121: m.pt: this is no ONNX model, but an archive: what torch.jit.save" in irc("compile", "m.pt").err
+    assert "IRC121: m.pt: this is not an ONNX model, but an archive: what torch.jit.save" in irc("compile", "m.pt").err
     irc.write("graph.text", GRAPH)
-    assert "IRC121: graph.text: this is no ONNX model, but IR text" in irc("compile", "graph.text").err
+    assert "IRC121: graph.text: this is not an ONNX model, but IR text" in irc("compile", "graph.text").err
 
 
 def test_calls_of_functions_that_are_not_there_are_called_so(irc: Command) -> None:

@@ -152,7 +152,7 @@ def a_syntax_error_in_another_file(irc: Command):
     return loading(irc, "text = '('\ncompile(text, 'other', 'exec')\n")
 
 
-@case(r"IRC304: bad\.py:3: this cannot be registered as a pass: 3 is no class")
+@case(r"IRC304: bad\.py:3: this cannot be registered as a pass: 3 is not a class")
 def an_error_of_irc(irc: Command):
     return loading(irc, "from irc.passes import register\n\nregister(3)\n")
 

@@ -86,7 +86,7 @@ BROKEN = {
     "an input of another name": "IRC305",
     "an output of the main graph gone while on a function": "IRC305",
     "a function under another name": "IRC210",
-    "metadata that are no text": "IRC215",
+    "metadata that are not text": "IRC215",
     "a default for no input": "IRC210",
     "an exception": "IRC305",
     "an exception in a function": "IRC305",
@@ -176,7 +176,7 @@ BODIES = {
     "a function under another name": (
         "graphs = ctx.module.graphs\n        if 'f' in graphs: graphs['g'] = graphs.pop('f')\n        return True"
     ),
-    "metadata that are no text": "ctx.module.metadata['tag'] = 3; return True",
+    "metadata that are not text": "ctx.module.metadata['tag'] = 3; return True",
     "a default for no input": "ctx.module.defaults['y'] = 3; return True",
     "an exception": "node = find(graph, 'onnx::Softmax')\n        return graph.is_main and {}[node.kind]",
     "an exception in a function": "return not graph.is_main and 1 / 0",

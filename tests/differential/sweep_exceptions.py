@@ -365,7 +365,7 @@ _EXCUSES: tuple[tuple[str, str, _Holds, str], ...] = (
         lambda given, text: _contradicts(given),
         "sizes and factors that contradict each other: which of them counts differs by memory format",
     ),
-    ("affine_grid_generator", "differs", _says("uint8", "int"), "coordinates between -1 and 1 are no integers"),
+    ("affine_grid_generator", "differs", _says("uint8", "int"), "coordinates between -1 and 1 are not integers"),
     ("ldexp", "differs", _has_far_integers, "PyTorch takes the lowest 32 bits of exponents"),
     ("addmv", "differs", _is_empty, "PyTorch's result without rows has the shape of what is added"),
     ("mode", "differs", _has_edges, "PyTorch's order of numbers and NaNs is not defined"),

@@ -80,7 +80,7 @@ def check(row: Schema, arguments: list[Any], seen: set[bool]) -> bool:
     got = ran(one, ours)
     if got is not None:
         made = arrays(got)
-        assert len(made) == len(wanted), "a result is no tensor, or one too many is"
+        assert len(made) == len(wanted), "a result is not a tensor, or one too many is"
         assert identities(made, arrays(ours)) == wanted, f"of {[tuple(t.shape) for t in operands]}: {arguments}"
     for i, (output, result) in enumerate(zip(one.node.outputs, [results] if len(row.returns) == 1 else results or ())):
         for value, argument, array in zip(one.inputs, arguments, ours):

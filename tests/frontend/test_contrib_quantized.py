@@ -120,7 +120,7 @@ def test_rows_of_few_bits(indices: np.ndarray, bits: int, has_zeros: bool) -> No
         ("an axis", {"gather_axis": 1}),
         ("an axis", {"quantize_axis": 0}),
         ("last block of 48 columns has less than 32", {"block_size": 32}),
-        ("no matrix of uint8", {"constants": ""}),
+        ("not a matrix of uint8", {"constants": ""}),
     ],
 )
 def test_tables_of_few_bits_that_are_not_supported(words: str, change: dict[str, Any]) -> None:

@@ -146,7 +146,7 @@ def test_splitting_garbage(data: bytes) -> None:
     assert files.split(memoryview(data)) is None
 
 
-# -- files that are no models ------------------------------------------------
+# -- files that are not models ------------------------------------------------
 
 
 def test_missing_file(tmp_path: Path) -> None:
@@ -182,11 +182,11 @@ def test_a_file_over_two_gigabytes(tmp_path: Path) -> None:
     ("data", "word"),
     [
         (b"", "no graph"),
-        (b"hello, world\n", "no ONNX model"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "no ONNX model"),
+        (b"hello, world\n", "not an ONNX model"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "not an ONNX model"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
         (b"{}", "ONNX model"),
-        (bytes(1000), "no ONNX model"),
+        (bytes(1000), "not an ONNX model"),
     ],
 )
 def test_not_a_model(tmp_path: Path, data: bytes, word: str) -> None:
@@ -279,7 +279,7 @@ def test_external_data_that_changes(external: Path, change: str) -> None:
 
 @pytest.mark.parametrize(
     ("offset", "words"),
-    [("9" * 5000, ("more than any file has", f"'{'9' * 40}'...")), ("-1", ("no number of bytes: '-1'",))],
+    [("9" * 5000, ("more than any file has", f"'{'9' * 40}'...")), ("-1", ("not a number of bytes: '-1'",))],
 )
 def test_offsets_that_no_file_has(external: Path, offset: str, words: tuple[str, ...]) -> None:
     onnx.save(located("w.bin", offset=offset), external)

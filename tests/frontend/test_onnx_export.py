@@ -675,7 +675,7 @@ return (%y)
 %y : Tensor = onnx::Relu(%x)
 return (%y)
 
-== functions that are not there | %x : Float(2) | IRC350 | those of the model; %f
+== functions that are not there | %x : Float(2) | IRC350 | can only call its own functions; %f
 %f : Function = prim::Constant[name="g"]()
 %y : Float(2) = prim::CallFunction(%f, %x)
 return (%y)
@@ -684,7 +684,7 @@ return (%y)
 %y : Float(2) = onnx::Relu[since_version=99](%x)
 return (%y)
 
-== names that are no text | %x : Float(2) | IRC350 | UTF-8
+== names that are not text | %x : Float(2) | IRC350 | UTF-8
 %"y\ud800" : Float(2) = onnx::Relu(%x)
 return (%"y\ud800")
 """

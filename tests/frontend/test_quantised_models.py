@@ -202,7 +202,7 @@ def test_weights_of_few_bits_stay_integers(bits, tmp_path):
 
 
 def test_single_numbers_and_masks_are_folded():
-    """A zero point, or a mask of bools, is no quantised weight."""
+    """A zero point, or a mask of bools, is not a quantised weight."""
     net = Net()
     zero = net.op("Cast", net.weight(np.uint8(5)), to=T.FLOAT)
     mask = net.op("Cast", net.weight(np.array([True, False, True])), to=T.FLOAT)

@@ -190,7 +190,7 @@ def test_views_never_join() -> None:
     assert sorted(kinds(graph)) == sorted(wanted)
 
 
-# -- what is no policy, and no answer of one --------------------------------------
+# -- what is not a policy, and no answer of one --------------------------------------
 
 
 def fuse_by(made: Any) -> Fuse:

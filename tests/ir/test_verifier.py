@@ -129,11 +129,11 @@ def shared_subgraph(g: Graph) -> None:
         (lambda g: setattr(g.value("a"), "node", g.value("b").node), "IRC210", "%a does not know"),
         (lambda g: setattr(g.value("x"), "index", 1), "IRC210", "%x does not know that it is parameter 0"),
         (lambda g: setattr(g.value("i").node, "graph", Graph()), "IRC210", "does not belong to the graph"),
-        (lambda g: setattr(g.value("i").node.block, "node", None), "IRC210", "does not know its graph or the node"),
+        (lambda g: setattr(g.value("i").node.block, "node", None), "IRC210", "graph or enclosing node is wrong"),
         (lambda g: setattr(g.value("a").node, "kind", "prim::Return"), "IRC210", "does not belong to the graph"),
-        (lambda g: setattr(g.block, "_size", 3), "IRC210", "miscounted"),
+        (lambda g: setattr(g.block, "_size", 3), "IRC210", "count of nodes is wrong"),
         (swapped_labels, "IRC210", "position label"),
-        (broken_ring, "IRC210", "do not hang together"),
+        (broken_ring, "IRC210", "links between the nodes"),
         (shared_subgraph, "IRC210", "belongs to another node as well"),
         (lambda g: setattr(g.value("a"), "_name", "b"), "IRC211", "not the value that the graph knows by this name"),
         (lost_name, "IRC211", "not the value that the graph knows"),
@@ -253,7 +253,7 @@ def test_versions_are_whole_numbers(kind: str, version: Any) -> None:
     x = graph.add_input(types.tensor(DType.FLOAT), "x")
     Builder(graph).op(kind, x, type=x.type, version=version)
     error = refused(graph)
-    assert error.code == "IRC215" and "the version of a node is a whole number" in error.message
+    assert error.code == "IRC215" and "the version of a node is an integer" in error.message
 
 
 def test_constants_have_no_graph_to_run() -> None:

@@ -34,7 +34,7 @@ SCAN = "onnx::Scan[num_scan_inputs=1]({}, %f)\n    block0(%s : {}, %row : {}):\n
         ("%r : Tensor = prim::TupleIndex(%t, %x)", "%x must be int, not Tensor"),
         ("%r : (int) = prim::TupleSlice[beg=0, end=1](%t)", "(Tensor) cannot become %r : (int)"),
         ("%r : (Tensor) = prim::TupleSlice[beg=0, end=2](%t)", "(Tensor, int) cannot become %r : (Tensor)"),
-        ('%r : (Tensor) = prim::TupleSlice[beg="0"](%t)', "beg and end must be whole numbers"),
+        ('%r : (Tensor) = prim::TupleSlice[beg="0"](%t)', "beg and end must be integers"),
         ("%r : int = prim::ConstantChunk[chunks=1, dim=0](%x)", "Tensor cannot become %r : int"),
         ("%r : Dict(int, int) = prim::DictConstruct(%n, %x)", "%x : Tensor cannot be a value of Dict(int, int)"),
         ("%r : Dict(str, int) = prim::DictConstruct(%n, %n)", "%n : int cannot be a key of Dict(str, int)"),
@@ -107,7 +107,7 @@ def test_casts_to_what_has_no_memory_are_checked_by_the_run_that_comes_to_them(k
     )
     x = np.ones(2, np.float32)
     assert model.run({"x": x, "n": 3, "c": False}) == {"p": 3}
-    with pytest.raises(Error, match=r"IRC424: .*float32\[2\] is no int"):
+    with pytest.raises(Error, match=r"IRC424: .*float32\[2\] is not of type int"):
         model.run({"x": x, "n": 3, "c": True})
 
 

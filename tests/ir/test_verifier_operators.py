@@ -104,8 +104,8 @@ from tests.ir.helpers import body, marked, refused
             for rows, words in (
                 ("[]", "a list of 1 type"),
                 ("1", "a list of 1 type"),
-                ('["Float("]', "is no type"),
-                ("[1]", "is no type"),
+                ('["Float("]', "is not a type"),
+                ("[1]", "is not a type"),
             )
         ),
         (body("onnx::Scan(%x)\n block0(%i : int):\n -> ()", "%x : Tensor"), "IRC215", "num_scan_inputs", "onnx::Scan"),
@@ -127,13 +127,13 @@ from tests.ir.helpers import body, marked, refused
                 "onnx::Scan",
             )
             for attribute, words in (
-                ("scan_input_axes=1", "scan_input_axes must be a list of 1 whole number"),
+                ("scan_input_axes=1", "scan_input_axes must be a list of 1 integer"),
                 ("scan_input_axes=[0, 1]", "scan_input_axes has 2 elements; it needs 1"),
-                ("scan_input_directions=1", "scan_input_directions must be a list of 1 whole number"),
-                ("scan_output_axes=[0.5, 1.]", "scan_output_axes must be a list of 2 whole numbers"),
-                ("scan_output_directions=1", "scan_output_directions must be a list of 2 whole numbers"),
+                ("scan_input_directions=1", "scan_input_directions must be a list of 1 integer"),
+                ("scan_output_axes=[0.5, 1.]", "scan_output_axes must be a list of 2 integers"),
+                ("scan_output_directions=1", "scan_output_directions must be a list of 2 integers"),
                 ("scan_output_directions=[1]", "scan_output_directions has 1 element; it needs 2"),
-                ("directions=1", "directions must be a list of 1 whole number"),
+                ("directions=1", "directions must be a list of 1 integer"),
                 ("directions=[1]", "onnx::Scan has no attribute directions"),
                 ("declared_inputs=1", "declared_inputs must be a list of 2 types"),
                 ('declared_rows=["Tensor"]', "declared_rows must be a list of 2 types"),
@@ -367,13 +367,13 @@ from tests.ir.helpers import body, marked, refused
         (
             body("%y : Tensor = irc::append_(%x, %x)", "%x : Tensor"),
             "IRC215",
-            "irc::append_ needs an attribute axis, a whole number",
+            "irc::append_ needs an attribute axis, an integer",
             "irc::append_",
         ),
         (
             body("%y : Tensor = irc::slice_scatter_[starts=[0], steps=1](%x, %x)", "%x : Tensor"),
             "IRC215",
-            "needs an attribute steps, a list of whole numbers",
+            "needs an attribute steps, a list of integers",
             "irc::slice_scatter_",
         ),
         (

@@ -220,7 +220,7 @@ def test_very_many_bins(op, mode, size):
 
 
 def exact_max_roi_pool(x: np.ndarray, rois: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The definition, with whole numbers."""
+    """The definition, with integers."""
     out = np.zeros((len(rois), x.shape[1], *size), x.dtype)
     for n, roi in enumerate(rois):
         number, left, top, right, bottom = (math.floor(c + 0.5) for c in roi.tolist())

@@ -107,7 +107,7 @@ def test_operators_of_one_as_in_onnx_runtime(op_type):
 
 
 def test_bounds_keep_what_the_function_of_two_gives():
-    """Zeros of both signs, and what is no number, as where there are few elements."""
+    """Zeros of both signs, and what is not a number, as where there are few elements."""
     x = np.concatenate([EVERY, EVERY])
     for bound in (0.0, -0.0, 1.5, -np.inf, np.nan):
         low = np.array(bound, np.float16)

@@ -100,7 +100,7 @@ def test_zeros_of_both_signs_are_different_parameters() -> None:
 
 def test_constants_are_of_the_operands_type() -> None:
     x = Operand(0, SINGLE)
-    with pytest.raises(TypeError, match="no constant of type float32"):
+    with pytest.raises(TypeError, match="not a constant of type float32"):
         x * 1j
     with pytest.raises(TypeError, match="of operands of one type"):
         x + Operand(1, np.dtype(np.float64))

@@ -144,7 +144,7 @@ def test_what_has_been_fixed_stays() -> None:
     ["batch", "batch=", "=1", " =1", '""=1', "batch=-1", "batch=1.5", f"batch={MAX_SIZE + 1}", "a=1,", ",", "a=1 b=2"],
 )
 def test_texts_that_are_no_sizes(text: str) -> None:
-    with pytest.raises(ValueError, match=r"expected NAME=SIZE,\.\.\. with whole numbers below 2\*\*63, not "):
+    with pytest.raises(ValueError, match=r"expected NAME=SIZE,\.\.\. with integers below 2\*\*63, not "):
         FixSizes(text)
     with pytest.raises(Error, match=r"(?s)IRC303.*pass 'fix-sizes': expected NAME=SIZE.*\^\^"):
         parse_pipeline(f"cse,{print_pipeline((unchecked(text),))}")
@@ -178,7 +178,7 @@ def test_a_size_that_is_given_twice() -> None:
     ],
 )
 def test_what_are_no_sizes_in_python(sizes: Any) -> None:
-    with pytest.raises(Error, match=r"IRC303: sizes are whole numbers from 0 on by name, such as {'batch': 1}, not "):
+    with pytest.raises(Error, match=r"IRC303: sizes are integers from 0 on by name, such as {'batch': 1}, not "):
         irc.compile(parse_graph("graph(%x : Float(a)):\n  return (%x)"), sizes=sizes)
 
 

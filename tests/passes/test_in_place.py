@@ -242,13 +242,13 @@ return (%v, %y)
 %z : Tensor = aten::cat(%l, %n)
 return (%y, %z)
 
-== what the caller holds | unknown code may know %a | %x : Float(2, 4), %l : Tensor[]
+== what the caller holds | %a may have escaped to unknown code | %x : Float(2, 4), %l : Tensor[]
 %a : Float(2, 4) = onnx::Softmax(%x)
 %m : Tensor[] = aten::append(%l, %a)
 %y : Float(2, 4) = onnx::Relu(%a)
 return (%y)
 
-== what unknown code may hold | unknown code may know %a
+== what unknown code may hold | %a may have escaped to unknown code
 %a : Float(2, 4) = onnx::Softmax(%x)
 %n : int = my::keep(%a)
 %y : Float(2, 4) = onnx::Relu(%a)

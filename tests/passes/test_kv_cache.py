@@ -219,7 +219,7 @@ def test_cat_of_equal_types_that_leaves_in_a_tuple():
         ("%x : Float(*, *)", "%x : Float", "element types"),  # and an empty vector left out
         ("%past : Float(*, *)", "%past : Tensor", "element types"),
         ("(%past : Float(*, *), %x : Float(*, *))", "(%past : Tensor(*, *), %x : Tensor(*, *))", "element types"),
-        ("value=-1", "value=2", "element types"),  # which is no axis: the run says so
+        ("value=-1", "value=2", "element types"),  # which is not an axis: the run says so
         ("  return", "  %z : Float(*, *) = aten::relu_(%y)\n  return", "written in place"),
         ("  return", "  %z : Float = aten::view_as(%y, %x)\n  return", "strides"),
         ("  return", "  %t : Float = aten::t(%past)\n  %z : Float = aten::view_as(%t, %x)\n  return", "strides"),

@@ -343,11 +343,11 @@ def test_a_pass_that_is_no_frozen_dataclass_is_refused_where_it_is_given() -> No
     class Odd(Plain):
         sizes: list[int]
 
-    with pytest.raises(TypeError, match=r"no pass: Plain: it is not decorated with @dataclass\(frozen=True\)"):
+    with pytest.raises(TypeError, match=r"not a pass: Plain: it is not decorated with @dataclass\(frozen=True\)"):
         PassManager([Plain()], ["print-after-failure"])
-    with pytest.raises(TypeError, match=r"no pass: Thawed: it is not decorated with @dataclass\(frozen=True\)"):
+    with pytest.raises(TypeError, match=r"not a pass: Thawed: it is not decorated with @dataclass\(frozen=True\)"):
         PassManager([Thawed()])
-    with pytest.raises(TypeError, match=r"no pass: Odd: its option 'sizes' is of type list\[int\], not bool, int"):
+    with pytest.raises(TypeError, match=r"not a pass: Odd: its option 'sizes' is of type list\[int\], not bool, int"):
         PassManager([Odd([1])])
     with pytest.raises(TypeError, match=r"options can be hashed.*unhashable type: 'list'"):
         PassManager([Listing([1])])  # type: ignore[reportArgumentType]  # the types of options are not looked after

@@ -44,7 +44,7 @@ def kinds(model: irc.CompiledModel) -> list[str]:
 
 
 def scores(dtype: type = np.float32) -> np.ndarray:
-    """Rows along both axes with some, all or nothing masked, and with what is no number or not finite."""
+    """Rows along both axes with some, all or nothing masked, and with what is not a number or not finite."""
     x = (RNG.standard_normal((3, 4, 5)) * 4).astype(dtype)
     x[0, 1] = x[1, :, 2] = x[2, 0, 1:3] = -np.inf
     x[1, 1, 0], x[1, 2, 1], x[2, 3, 4] = np.nan, np.inf, 1e4
@@ -96,7 +96,7 @@ def test_of_all_element_types(dtype: type, axis: int, tmp_path: Path) -> None:
         (18, {"zero": np.zeros((1, 1, 1, 1), np.float32)}),
         (18, {"tested": "x"}),
         (18, {"order": ("s", "zero")}),
-        (18, {"output": "s"}),  # which may hold what is no number
+        (18, {"output": "s"}),  # which may hold what is not a number
         (11, {"axis": 1}),  # along several axes
     ],
 )

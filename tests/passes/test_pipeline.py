@@ -210,8 +210,8 @@ def test_names_that_a_pipeline_can_spell(name):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Optioned(), "is no class"),
-        (lambda: None, "is no class"),
+        (Optioned(), "is not a class"),
+        (lambda: None, "is not a class"),
         (type("Plain", (), {"name": "test-plain"}), "it has no method run"),
         (type("Plain", (), {"name": "test-plain", "run": lambda self, graph, ctx: False}), "not decorated with"),
         (made(frozen=False), "not decorated with"),
@@ -248,7 +248,7 @@ def altered(**members: object) -> type:
 def test_methods_that_cannot_be_called_as_they_are_are_refused(members, message):
     with pytest.raises(Error, match=f"IRC304: Altered: this cannot be registered as a pass: .*{message}"):
         register(altered(**members))
-    with pytest.raises(TypeError, match=f"this is no pass: Altered: .*{message}"):
+    with pytest.raises(TypeError, match=f"this is not a pass: Altered: .*{message}"):
         PassManager([object.__new__(altered(**members))])
 
 
@@ -318,7 +318,7 @@ def test_entry_points(monkeypatch, own_registries):
         parse_pipeline("test-broken")
     with pytest.raises(Error, match=r"IRC304: plugin:test-misnamed: .*name is 'test-misnamed': .*is 'test-plugin'"):
         parse_pipeline("test-misnamed")
-    with pytest.raises(Error, match=r"IRC304: plugin:test-function: .*is no class"):
+    with pytest.raises(Error, match=r"IRC304: plugin:test-function: .*is not a class"):
         parse_pipeline("test-function")
 
 

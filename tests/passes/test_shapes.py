@@ -147,7 +147,7 @@ def test_loop_carried_shape_that_grows_is_forgotten():
     [
         ("onnx::Softmax", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range"),
         ("onnx::LayerNormalization", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range for rank 2"),
-        ("onnx::Transpose", {"perm": [0, 0]}, r"perm \[0, 0\] is no permutation"),
+        ("onnx::Transpose", {"perm": [0, 0]}, r"perm \[0, 0\] is not a permutation"),
         ("onnx::ArgMax", {"axis": 2}, "axis 2 is out of range"),
         ("onnx::Flatten", {"axis": 3}, "axis 3 is out of range"),
     ],
@@ -286,7 +286,7 @@ ODD_TYPES = [
     (TensorType(DType.FLOAT, [3]), r"the shape of a tensor is a tuple.*, not \[3\]"),
     (TensorType(DType.FLOAT, 3), "the shape of a tensor is a tuple.*, not 3"),
     (ListType("Float"), ""),
-    *((TensorType(DType.FLOAT, (d,)), f"a size is a whole number.*, not {d!r}") for d in (2.5, True, b"x", np.True_)),
+    *((TensorType(DType.FLOAT, (d,)), f"a size is an integer.*, not {d!r}") for d in (2.5, True, b"x", np.True_)),
 ]
 
 

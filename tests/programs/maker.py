@@ -76,7 +76,7 @@ class Maker:
         return [rest.pop(self.below(len(rest))) for _ in range(n)]
 
     def array(self, shape: tuple[int, ...], dtype: Any = FLOAT) -> np.ndarray[Any, Any]:
-        """Small whole numbers, whose sums and products are exact."""
+        """Small integers, whose sums and products are exact."""
         seed = self.below(1 << 16)
         values = np.random.default_rng(seed).integers(-3, 4, shape) if seed else np.ones(shape, np.int64)
         return values.astype(dtype.numpy)

@@ -101,7 +101,7 @@ def constant(m: Maker) -> None:
 
 
 def random(m: Maker) -> None:
-    """Random whole numbers, the same in every run, sometimes made so in place."""
+    """Random integers, the same in every run, sometimes made so in place."""
     x = m.tensor(_is_float)
     k = m.kind(x)
     drawn = m.builder.op(

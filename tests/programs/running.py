@@ -13,7 +13,7 @@ from tests.programs.generator import Program
 from tests.programs.interpreter import Env, Observer, arrays, interpret
 
 EXACT = 1 << 22
-"""Sums and products of whole numbers below are exact in float32, in whatever order they are computed."""
+"""Sums and products of integers below are exact in float32, in whatever order they are computed."""
 
 
 class Run(NamedTuple):

@@ -1,4 +1,4 @@
-"""Torch operators where torch's answer is not the obvious one: what is no number, no dimension, no element.
+"""Torch operators where torch's answer is not the obvious one: what is not a number, no dimension, no element.
 
 Expected results are those of torch 2.13; ``tests/differential`` asks torch for them again.
 """
@@ -298,7 +298,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("upsample_bilinear2d", (PIXELS, [3, 4], False, None, None),
      np.array([[[[0, 1, 1, 2], [5, 6, 6, 7], [10, 11, 11, 12]]]], np.uint8)),
     ("_upsample_bilinear2d_aa", (PIXELS, [1, 1], False, None, None), np.array([[[[6]]]], np.uint8)),
-    # what is no bfloat16 is larger than all that are
+    # what is not a bfloat16 is larger than all that are
     ("sort", (NONES, -1, False), (NONES[[2, 0, 3, 1]], index(2, 0, 3, 1))),
     ("argsort", (NONES, -1, True), index(1, 3, 0, 2)),
     ("topk", (NONES, 2, -1, True, True), (NONES[[1, 3]], index(1, 3))),
@@ -317,7 +317,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("l1_loss", (TURN, TURN * 0, 2), number(3)),
     ("pairwise_distance", (TURN, TURN * 0, 1.0, 0.0, False), number(3)),
     ("nan_to_num", (np.array([complex(NAN, INF)]), None, 2.0, None), np.array([2j])),
-    # numbers of different types, and what is no number
+    # numbers of different types, and what is not a number
     ("prim::max", (1, 2.5), 2.5),
     ("prim::max", (3, 2.5), 3.0),
     ("prim::min", (1, 2.5), 1.0),
@@ -478,7 +478,7 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("istft", (np.ones((5, 2), np.complex64), 8, 2, None, np.zeros(8), True, False, None, None, False), "overlap"),
     ("kthvalue", (number(2), 2, -1, False), "no element of rank 2"),
     ("mode", (NOTHING, 1, False), "no most frequent element"),
-    ("im2col", (np.zeros((2, 0, 4, 4)), [2, 2], [1, 1], [0, 0], [1, 1]), "no windows in"),
+    ("im2col", (np.zeros((2, 0, 4, 4)), [2, 2], [1, 1], [0, 0], [1, 1]), "no window fits"),
     ("mT", (f32(1),), "a matrix"),
     ("gather", (f32(1), 0, index(-1), False), "out of range"),
     ("take_along_dim", (f32(1), index(-1), None), "out of range"),
@@ -486,10 +486,10 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("ceil", (1e300,), "does not fit"),
     ("floor", (NAN,), "does not fit"),
     ("Int", ("99999999999999999999",), "does not fit"),
-    ("Int", ("1_000",), "no number"),
-    ("Int", ("2 ",), "no number"),
-    ("Float", ("1_000",), "no number"),
-    ("Float", (" 2.5 ",), "no number"),
+    ("Int", ("1_000",), "not a number"),
+    ("Int", ("2 ",), "not a number"),
+    ("Float", ("1_000",), "not a number"),
+    ("Float", (" 2.5 ",), "not a number"),
     ("format", ("{} {}", 1), "2 places for 1 values"),
     ("index_add", (f32(1, 2), 0, index(-1), f32(1), 1), "out of range"),
     ("index_add", (f32(1, 2), 0, index(0, 1), f32(1), 1), r"\[1\] is given where \[2\]"),
@@ -532,15 +532,15 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("scaled_dot_product_attention", (ONES, ONES, ONES, TALL, 0.0, False, None, False), "a mask of shape"),
     ("scaled_dot_product_attention", (ONES, ONES, ONES, ONES > 0, 0.0, True, None, False), "not both"),
     ("scaled_dot_product_attention", (ONES, TALL, TALL, None, 0.0, False, None, True), "cannot share"),
-    ("masked_fill", (f32(1, 2), f32(0, 1), 2.0), "float32 is no mask"),
-    ("masked_fill_", (f32(1, 2), number([0, 1], np.uint8), 2.0), "uint8 is no mask"),
-    ("masked_fill", (f32(1, 2), np.array([True, False]), f32(3, 4)), "no single value"),
-    ("masked_fill_", (f32(1, 2), np.array([True, False]), f32(3)), "no single value"),
-    ("masked_select", (f32(1, 2), f32(0, 1)), "no mask"),
-    ("masked_scatter", (f32(1, 2), number([0, 1], np.uint8), f32(3, 4)), "no mask"),
-    ("where", (f32(0, 1), f32(1, 2), f32(3, 4)), "no mask"),
-    ("index_fill", (np.zeros((2, 2)), 0, index(0), np.zeros((2, 2))), "no single value"),
-    ("index_fill_", (np.zeros((2, 2)), 0, index(0), np.zeros(2)), "no single value"),
+    ("masked_fill", (f32(1, 2), f32(0, 1), 2.0), "float32 is not a mask"),
+    ("masked_fill_", (f32(1, 2), number([0, 1], np.uint8), 2.0), "uint8 is not a mask"),
+    ("masked_fill", (f32(1, 2), np.array([True, False]), f32(3, 4)), "not a single value"),
+    ("masked_fill_", (f32(1, 2), np.array([True, False]), f32(3)), "not a single value"),
+    ("masked_select", (f32(1, 2), f32(0, 1)), "not a mask"),
+    ("masked_scatter", (f32(1, 2), number([0, 1], np.uint8), f32(3, 4)), "not a mask"),
+    ("where", (f32(0, 1), f32(1, 2), f32(3, 4)), "not a mask"),
+    ("index_fill", (np.zeros((2, 2)), 0, index(0), np.zeros((2, 2))), "not a single value"),
+    ("index_fill_", (np.zeros((2, 2)), 0, index(0), np.zeros(2)), "not a single value"),
     ("sub", (f32(1), TRUE, 1), "no difference"),
     ("sub_", (f32(1), number(True, np.bool_), 1), "no difference"),
     ("sub_", (f32(1), True, 1), "no difference"),
@@ -610,7 +610,7 @@ def test_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> None:
         found = op(kind, *copies(arguments))
     pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
     for one, wanted in pairs:
-        assert isinstance(one, np.ndarray | int), "a scalar of NumPy is no tensor"
+        assert isinstance(one, np.ndarray | int), "a scalar of NumPy is not a tensor"
         values = np.asarray(one).astype(np.complex128 if np.iscomplexobj(one) else np.float64)
         wanted = np.asarray(wanted, values.dtype)
         assert values.shape == wanted.shape
@@ -626,7 +626,7 @@ def test_exact_results(kind: str, arguments: tuple[Any, ...], expected: Any) -> 
     for one, wanted in pairs:
         assert np.asarray(one).dtype == np.asarray(wanted).dtype
         assert type(one) is type(wanted) or isinstance(one, np.ndarray)
-        if np.asarray(one).dtype == BFLOATS.dtype:  # of which NumPy does not know what is no number
+        if np.asarray(one).dtype == BFLOATS.dtype:  # of which NumPy does not know what is not a number
             one, wanted = np.asarray(one, np.float32), np.asarray(wanted, np.float32)
         np.testing.assert_array_equal(one, wanted)
 

@@ -220,7 +220,7 @@ def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, made: Any) -> None:
             self.load = lambda: made
 
-    for made, message in [(dict, "is no irc.runtime.backends.Backend"), (lambda x: x, "cannot be made")]:
+    for made, message in [(dict, "is not an irc.runtime.backends.Backend"), (lambda x: x, "cannot be made")]:
         monkeypatch.setattr("irc.runtime.backends.entry_points", lambda group, made=made: [Offer(made)])
         with pytest.raises(irc.Error, match=message) as caught:
             find_backend("wrong")

@@ -39,7 +39,7 @@ graph(%n : Long(), %c : Bool(), %x : Float(1, 4)):
 def graph(before: str, carried: str, body: str, after: str, loop: str = "onnx::Loop") -> str:
     """A graph with one loop; ``carried`` says what begins as what: ``h=first``, or several of these.
 
-    Results are ``%y_h``. Of a ``prim::Loop``, whose iteration numbers are no tensors, a body must not use these.
+    Results are ``%y_h``. Of a ``prim::Loop``, whose iteration numbers are not tensors, a body must not use these.
     """
     pairs = [pair.split("=") for pair in carried.split()]
     kind = "Float(1, 4)"

@@ -382,7 +382,7 @@ def test_why_rows_are_refused(rows, code, message):
         (None, "IRC421", "strings or other objects"),
         (object(), "IRC421", "strings or other objects"),
         (np.zeros(2, "V0"), "IRC421", "elements without bytes"),
-        ([[1], [2, 3]], "IRC421", "this is no array"),
+        ([[1], [2, 3]], "IRC421", "this is not an array"),
         ([np.ma.masked_array([1, 2], [0, 1])], "IRC412", "masked"),
         (Refusing(), "IRC412", "Refusing gives no array: not now"),
         ([Refusing()], "IRC412", "Refusing gives no array: not now"),

@@ -93,7 +93,7 @@ SEVERAL = {"linalg_qr": 2, "linalg_svd": 3, "linalg_svd_by": 3}
 
 
 def literal(value: Any) -> str | None:
-    """How the text of a graph writes an operand that is no tensor."""
+    """How the text of a graph writes an operand that is not a tensor."""
     if isinstance(value, np.ndarray) or (isinstance(value, list) and value and isinstance(value[0], np.ndarray)):
         return None
     if isinstance(value, str):

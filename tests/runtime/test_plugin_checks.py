@@ -78,7 +78,7 @@ def run(kernel: Callable[..., Any], *types: str) -> list[Any]:
             ["Tensor"],
             "MaskedArray float32[3] where Tensor is promised: masked arrays are not supported",
         ),
-        (lambda x: x.astype("m8[s]"), ["Tensor"], "NumPy's timedelta64[s] is no element type of tensors"),
+        (lambda x: x.astype("m8[s]"), ["Tensor"], "NumPy's timedelta64[s] is not an element type of tensors"),
         (lambda x: np.array(["a", None], object), ["Tensor"], "where Tensor is promised: expected strings"),
     ],
 )

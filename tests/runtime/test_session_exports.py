@@ -99,7 +99,7 @@ def test_errors_say_that_the_last_step_left_what_does_not_fit():
     session = irc.Session(compiled(text))
     session.run({"x": f32(1)})
     session.run({"x": f32(1)})
-    with pytest.raises(Error, match=r"^IRC414: .*'p' is 1 here \(axis 0\), but 2 in.*; the last step has left it"):
+    with pytest.raises(Error, match=r"^IRC414: .*'p' is 1 here \(axis 0\), but 2 in.*; the last step returned it so"):
         session.run({"x": f32(1)})
 
 

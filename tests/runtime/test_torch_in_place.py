@@ -59,7 +59,7 @@ def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
     for count in operand_counts(name):
         graph = of_copies(name, count)
         if resolve(graph.nodes[-1]) is None:
-            continue  # its further arguments are no tensors
+            continue  # its further arguments are not tensors
         plan, kernel = lower(graph), kernel_of(name, count)
         for number, ((first, second), a, b) in enumerate(product(SHAPES, DTYPES, DTYPES)):
             shapes, dtypes = [first, second, second], [a, b, b]

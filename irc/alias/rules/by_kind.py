@@ -64,7 +64,7 @@ def _tuple_unpack(rec: Recorder, node: Node) -> None:
 
 
 def _tuple_index(rec: Recorder, node: Node) -> None:
-    """The result is what the tuple holds at the position, or anywhere if that is no constant."""
+    """The result is what the tuple holds at the position, or anywhere if that is not a constant."""
     index = _constant(node, 1)
     held = node.inputs[0].type
     if isinstance(index, int) and isinstance(held, types.TupleType):

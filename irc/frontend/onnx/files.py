@@ -277,7 +277,7 @@ class DataFolder:
 
 def _number(text: str, what: str, where: Place) -> int:
     if not (text.isascii() and text.isdecimal()):
-        _wrong_data(f"the {what} of its external data is no number of bytes: {_quoted(text)}", where)
+        _wrong_data(f"the {what} of its external data is not a number of bytes: {_quoted(text)}", where)
     if len(text) > MAX_DIGITS:
         _wrong_data(f"the {what} of its external data is more than any file has: {_quoted(text)}", where)
     return int(text)
@@ -352,7 +352,9 @@ def _parse(data: bytes | memoryview) -> ModelProto:
     try:
         model.ParseFromString(bytes(data))
     except DecodeError as error:
-        raise Error("IRC121", f"this is no ONNX model, {_what_it_is(data) or f'or it is truncated: {error}'}") from None
+        raise Error(
+            "IRC121", f"this is not an ONNX model, {_what_it_is(data) or f'or it is truncated: {error}'}"
+        ) from None
     return model
 
 

@@ -310,7 +310,7 @@ class Importer:
 def _ir_version(model: ModelProto) -> int:
     """The model's IR version; IRC121 if it is not a model, IRC122 if the version is too new."""
     if not model.HasField("graph"):
-        raise Error("IRC121", "this is no ONNX model, or it is truncated: it has no graph")
+        raise Error("IRC121", "this is not an ONNX model, or it is truncated: it has no graph")
     version = model.ir_version
     if version < 1:
         raise Error("IRC122", "the model has no IR version: is it truncated, or no ONNX model?")

@@ -223,7 +223,7 @@ def _dtype(number: int, where: Place) -> DType:
     try:
         return DType.from_onnx(number)
     except KeyError:
-        _fail(f"{number} is no element type of tensors that irc knows", where)
+        _fail(f"{number} is not an element type of tensors that irc knows", where)
 
 
 def _shape(dims: Any, dtype: DType, where: Place) -> tuple[int, ...]:

@@ -130,7 +130,7 @@ def element_type(number: int, where: Place) -> DType | None:
     try:
         return DType.from_onnx(number)
     except KeyError:
-        raise Error("IRC131", f"{number} is no element type that irc knows", str(where)) from None
+        raise Error("IRC131", f"{number} is not an element type that irc knows", str(where)) from None
 
 
 def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
@@ -237,7 +237,7 @@ _RULES: dict[str, Rule] = {
     "onnx::Optional": lambda inputs, attributes: OptionalType(
         without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR))
     ),
-    # From version 18 on it may also be given what is no optional, and is the result then.
+    # From version 18 on it may also be given what is not an optional, and is the result then.
     "onnx::OptionalGetElement": lambda inputs, attributes: without_shapes(
         inputs[0].elem if isinstance(inputs[0], OptionalType) else inputs[0]
     ),

@@ -125,7 +125,7 @@ def spell_attention(node: Node, emit: Emitter) -> Value:
 
 
 def _unknown(what: str, node: Node) -> Error:
-    return Error("IRC350", f"{node.kind} can be spelt out for {what} only", f"%{node.output.name}")
+    return Error("IRC350", f"{node.kind} can be decomposed for {what} only", f"%{node.output.name}")
 
 
 class _Attention:

@@ -294,7 +294,7 @@ def _part(proto: TypeProto, path: str) -> Any:
 def _texts(node: Node, key: str, where: str) -> list[str]:
     given: Any = node.attributes.get(key, [])
     if not isinstance(given, list) or not all(isinstance(text, str) for text in cast("list[Any]", given)):
-        raise Error("IRC350", f"attribute {key} is no list of texts", where)
+        raise Error("IRC350", f"attribute {key} is not a list of strings", where)
     return cast("list[str]", given)
 
 
@@ -302,7 +302,7 @@ def _parsed(text: str, where: str) -> Type | None:
     try:
         return parse_type(text) if text else None
     except Error as error:
-        raise Error("IRC350", f"attribute {TYPES} has {text!r}, which is no type: {error.message}", where) from None
+        raise Error("IRC350", f"attribute {TYPES} has {text!r}, which is not a type: {error.message}", where) from None
 
 
 # -- graphs --------------------------------------------------------------------
@@ -499,7 +499,7 @@ class GraphWriter:
         function = node.inputs[0].node
         name = None if function is None else function.attributes.get("name")
         if not isinstance(name, str) or self._graph.module is None or name not in self._graph.module.graphs:
-            raise Error("IRC350", "ONNX calls no functions but those of the model", f"%{node.inputs[0].name}")
+            raise Error("IRC350", "an ONNX model can only call its own functions", f"%{node.inputs[0].name}")
         inputs = self._inputs(node.inputs[1:], len(node.inputs))  # absent ones too: some want them all
         self._add(node, protos, (FUNCTION_DOMAIN, function_name(name)), inputs, list(map(self.names, node.outputs)))
 

@@ -464,7 +464,7 @@ def _reason(node: Node) -> str:
         value, type = node.attributes.get("value"), node.output.type
         if isinstance(value, Tensor) or type in (NONE, FUNCTION):
             return ""
-        return f"constants of type {type} are no tensors"
+        return f"constants of type {type} are not tensors"
     if has_form(node.kind):
         return ""
     if node.kind.endswith("_"):

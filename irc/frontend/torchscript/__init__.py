@@ -5,7 +5,7 @@ Errors are ``irc.Error`` with one of these codes:
 =======  ===================================================================
 IRC110   to IRC114: the text is not well formed (file, line, column, caret)
 IRC210   to IRC217: the graph is not: an operator has a wrong number of inputs
-IRC140   what is given is no TorchScript
+IRC140   what is given is not a TorchScript
 IRC141   attributes that the graph reads, and nobody gives a value for
 IRC142   an attribute that irc cannot hold
 IRC143   a tensor that irc cannot hold

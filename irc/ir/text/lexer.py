@@ -89,7 +89,7 @@ class Scanner:
         return self.pos
 
     def accept(self, symbol: str) -> bool:
-        """Step over ``symbol`` if it comes next; otherwise stay, as a note may follow that is no comment."""
+        """Step over ``symbol`` if it comes next; otherwise stay, as a note may follow that is not a comment."""
         start = self.pos
         if self.text.startswith(symbol, self.skip()):
             self.pos += len(symbol)

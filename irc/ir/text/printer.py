@@ -160,7 +160,7 @@ def tensor_text(tensor: Tensor, typed: bool = False) -> str:
     """A tensor as IR text: ``@"name"``, ``splat(0.)``, ``tensor([1., 2.])`` or ``<Tensor>``.
 
     Args:
-        tensor: the tensor; all its elements are written if it has no name and is no splat.
+        tensor: the tensor; all its elements are written if it has no name and is not a splat.
         typed: whether the type stands next to it already; else it is written too, ``splat<Float(3)>(0.)``.
     """
     if tensor.name:

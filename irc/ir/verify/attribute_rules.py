@@ -41,7 +41,7 @@ def check_attributes(node: Node) -> list[Graph]:
     graphs: list[Graph] = []
     for key, value in node.attributes.items():
         if not isinstance(key, str):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
-            raise node_error("IRC215", f"the name of an attribute is a text, not {key!r}", node)
+            raise node_error("IRC215", f"the name of an attribute must be a string, not {key!r}", node)
         if value.__class__ in _PLAIN:
             continue
         if isinstance(value, Graph):
@@ -98,7 +98,7 @@ def check_constant(node: Node) -> None:
     if isinstance(node.attributes.get("Subgraph"), Graph):
         raise node_error("IRC215", "a constant holds no Subgraph", node)
     if declared == types.FUNCTION and not isinstance(node.attributes.get("name"), str):
-        raise node_error("IRC215", "a constant Function needs an attribute name, that of the function, as a text", node)
+        raise node_error("IRC215", "a constant Function needs an attribute name, the function's, as a string", node)
     value = node.attributes.get("value")
     fits = _may_be_none(declared) if value is None else constant_fits(value, declared)
     if not fits:

@@ -142,12 +142,12 @@ def _faults(graph: Graph) -> Iterator[str]:
 def _node_faults(node: Node) -> Iterator[str]:
     for what, text in (("kind", node.kind), ("name", node.name), ("scope", node.scope)):
         if not isinstance(text, str):
-            yield f"the {what} of a node is {text!r}, not a text"
+            yield f"the {what} of a node is {text!r}, not a string"
     who = f"node {node.kind}"
     if not isinstance(node.attributes, dict):
         yield f"the attributes of {who} are {node.attributes!r}, not a dict"
     elif any(not isinstance(key, str) for key in node.attributes):
-        yield f"an attribute of {who} has a name that is no text"
+        yield f"an attribute of {who} has a name that is not a string"
     if not isinstance(node.blocks, tuple):
         yield f"the blocks of {who} are {node.blocks!r}, not a tuple of them"
     yield from _value_faults(who, "inputs", node.inputs)

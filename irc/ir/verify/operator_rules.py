@@ -157,7 +157,7 @@ def _tuple_slice(node: Node) -> None:
     has(node, inputs=1, outputs=1)
     bounds = [node.attributes.get(key) for key in ("beg", "end")]
     if not all(bound is None or isinstance(bound, int) for bound in bounds):
-        raise node_error("IRC215", "beg and end must be whole numbers", node)
+        raise node_error("IRC215", "beg and end must be integers", node)
     held = _held(node, TupleType)
     if held is not None:
         gives(node, [TupleType(held[slice(*bounds)])])
@@ -228,13 +228,13 @@ def _has_types(node: Node, key: str, wanted: int) -> None:
     if found is None:
         return
     if not isinstance(found, list) or len(found := cast("list[Any]", found)) != wanted:
-        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'type')}, as texts", node)
+        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'type')}, as strings", node)
     for text in found:
         try:
             parse_type(text if isinstance(text, str) else repr(text))
         except Error as error:
             reason = error.message.partition("\n")[0]
-            raise node_error("IRC215", f"{key} has {text!r}, which is no type: {reason}", node) from None
+            raise node_error("IRC215", f"{key} has {text!r}, which is not a type: {reason}", node) from None
 
 
 def _has_numbers(node: Node, key: str, wanted: int) -> None:
@@ -242,7 +242,7 @@ def _has_numbers(node: Node, key: str, wanted: int) -> None:
     found: Any = node.attributes.get(key, [])
     numbers = cast("list[Any]", found) if isinstance(found, list) else [None]
     if not all(type(number) is int for number in numbers):
-        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'whole number')}", node)
+        raise node_error("IRC215", f"{key} must be a list of {count(wanted, 'integer')}", node)
     if numbers and len(numbers) != wanted:
         raise node_error("IRC215", f"{key} has {count(len(numbers), 'element')}; it needs {wanted}", node)
 

@@ -49,7 +49,7 @@ def _inside(t: Type) -> Type:
 def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
     if formal.inner and formal.__class__ is actual.__class__:
         if isinstance(formal, types.ListType | types.DictType):
-            # A list of tensors is no list of optional tensors: one could put None into it.
+            # A list of tensors is not a list of optional tensors: one could put None into it.
             inner = [_bound(part, bindings) for part in formal.inner] if bindings else formal.inner
             if not all(map(types.may_be_one_type, inner, actual.inner)):
                 return False

@@ -43,7 +43,7 @@ def check_module(module: Module) -> None:
     main: Any = module.main
     graphs: Any = module.graphs
     if not isinstance(main, Graph) or not isinstance(main.name, str) or graphs.get(main.name) is not main:
-        raise Error("IRC210", "the main graph is not among the module's graphs, by its name")
+        raise Error("IRC210", "the module's graphs do not hold the main graph under its name")
     for name, graph in graphs.items():
         fault = _graph_fault(name, graph, module)
         if fault:
@@ -54,7 +54,7 @@ def check_module(module: Module) -> None:
             raise Error("IRC210", f"the {what} of a module are a dict, not {table!r}")
     for key, text in module.metadata.items():
         if not isinstance(text, str) or not isinstance(key, str):
-            raise Error("IRC215", f"metadata are texts, not {key!r}: {text!r}")
+            raise Error("IRC215", f"metadata must be strings, not {key!r}: {text!r}")
     if module.defaults or module.objects:
         _check_inputs(module)
 
@@ -75,7 +75,7 @@ def _check_inputs(module: Module) -> None:
     for what, table in (("a default value", module.defaults), ("an object", module.objects)):
         for name, held in table.items():
             if name not in inputs:
-                raise Error("IRC210", f"the module has {what} for {name!r}, which is no input")
+                raise Error("IRC210", f"the module has {what} for {name!r}, which is not an input")
             fault = _fault(held)
             if fault is not None:
                 raise Error("IRC215", f"{what} of input {name!r} {fault}")
@@ -208,7 +208,7 @@ class _GraphCheck:
     def _enter(self, block: Block, node: Node | None) -> _Frame:
         end = block.return_node
         if block.graph is not self._graph or block.node is not node or end.block is not block or not end.is_return:
-            raise self._error("a block does not know its graph or the node that it is nested in")
+            raise self._error("a block's graph or enclosing node is wrong")
         self._check_types(block.params)
         frame = _Frame(block, end)
         for i, param in enumerate(block.params):
@@ -228,10 +228,10 @@ class _GraphCheck:
                 self._outputs(node, frame)
             before, node = node, node._next
             if node is None or node._prev is not before or node.block is not block:
-                raise self._error(f"the nodes of a block do not hang together after {before!r}")
+                raise self._error(f"the links between the nodes of a block are broken after {before!r}")
             if node is end:
                 if frame.count != len(block.nodes):
-                    raise self._error("a block has miscounted its nodes")
+                    raise self._error("a block's count of nodes is wrong")
                 return None
             frame.at = node
             frame.count += 1
@@ -249,7 +249,7 @@ class _GraphCheck:
             raise malformed(self._graph) or node_error("IRC210", "the node is malformed", node)
         version = node.version
         if version is not None and (version.__class__ is not int or version.bit_length() > 63):
-            raise node_error("IRC215", "the version of a node is a whole number of 64 bits, or None", node)
+            raise node_error("IRC215", "the version of a node is an integer of 64 bits, or None", node)
         if node.attributes:
             for subgraph in check_attributes(node):
                 self._subgraphs.append((node, subgraph))

@@ -52,7 +52,7 @@ class Format:
 
     @property
     def rounder(self) -> float:
-        """Adding this to a number far below it rounds to whole numbers, which the low bits of the sum then hold."""
+        """Adding this to a number far below it rounds to integers, which the low bits of the sum then hold."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -148,7 +148,7 @@ def square_root(x: Lanes) -> Lanes:
 
 
 def rounded(x: Lanes, factor: float) -> tuple[Lanes, Lanes]:
-    """The whole number nearest to ``x * factor``, or one of two, and 2 to that power less the bits of 1.
+    """The integer nearest to ``x * factor``, or one of two, and 2 to that power less the bits of 1.
 
     For numbers of less than half the significand's bits.
     """

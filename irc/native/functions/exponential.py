@@ -262,6 +262,6 @@ def _log2(x: Lanes) -> Pair:
 
 
 def _is_whole(x: Lanes) -> Lanes:
-    """Whether x is a whole number, or infinite."""
+    """Whether x is an integer, or infinite."""
     size, limit = magnitude(x), 2.0 ** format_of(x).mantissa
     return (size >= limit) | ((size + limit) - limit).equals(size)

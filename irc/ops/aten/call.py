@@ -132,7 +132,7 @@ class Call:
         return self.schema.arguments[self._index[name]].default if index is None else self.types.item(index)
 
     def number(self, name: str, absent: int | None = None) -> int | None:
-        """The constant whole number of an argument; ``absent`` if it is not given; None if it may vary."""
+        """The constant integer of an argument; ``absent`` if it is not given; None if it may vary."""
         given = self.arg(name)
         return absent if given is None else given if isinstance(given, int) else None
 

@@ -63,7 +63,7 @@ def constant_of_shape(c: NodeTypes) -> Type:
         rank = count[0] if count else None
         return TensorType(dtype, unknown_sizes(c, rank))
     if any(isinstance(d, int) and d < 0 for d in target):
-        c.fail(f"{target} is no shape: sizes must not be negative")
+        c.fail(f"{target} is not a shape: sizes must not be negative")
     return TensorType(dtype, tuple(target))
 
 

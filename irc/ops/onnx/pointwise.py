@@ -98,7 +98,7 @@ def cast(c: NodeTypes) -> Type:
     try:
         return TensorType(DType.from_onnx(to), c.shape(0))
     except KeyError:
-        c.fail(f"attribute to={to!r} is no element type")
+        c.fail(f"attribute to={to!r} is not an element type")
 
 
 @FAMILY.contents("Cast")

@@ -124,7 +124,7 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
             if not isinstance(d, int) and not _is_size(out, i, x):
                 out[i] = None
     if any(isinstance(d, int) and d < -1 for d in out) or out.count(-1) > 1:
-        c.fail(f"{target} is no shape: at most one -1, otherwise sizes")
+        c.fail(f"{target} is not a shape: at most one -1, otherwise sizes")
     if -1 in out:
         at = out.index(-1)
         out[at] = None if x is None else _rest(c, x, out)
@@ -227,7 +227,7 @@ def transpose(c: NodeTypes) -> Type:
         return TensorType(c.dtype(0))
     perm = c.attr("perm") or list(range(len(x)))[::-1]
     if sorted(perm) != list(range(len(x))):
-        c.fail(f"perm {perm} is no permutation of {len(x)} dimensions")
+        c.fail(f"perm {perm} is not a permutation of {len(x)} dimensions")
     return TensorType(c.dtype(0), tuple(x[p] for p in perm))
 
 

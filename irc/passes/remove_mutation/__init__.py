@@ -154,7 +154,7 @@ def _root(db: AliasDb, location: int) -> Value:
         raise Refused(f"it writes memory that the graph did not allocate ({site.kind.value})")
     root = site.site
     if not isinstance(root, Value) or root.node is None or site.path or not isinstance(root.type, TensorType):
-        raise Refused("it writes something that is no tensor made by a node of this graph")
+        raise Refused("it writes something that is not a tensor made by a node of this graph")
     if db.location_set(root) != location:
         raise Refused(f"%{root.name} may be other memory as well")
     return root

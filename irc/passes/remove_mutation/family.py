@@ -197,7 +197,7 @@ class Family:
         self.targets: dict[Node, Value] = {node: self._target(node) for node in writers}
         self.keeps_layout = layouts.is_seen([root])
         if self.keeps_layout and layouts.has_gaps(root):
-            raise Refused("there may be more to see in its memory than its elements")
+            raise Refused("its memory may be observed otherwise than through its elements")
         self._check_puts()
         self.versions = Versions(root, writers)
         self._check_depths()
@@ -206,7 +206,7 @@ class Family:
             _check_carrier(node)
         self._check_loose()
         if db.may_be_known(root):
-            raise Refused("unknown code may know the memory, and show it")
+            raise Refused("the memory may have escaped to unknown code")
 
     # -- members ---------------------------------------------------------
 
@@ -309,7 +309,7 @@ class Family:
         return target
 
     def _check_puts(self) -> None:
-        """Refused if what is written into a view cannot be put into the whole."""
+        """Refused if what is written into a view cannot be propagated to its base."""
         seen = {self.root}
         for target in self.targets.values():
             for part in self.parts(target):
@@ -319,7 +319,7 @@ class Family:
                     can_put = part.how.put_piece is not None
                     can_put &= isinstance(part.piece, int) or part.how.can_put_any(part.view)
                 if not can_put or not part.how.can_put(part.view):
-                    raise Refused(f"what is written into {part.view.kind} cannot be put into the whole")
+                    raise Refused(f"what is written into {part.view.kind} cannot be propagated to its base")
                 if part.whole in seen:
                     break
                 seen.add(part.whole)
@@ -338,7 +338,7 @@ class Family:
                 there = seen is made or (isinstance(seen, Node) and self.targets.get(seen) is part)
                 uses, depths = uses + 1, depths + (0 if there else self._depth(part))
         if depths > _DEEPEST * uses:
-            raise Refused("views of too many views would have to be taken anew")
+            raise Refused("too many views of views would have to be recomputed")
 
     def _check_loose(self) -> None:
         """A loose value must not be used where another version is seen than where it was made.
@@ -404,12 +404,12 @@ class Family:
 def check_form(node: Node) -> None:
     """Refused if ``node``, which writes, has no functional form."""
     if functional_kind(node) is None:
-        raise Refused(f"{node.kind} writes it, which has no functional form")
+        raise Refused(f"{node.kind}, which writes it, has no functional form")
 
 
 def only_may_share(node: Node, root: Value) -> Refused:
     """The refusal of ``node``: its first input, which it writes, is not surely the memory of ``root``."""
-    return Refused(f"%{node.inputs[0].name} only may share memory with %{root.name}")
+    return Refused(f"%{node.inputs[0].name} may share memory with %{root.name}, but need not")
 
 
 def _check_carrier(node: Node) -> None:

@@ -36,7 +36,7 @@ _LIKE_FIRST = frozenset(
 _BOOLEAN = frozenset(f"aten::{name}" for name in "eq ge gt le logical_and logical_not logical_or lt ne".split())
 
 _SETTINGS = frozenset({types.NONE, types.STR})
-"""Types of operands that are no numbers."""
+"""Types of operands that are not numbers."""
 
 
 def functional_kind(node: Node) -> str | None:
@@ -113,7 +113,7 @@ _LITERALS = frozenset({"prim::ListConstruct", "prim::TupleConstruct"})
 
 
 def view_of(node: Node) -> View | None:
-    """How ``node`` views its first input; None if its result is no view, or perhaps none."""
+    """How ``node`` views its first input; None if its result is not a view, or perhaps none."""
     if node.kind in _LITERALS:
         return LITERAL if len(node.inputs) <= _MOST_ELEMENTS else None
     view = record(node.kind).view

@@ -258,7 +258,7 @@ class Inference:
         axes = node.attributes.get("scan_input_axes") or [0] * len(scanned)
         out_axes = node.attributes.get("scan_output_axes") or [0] * len(rows)
         if not node.attributes.get("num_scan_inputs") == len(axes) == len(scanned) or len(out_axes) != len(rows):
-            NodeTypes(node, self.known).fail("its axes are not as many as what it scans and stacks")
+            NodeTypes(node, self.known).fail("it needs one axis for each scanned input and scan output")
         length = None
         for param, value, axis in zip(body.params[states:], scanned, axes, strict=True):
             shape, dtype = value.type.shape, value.type.dtype

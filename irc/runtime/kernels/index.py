@@ -22,7 +22,7 @@ def _out_of_range(error: IndexError) -> Error:
 @computes("onnx::Gather")
 def gather(x: Array, indices: Array, *, axis: int = 0) -> Array:
     try:
-        return np.asarray(x.take(indices, axis_in(axis, x.ndim)), x.dtype)  # one string is no array
+        return np.asarray(x.take(indices, axis_in(axis, x.ndim)), x.dtype)  # one string is not an array
     except IndexError as error:
         raise _out_of_range(error) from None
 

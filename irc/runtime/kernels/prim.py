@@ -115,7 +115,7 @@ def cast(node: Node) -> Kernel:
 
     def run(value: Any) -> Any:
         if is_array(value) or is_sequence(value) or is_mapping(value):  # which must not be taken to have no memory
-            raise Error("IRC424", f"{describe(value)} is no {type}")
+            raise Error("IRC424", f"{describe(value)} is not of type {type}")
         return value
 
     has_no_memory = all(isinstance(part, PrimType) and not part.is_any for part in parts(type))
@@ -136,7 +136,7 @@ def _extreme(choose: Callable[..., Any], before: Callable[[Any, Any], bool]) -> 
         (y,) = other
         if is_sequence(x):
             return x if before([*x], [*y]) else y
-        chosen = x if before(x, y) else y  # of what is no number, the second
+        chosen = x if before(x, y) else y  # of what is not a number, the second
         return float(chosen) if isinstance(x, float) or isinstance(y, float) else chosen
 
     return run

@@ -116,7 +116,9 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
     functions: list[Callable[[Array], Array]] = []
     for name in names:
         if name.lower() not in ACTIVATIONS:
-            raise Error("IRC320", f"{name!r} is no activation of recurrent layers; they are {', '.join(ACTIVATIONS)}")
+            raise Error(
+                "IRC320", f"{name!r} is not an activation of recurrent layers; they are {', '.join(ACTIVATIONS)}"
+            )
         _, taken = ACTIVATIONS[name.lower()]
         parameters: dict[str, float] = {
             which: values.pop(0) for which, values in zip(taken, given, strict=False) if values

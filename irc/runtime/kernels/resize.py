@@ -326,7 +326,7 @@ def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         whole = np.clip(x, limits.min, limits.max).astype(dtype)
-        # the largest integer of 64 bits is no float, and the next float is beyond it
+        # the largest integer of 64 bits is not a float, and the next float is beyond it
         return whole if dtype.itemsize < 8 else np.where(x >= limits.max, dtype.type(limits.max), whole)
     return x.astype(dtype, copy=False)
 

@@ -50,7 +50,7 @@ def sequence_insert(sequence: Sequence, element: Any, where: Array | None = None
 
 
 def _tensor(element: Any) -> Array:
-    """``element``; Error if it is no tensor: a model may state types that its values do not have."""
+    """``element``; Error if it is not a tensor: a model may state types that its values do not have."""
     if not is_array(element):
         raise Error("IRC423", f"the elements of a sequence must be tensors, not {describe(element)}")
     return element

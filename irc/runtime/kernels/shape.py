@@ -154,7 +154,7 @@ def unsqueeze_by_attribute(x: Array, *, axes: list[int]) -> Array:
 def _permutation(node: Node) -> list[int] | None:
     perm: list[int] | None = node.attributes.get("perm")
     if perm is not None and sorted(perm) != list(range(len(perm))):
-        raise Error("IRC320", f"perm {perm} is no permutation: each number from 0 on must be there once")
+        raise Error("IRC320", f"perm {perm} is not a permutation: each number from 0 on must be there once")
     return perm
 
 
@@ -165,7 +165,7 @@ def transpose(x: Array, *, perm: list[int] | None) -> Array:
     try:
         return x.transpose(perm)
     except ValueError:
-        raise Error("IRC420", f"{list(perm)} is no permutation of the axes of the shape {list(x.shape)}") from None
+        raise Error("IRC420", f"{list(perm)} is not a permutation of the axes of the shape {list(x.shape)}") from None
 
 
 @computes("onnx::Expand")

@@ -25,7 +25,7 @@ TEXT = np.dtype(object)
 @computes("onnx::StringConcat")
 def string_concat(x: Array, y: Array) -> Array:
     """Texts of the second operand behind those of the first, broadcast as NumPy does."""
-    if not x.dtype == y.dtype == TEXT:  # the sum of numbers would be no text
+    if not x.dtype == y.dtype == TEXT:  # the sum of numbers would not be text
         raise Error("IRC421", f"onnx::StringConcat cannot be {x.dtype} and {y.dtype}: it joins strings")
     found: Array = np.empty(check_size(common_shape(x.shape, y.shape), TEXT), TEXT)
     np.add(x, y, out=found)

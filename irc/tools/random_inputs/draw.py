@@ -77,7 +77,7 @@ _SINGLE: dict[Type, TensorType] = {
     types.COMPLEX: TensorType(DType.COMPLEX128, ()),
     types.STR: TensorType(DType.STRING, ()),
 }
-"""Numbers and strings that are no tensors, as the tensors that they are drawn as."""
+"""Numbers and strings that are not tensors, as the tensors that they are drawn as."""
 
 
 class Style(Enum):
@@ -85,7 +85,7 @@ class Style(Enum):
 
     Attributes:
         PLAIN: floats that are normally distributed, integers in [0, 8).
-        MIXED: small whole numbers and zeros of either sign among the floats, negative numbers among the integers.
+        MIXED: small integers and zeros of either sign among the floats, negative numbers among the integers.
         EDGES: MIXED, and some numbers that are large or tiny.
     """
 
@@ -201,7 +201,7 @@ def _draw_tensor(source: _Source, dtype: DType, declared: Shape) -> Array:
 
 
 def _mixed(rng: np.random.Generator, drawn: Array, style: Style) -> Array:
-    """``drawn`` with some whole numbers and zeros of either sign among it; with large and tiny numbers at the edges."""
+    """``drawn`` with some integers and zeros of either sign among it; with large and tiny numbers at the edges."""
     which = rng.uniform(size=list(drawn.shape))
     mixed = np.where(which < 1 / 4, np.rint(2 * drawn), drawn)
     edges = (0.0, -0.0, *_EDGES) if style is Style.EDGES else (0.0, -0.0)
@@ -209,7 +209,7 @@ def _mixed(rng: np.random.Generator, drawn: Array, style: Style) -> Array:
 
 
 def _mask(rng: np.random.Generator, shape: list[int]) -> Array:
-    """Along the last axis ones, then zeros: there is always a one, or all that is masked might be no number.
+    """Along the last axis ones, then zeros: there is always a one, or all that is masked might be NaN.
 
     An axis of one element does not count as the last.
     """
@@ -346,7 +346,7 @@ def sizes_of_shapes(arguments: Iterable[Argument], shapes: Mapping[str, tuple[in
     """The sizes, by name, that inputs of these ``shapes`` have.
 
     Raises:
-        Error: IRC311 an input is no tensor that is made up, or such a shape does not fit it.
+        Error: IRC311 an input is not a tensor that is made up, or such a shape does not fit it.
     """
     named = {argument.name: argument for argument in with_named_sizes(arguments)}
     sizes: dict[str, int] = {}

@@ -389,7 +389,7 @@ def _rows_of_few_bits(b: Body) -> str:
     _check_bits(b)
     width = b.size("data", 1)
     if b.dtype("data") is not DType.UINT8 or b.rank("data") != 2 or width is None:
-        b.refuse("input data is no matrix of uint8 whose width is known")
+        b.refuse("input data is not a matrix of uint8 whose width is known")
     if b.attributes["gather_axis"] not in (0, -2) or b.attributes["quantize_axis"] not in (1, -1):
         b.refuse("an axis is not that of rows (gather_axis) or columns (quantize_axis)")
     width = width * 8 // bits

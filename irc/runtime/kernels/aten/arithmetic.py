@@ -88,7 +88,7 @@ def _integral(compute: Compute) -> Setup:
     def setup(x: Operand, y: Operand) -> Computation:
         dtype = result_type(x, y)
         if dtype == BOOL:
-            raise Error("IRC421", "bools have no quotient but the true one, and no remainder; convert them")
+            raise Error("IRC421", "bools support only true division, and no remainder; convert them")
         if is_integral(dtype) and not np.all(y) and np.size(x):
             raise Error("IRC424", "an integer is divided by zero")
         return Computation(compute, (x, y), dtype)
@@ -209,7 +209,7 @@ def truncated(value: float) -> int:
 def check_numeral(text: str) -> None:
     """Error IRC423 for text that is a number in Python but not in C++: ``1_000``, and blanks at the end."""
     if "_" in text or text[-1:].isspace():
-        raise Error("IRC423", f"{text!r} is no number")
+        raise Error("IRC423", f"{text!r} is not a number")
 
 
 def parsed(text: str) -> int:
@@ -218,7 +218,7 @@ def parsed(text: str) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise Error("IRC423", f"{text!r} is no integer") from None
+        raise Error("IRC423", f"{text!r} is not an integer") from None
     if wrapped(value) != value:
         raise Error("IRC423", f"{text} does not fit into 64 bits")
     return value
@@ -505,7 +505,9 @@ def _check_mask(mask: Array) -> None:
 
 
 def _no_mask(mask: Array) -> Error:
-    return Error("IRC423", f"a tensor of {mask.dtype.name} is no mask; compare its elements, or convert them to bools")
+    return Error(
+        "IRC423", f"a tensor of {mask.dtype.name} is not a mask; compare its elements, or convert them to bools"
+    )
 
 
 def _misfit(x: Array, mask: Array) -> Error:

@@ -55,7 +55,9 @@ def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Si
     if padding == "valid":
         return (0,) * (2 * rank)
     if padding != "same" or set(stride) != {1}:
-        raise Error("IRC424", f"padding {padding!r} with stride {list(stride)}: it must be 'valid', or 'same' by 1")
+        raise Error(
+            "IRC424", f"padding {padding!r} with stride {list(stride)}: it must be 'valid', or 'same' with stride 1"
+        )
     totals = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
     return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
 
@@ -148,7 +150,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     if x.ndim == 3:
         return im2col(x[None], kernel_size, dilation, padding, stride)[0]
     if 0 in x.shape[1:]:
-        raise Error("IRC421", f"there are no windows in the shape {list(x.shape)}")
+        raise Error("IRC421", f"no window fits the shape {list(x.shape)}")
     extent, axes = _resolved(x.shape[2:], kernel_size, dilation, padding, stride)
     n, c = x.shape[:2]
     columns = np.zeros(check_size((n, c, math.prod(extent), *(a.out for a in axes)), x.dtype), x.dtype)
@@ -277,7 +279,7 @@ def max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
     """Maxima of images where they were found, zeros elsewhere."""
     sizes = sizes_of(output_size)
     if x.ndim not in (3, 4) or len(sizes) != 2 or 0 in x.shape[1:]:
-        raise Error("IRC421", f"no image of shape {sizes} is made of maxima of shape {list(x.shape)}")
+        raise Error("IRC421", f"maxima of shape {list(x.shape)} do not fit an image of shape {sizes}")
     if indices.shape != x.shape or indices.dtype != INT64:
         given = f"{indices.dtype.name} of shape {list(indices.shape)}"
         raise Error("IRC421", f"maxima of shape {list(x.shape)} need an index of int64 each, not {given}")

@@ -146,7 +146,7 @@ def fill_(x: Array, value: Any) -> Array:
     check_writable(x, one_value=True)
     number = _real(value, x.dtype) if is_array(value) else element_of(value, x.dtype)
     if number.ndim:
-        raise Error("IRC421", f"a tensor of shape {list(number.shape)} is no single value to fill with")
+        raise Error("IRC421", f"a tensor of shape {list(number.shape)} is not a single value to fill with")
     np.copyto(x, number, casting="unsafe")
     return x
 

@@ -381,7 +381,7 @@ def random_(x: Array, *arguments: Any) -> Array:
 def _beyond(dtype: np.dtype[Any]) -> int:
     """One more than the largest integer to draw: as far as the element type reaches and floats are exact."""
     if dtype.kind == "c":
-        raise Error("IRC423", "random integers are no complex numbers")
+        raise Error("IRC423", "random integers are not complex numbers")
     digits = {"f": {2: 11, 4: 24, 8: 53}, "V": {2: 8}}.get(dtype.kind, {}).get(dtype.itemsize)
     return 2**digits + 1 if digits else 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 

@@ -155,7 +155,7 @@ def element_of(value: Any, dtype: AnyDType) -> Array:
 def single(value: Any, dtype: AnyDType) -> Array:
     """As `element_of`. Error IRC421 if ``value`` is a tensor with dimensions."""
     if is_array(value) and value.ndim:
-        raise Error("IRC421", f"a tensor of shape {list(value.shape)} is no single value to fill with")
+        raise Error("IRC421", f"a tensor of shape {list(value.shape)} is not a single value to fill with")
     return element_of(value, dtype)
 
 

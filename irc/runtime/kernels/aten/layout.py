@@ -166,7 +166,7 @@ def empty_in_format(shape: Sequence[int], dtype: AnyDType, memory_format: int) -
     if axes is None:
         return np.empty(sizes, dtype)
     if len(axes) != len(sizes):
-        raise Error("IRC424", f"channels last is no memory format for the shape {list(sizes)}")
+        raise Error("IRC424", f"channels last is not a memory format for the shape {list(sizes)}")
     return empty_in_order(sizes, dtype, axes)
 
 

@@ -75,7 +75,7 @@ def _real(value: Any) -> Any:
     if not isinstance(value, complex):
         return value
     if value.imag:
-        raise Error("IRC423", f"{value} has an imaginary part: it is no integer and no float")
+        raise Error("IRC423", f"{value} has an imaginary part: it is not an integer and no float")
     return value.real
 
 
@@ -86,7 +86,7 @@ def Float(x: Any) -> float:
     try:
         found = float(_real(value))
     except ValueError:
-        raise Error("IRC423", f"{value!r} is no number") from None
+        raise Error("IRC423", f"{value!r} is not a number") from None
     if isinstance(value, str) and math.isinf(found) and any(map(str.isdigit, value)):
         raise Error("IRC423", f"{value} is too large for a float")
     return found
@@ -164,7 +164,7 @@ def text(value: Any, type: Type | None = None) -> str:
 
 
 def _float_text(value: float) -> str:
-    """``2.`` where a whole number fits into 64 bits, otherwise all 17 digits that may count."""
+    """``2.`` where an integer fits into 64 bits, otherwise all 17 digits that may count."""
     return f"{int(value)}." if value.is_integer() and -(2**63) <= value < 2**63 else f"{value:.17g}"
 
 
@@ -329,7 +329,7 @@ def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 def factorial(n: int) -> int:
     if not 0 <= n <= 20:  # 21! does not fit into 64 bits
-        raise Error("IRC424", f"{n}! is no integer of 64 bits")
+        raise Error("IRC424", f"{n}! is not an integer of 64 bits")
     return math.factorial(n)
 
 
