@@ -2,18 +2,26 @@
 
 An alias graph is drawn for each block of IR with a title (``ir title="views.ir"``) on the pages that `ALIAS_PAGES`
 names, as ``figures/views.svg`` beside the page: what ``irc alias views.ir --format svg`` prints. So text and figure
-cannot disagree. `diagrams` states the other figures as boxes and arrows.
+cannot disagree. So is the graph of ``docs/how-to/see-a-model.md``. `diagrams` states the other figures as boxes and
+arrows. Where Chromium is installed, `photograph` shows the page that ``irc report`` makes of SqueezeNet.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import irc
 from irc.alias import analyze
 from irc.alias.drawing import picture_of
+from irc.demo import bundled_model
 from irc.drawing import Arrow, Box, Picture, to_svg
 from irc.ir import parse_module
+from irc.ir.drawing import picture_of as graph_picture
+from irc.passes import PassManager
+from irc.tools.model_page import Recorder, page_of
+from tests.browser import CHROMIUM, Browser
 from tests.doc_blocks import blocks
 from tests.layers import direct_imports
 
@@ -189,12 +197,36 @@ def figures() -> dict[Path, str]:
                 module = parse_module(block.text)
                 picture = picture_of(analyze(module.main, module))
                 found[page.parent / "figures" / f"{Path(block.title).stem}.svg"] = to_svg(picture)
+    page = DOCS / "how-to" / "see-a-model.md"
+    module = parse_module(next(block.text for block in blocks(page) if block.title == "model.ir"))
+    PassManager("dce,fuse,dce").run(module)
+    found[page.parent / "figures" / "model.svg"] = to_svg(graph_picture(module))
     for path, picture in diagrams().items():
         found[DOCS / path] = to_svg(picture)
     return found
+
+
+def photograph() -> None:
+    """Write the pictures of a page in a wide and in a narrow window, with a node chosen."""
+    recorder = Recorder()
+    model = irc.compile(bundled_model("squeezenet"), instruments=[recorder])
+    model.report.name = "squeezenet.onnx"
+    with tempfile.TemporaryDirectory() as folder, Browser() as browser:
+        page = Path(folder) / "page.html"
+        page.write_text(page_of(model, recorder), "utf-8")
+        for name, width, height in (("wide", 1400, 1250), ("narrow", 480, 900)):
+            browser.resize(width, height)
+            browser.open(page)
+            browser.click("#search")
+            browser.type("r8")
+            browser.settle()
+            browser.press("Enter")
+            browser.screenshot(DOCS / "how-to" / "figures" / f"report-{name}.png")
 
 
 if __name__ == "__main__":
     for path, text in figures().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
+    if CHROMIUM is not None:
+        photograph()

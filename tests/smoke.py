@@ -45,6 +45,7 @@ def main() -> None:
             ["compile", "model.onnx", "-o", "again.onnx"],
             ["run", "model.irc", "--seed", "0"],
             ["operators", "Conv"],
+            ["report", "model.irc", "-o", "model.html"],
         ):
             subprocess.run([str(command), *arguments], cwd=folder, check=True, capture_output=True)
     print(f"irc {irc.__version__} works in {sys.prefix}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +69,18 @@ def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:
                     if intersects(db.write_set(writer), db.reach_set(written)) and (found := why(db, value, written)):
                         return [*dict.fromkeys(found)]  # both may be one value
     return []
+
+
+def ways(db: AliasDb, most: int) -> Callable[[Value], list[str]]:
+    """A function that says why a value may be at its locations: the facts that lead there, of so many locations."""
+    path = Paths(db)  # once for all values
+
+    def of(value: Value) -> list[str]:
+        tree = path.search(path.raw.elements[value], inside=False)
+        places = [x for x in islice(members(db.location_set(value)), most) if x in tree]
+        return list(dict.fromkeys(str(fact) for x in places for fact in path.facts(value, tree, x)))
+
+    return of
 
 
 class Meeting(NamedTuple):

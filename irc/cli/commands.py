@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from irc import __version__
-from irc.cli import batch, bench, bisect, compile, inspect, models, run
+from irc.cli import batch, bench, bisect, compile, inspect, models, report, run
 from irc.cli.options import blamed, load
 from irc.cli.output import Parser, out_of_memory, parsed
 from irc.errors import Error
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         *(compile.add_compile, run.add_run, compile.add_opt),
         *(inspect.add_print_and_alias, inspect.add_operators, bench.add_bench),
         *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect, bisect.add_reduce),
-        batch.add_batch,
+        *(batch.add_batch, report.add_report),
     ):
         add(commands)
     return parser

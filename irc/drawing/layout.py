@@ -210,12 +210,15 @@ def _across(
         at = -sum(apart) / 2
         for item, distance in zip(layer, [*apart, 0.0]):
             x[item], at = at, at + distance
+    # A box that nothing leads to, such as a weight's, pulls less than one in the middle of a chain.
+    pull = [4.0 if up else 1.0 for up in above]
     both = [[*up, *down] for up, down in zip(above, below)]
     for near in (above, below, above, below, both, above):
         order = range(len(layers) - 1, -1, -1) if near is below else range(len(layers))
         for i in order:
             layer = layers[i]
-            wanted = [sum([x[j] for j in near[item]]) / len(near[item]) if near[item] else x[item] for item in layer]
+            others = [near[item] or [item] for item in layer]
+            wanted = [sum([x[j] * pull[j] for j in js]) / sum([pull[j] for j in js]) for js in others]
             for item, found in zip(layer, spaced(wanted, [weights[item] for item in layer], distances[i])):
                 x[item] = found
     left = min([at - width / 2 for at, width in zip(x, widths)])

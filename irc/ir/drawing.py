@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from irc.drawing import Arrow, Box, Picture, to_svg
 from irc.ir.block import Block
@@ -90,7 +90,7 @@ def notebook_html(graph: Graph) -> str:
 
 def _picture(block: Block, title: str, most: int | None, depth: int) -> Picture:
     scope = scope_of(block, most)
-    boxes = [_box(item, block, most, depth) for item in scope.items]
+    boxes = [box_of(item, block, most, depth) for item in scope.items]
     if scope.left_out:
         more = f"and {count(scope.left_out, 'more node')}"
         boxes.append(Box([more], more, "capture"))
@@ -98,7 +98,8 @@ def _picture(block: Block, title: str, most: int | None, depth: int) -> Picture:
     return Picture(title, boxes, arrows)
 
 
-def _box(item: Value | Node, block: Block, most: int | None, depth: int) -> Box:
+def box_of(item: Value | Node, block: Block, most: int | None = None, depth: int = 0) -> Box:
+    """The box of an item of the scope of ``block``, with what is inside of it to this ``depth``."""
     if isinstance(item, Value):
         is_param = item.node is None and item.block is block
         return Box([f"%{item.name}", str(item.type)], _value_text(item), "input" if is_param else "capture")
@@ -106,25 +107,27 @@ def _box(item: Value | Node, block: Block, most: int | None, depth: int) -> Box:
         names = [f"%{value.name}" for value in item.inputs]
         return Box(["return", ", ".join(names[:4])], f"return {', '.join(names)}", "output")
     blocks = inner_blocks(item)
-    lines = [*head(item), *_result_types(item)]
+    box = Box([*_head(item), *_result_types(item)], _title_of(item), _sort_of(item))
     if not blocks or not depth:
-        return Box(lines, title_of(item), "op")
+        return box
     inner = [
         Box([word], f"{word} of {describe(item)}", "block", _picture(b, word, most, depth - 1)) for word, b in blocks
     ]
     inside = inner[0].inner if len(inner) == 1 and inner[0].inner else Picture("blocks", inner, keeps_order=True)
-    return Box(lines, title_of(item), "group" if blocks[0][0] == "fused" else "block", inside)
+    return replace(box, inner=inside)
 
 
-def head(node: Node) -> list[str]:
-    """The first lines in the box of ``node``: its operator, and the names of its results."""
+def _sort_of(node: Node) -> str:
+    return "group" if graphs_of(node) else "block" if node.blocks else "op"
+
+
+def _head(node: Node) -> list[str]:
     domain, _, operator = node.kind.partition("::")
     kind = operator if domain in ("onnx", "prim") else node.kind
     return [kind, ", ".join(f"%{value.name}" for value in node.outputs[:4])]
 
 
-def title_of(node: Node) -> str:
-    """The whole text for the box of ``node``."""
+def _title_of(node: Node) -> str:
     return "\n".join([describe(node), *(_value_text(value) for value in node.outputs)])
 
 
@@ -134,11 +137,3 @@ def _value_text(value: Value) -> str:
 
 def _result_types(node: Node) -> Sequence[str]:
     return [str(node.outputs[0].type)] if len(node.outputs) == 1 else []
-
-
-def blocks_inside(block: Block) -> Iterator[Block]:
-    """``block``, and all that are inside of it, those of graphs in attributes too, outer ones first."""
-    pending = [block]
-    for each in pending:  # grows while it is walked
-        yield each
-        pending += [inner for node in each.nodes if node.blocks or node.attributes for _, inner in inner_blocks(node)]

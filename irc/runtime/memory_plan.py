@@ -175,6 +175,7 @@ class MemoryPlan:
 
     Attributes:
         places: in no special order.
+        spans: the first and the last turn at which each is in use.
         place_of: for each value that has one, its index.
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
@@ -184,6 +185,7 @@ class MemoryPlan:
     """
 
     places: list[Place]
+    spans: list[tuple[int, int]]
     place_of: dict[Value, int]
     nbytes: int
     bound: int
@@ -361,6 +363,7 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
     place_of = {v: index[b] for v, b in made.items() if b in index}
     return MemoryPlan(
         places=places,
+        spans=[(b.start, b.end) for b in index],
         place_of=place_of,
         nbytes=nbytes,
         bound=bound,
