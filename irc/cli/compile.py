@@ -47,6 +47,8 @@ def add_compile(commands: options.Commands) -> None:
     check = parser.add_argument_group("checking")
     said = "compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes"
     options.flag(check, "--check", said)
+    said = "with --check: print how far each value that the model keeps is from the oracle's, and the first wrong one"
+    options.flag(check, "--layers", said)
     options.add_inputs(check)
     options.add_instruments(parser)
     parser.set_defaults(run=run_compile)
@@ -54,6 +56,8 @@ def add_compile(commands: options.Commands) -> None:
 
 def run_compile(given: argparse.Namespace) -> int:
     """Compile, check, write, report; nothing is written if anything is wrong."""
+    if given.layers and not given.check:
+        given.usage_error("--layers is for --check")
     if (given.input or given.dim or given.shape) and not given.check:
         given.usage_error("--input, --dim and --shape are for --check")
     if given.output is not None:
@@ -63,7 +67,8 @@ def run_compile(given: argparse.Namespace) -> int:
     options.check_instruments(given)
     model = compiled(given)
     if given.json:
-        emit_json(result_of(model))
+        layers = {"layers": given.layers.to_dict()} if given.layers else {}
+        emit_json({**result_of(model), **layers})
     else:
         from irc.cli.tables import print_report
 
@@ -128,6 +133,12 @@ def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace
     tell("checking")
     inputs = read_inputs(model, given.input)
     sizes = stated_sizes(model, inputs, given)
+    if getattr(given, "layers", False):
+        from irc.tools.layers import compare_layers
+
+        given.layers = compare_layers(model, source, sizes=sizes, given=inputs)
+        if not given.json:
+            emit(str(given.layers))
     try:
         result = check_compiled(model, source, PassManager(options.pipeline(given)), sizes=sizes, given=inputs)
     except Error as error:

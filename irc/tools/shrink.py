@@ -264,9 +264,7 @@ def opened(module: Module, at: int) -> list[Module]:
     """
     node = list(module.main.nodes)[at]
     if is_group(node):
-        copy = module.copy()
-        dissolve(list(copy.main.nodes)[at], analyze(copy.main, copy))
-        return [copy]
+        return [without_groups(module, (at,))]
     if node.kind != IF and node.kind not in LOOPS:
         return []
     found: list[Module] = []
@@ -277,6 +275,16 @@ def opened(module: Module, at: int) -> list[Module]:
             copy.main.set_outputs(dict.fromkeys([*copy.main.outputs, *(made if more else ())]))
             found.append(copy)
     return found
+
+
+def without_groups(module: Module, at: Collection[int] | None = None) -> Module:
+    """A copy of ``module`` with the members of fusion groups in their places; ``at`` are those of some nodes alone."""
+    copy = module.copy()
+    db = analyze(copy.main, copy)
+    for number, node in enumerate(list(copy.main.nodes)):
+        if is_group(node) and (at is None or number in at):
+            dissolve(node, db)
+    return copy
 
 
 def _open(node: Node, number: int) -> list[Value] | None:

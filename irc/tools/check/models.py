@@ -271,7 +271,7 @@ def check_model(
 
 def compare(model: CompiledModel, source: Any, **options: Unpack[Options]) -> CheckResult | Mismatch:
     """As `check_model`, but returns what differs."""
-    _refuse_random(model.module)
+    refuse_random(model.module)
     tolerance = Tolerance.of(source)
     wanted = [output.name for output in model.outputs]
     asked = Oracles(source)
@@ -403,7 +403,8 @@ def comparable(graph: Graph) -> list[Value]:
     ]
 
 
-def _refuse_random(module: Module) -> None:
+def refuse_random(module: Module) -> None:
+    """Raise IRC332 if ``module`` has random operators."""
     for node in with_subgraphs(*module.graphs.values()):
         if effects_of(node) & Effects.RANDOM:
             name = f"%{node.outputs[0].name}" if node.outputs else node.kind

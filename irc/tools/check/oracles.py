@@ -78,6 +78,12 @@ class Oracles:
             self._made.append(oracle)
             yield oracle
 
+    def values(self) -> list[str]:
+        """The names of values that all of them may be asked for, in the order of the model."""
+        every = list(self._all())
+        shared = set[str].intersection(*(set(oracle.values) for oracle in every))
+        return [name for name in every[-1].values if name in shared]
+
     def ask(self, feeds: Feeds, names: Sequence[str]) -> tuple[Oracle, dict[str, Any]]:
         """The best oracle that can run the model on ``feeds``, and the values called ``names`` there."""
         for oracle in self._all():
