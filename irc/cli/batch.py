@@ -236,7 +236,7 @@ def _results(path: str, resume: bool, batch: Batch) -> BinaryIO:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(end - 1)
-            if file.read(1) != b"\n":  # the last line was cut off: it is no outcome
+            if file.read(1) != b"\n":  # the last line was cut off: it is not an outcome
                 file.write(b"\n")
     except (OSError, ValueError) as error:
         raise cannot("IRC501", "write the file", error, path) from None

@@ -188,7 +188,7 @@ class Panels:
                         self.store((self.one_vector(to, VECTORS * m + v) + total).value, to, VECTORS * m + v)
 
     def _prefetch(self, at: Any) -> None:
-        """Prefetch memory that may lie behind the weights: a prefetch is no access."""
+        """Prefetch memory that may lie behind the weights: a prefetch is not an access."""
         kind = ir.IntType(32)
         operands = [at, *[ir.Constant(kind, n) for n in (0, 3, 1)]]  # to read, into all caches, of data
         self.emitter.call("llvm.prefetch.p0", VOID, operands)

@@ -250,7 +250,7 @@ class _Look:
             remedy = fix_sizes([single], 1) if single else None
             maker = node.inputs[0].node
             assert maker is not None, "inputs lie in order"
-            text = f"copies: what {describe(maker)} gives does not lie in order, so the result is no view of it"
+            text = f"copies: what {describe(maker)} gives does not lie in order, so the result is not a view of it"
             yield Remark("run", describe(node), text, COPIED, name_of(maker), [], remedy)
 
     # -- the peak ----------------------------------------------------------

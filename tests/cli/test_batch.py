@@ -53,7 +53,7 @@ def lines(text: str) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def models(irc: Command, own_registries: None) -> str:
-    """A folder of five models, one of which is no model and one of which ends the process of the pass ``slow``."""
+    """A folder of five models, one of which is not a model and one of which ends the process of the pass ``slow``."""
     (irc.folder / "models/more").mkdir(parents=True)
     irc.write("models/a.onnx", small_model())
     irc.write("models/b.onnx", named("x"))
