@@ -33,8 +33,9 @@ MODELS = {
     "whole yolov3": build,
     "control flow": lambda: parse_graph(CONTROL_FLOW),
     "nested": lambda: NESTED,
+    "loaded": lambda: bundled_model("squeezenet"),
 }
-QUICK = [name for name in MODELS if name != "whole yolov3"]
+QUICK = [name for name in MODELS if name not in ("whole yolov3", "loaded")]
 
 
 def compiled(model: Any) -> tuple[irc.CompiledModel, Recorder]:
@@ -132,6 +133,9 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Browser, Any]]:
     """The browser, on the page of a model that has been compiled."""
     model, recorder = compiled(MODELS[request.param]())
+    if request.param == "loaded":
+        model.save(tmp_path / "model.irc")
+        model, recorder = irc.load(tmp_path / "model.irc"), None
     page = tmp_path / "page.html"
     page.write_text(page_of(model, recorder), "utf-8")
     browser.resize(1400, 900)
@@ -235,6 +239,43 @@ def test_blocks_fold_by_mouse_and_keyboard(opened: tuple[Browser, Any]) -> None:
     assert browser.run(count) == whole
     browser.click('[title="fold all blocks and groups"]')
     assert browser.run(count) < whole
+
+
+@browser_test
+@on("control flow", "nested", "squeezenet")
+def test_boxes_lie_inside_of_each_other_or_apart(opened: tuple[Browser, Any]) -> None:
+    """However much is unfolded."""
+    browser, _ = opened
+    browser.resize(4000, 6000)
+    browser.click('[title="unfold all blocks and groups"]', 1)
+    rects = browser.run(RECTS)
+    assert len(rects) > 10
+    for i, (left, top, right, bottom) in enumerate(rects):
+        for a, b, c, d in rects[:i]:
+            apart = right <= a or c <= left or bottom <= b or d <= top
+            inside = a < left and right < c and b < top and bottom < d
+            assert apart or inside or (left < a and c < right and top < b and d < bottom)
+
+
+@browser_test
+@on("loaded")
+def test_a_compiled_model_has_one_state(opened: tuple[Browser, Any]) -> None:
+    browser, model = opened
+    assert browser.run("document.querySelectorAll('.pane')[0].hidden")
+    browser.click("#search")
+    browser.type("FusionGroup")
+    browser.settle()
+    browser.press("Enter")
+    assert browser.texts("#details h2") == ["prim::FusionGroup"] and not browser.texts(".became")
+    name = browser.texts("#details section.value .name")[0].removeprefix("%")
+    db = analyze(model.graph, model.module)
+    assert browser.texts("#details .alias-set li") == sorted(map(str, db.locations(model.graph.value(name))))
+
+
+RECTS = """[...document.querySelectorAll('.pane')[1].querySelectorAll('.item rect')].map(e => {
+    const at = Object.fromEntries(["x", "y", "width", "height"].map(name => [name, Number(e.getAttribute(name))]));
+    return [at.x, at.y, at.x + at.width, at.y + at.height];
+})"""
 
 
 @browser_test

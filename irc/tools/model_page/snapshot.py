@@ -80,14 +80,20 @@ class Snapshot:
         return sum(len(scope["items"]) for scope in self.data["scopes"])
 
     def _blocks(self) -> list[Block]:
-        """The blocks of the graph, of its groups and of the functions that it calls, outer ones first."""
-        blocks = {self._graph.block: None}
-        pending = list(blocks)
-        for block in pending:  # grows while it is walked
-            new = [inner for node in block.nodes for _, inner in self._inner(node) if inner not in blocks]
-            blocks.update(dict.fromkeys(new))
-            pending += dict.fromkeys(new)
-        return pending
+        """The blocks of the graph, outer ones first, then those of its groups and of the functions that it calls.
+
+        So that of several values of one name, the graph's own comes first.
+        """
+        graphs, found = {self._graph: None}, list[Block]()
+        pending = list(graphs)
+        for graph in pending:  # grows while it is walked
+            for block in graph.blocks():
+                found.append(block)
+                run = (each.graph for node in block.nodes for _, each in self._inner(node))
+                inner = dict.fromkeys(each for each in run if each not in graphs)
+                graphs.update(inner)
+                pending += inner
+        return found
 
     def _inner(self, node: Node) -> list[tuple[str, Block]]:
         """The blocks that ``node`` runs, each with a word for it."""
