@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.cli.output import say
+from irc.cli.results import OutputValue
 from irc.errors import Error, cannot, suggestion
 from irc.ir.tensor import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
@@ -178,6 +179,19 @@ def summary(value: Any, levels: int = LEVELS) -> str:
         entries = [f"{k!r}: {summary(v, levels - 1)}" for k, v in value.items()] if levels else ["..."]
         return f"{{{', '.join(entries)}}}"
     return repr(value)
+
+
+def described(value: Any) -> OutputValue:
+    """A value as ``--json`` has it."""
+    found = OutputValue(summary(value))
+    if is_array(value):
+        found.dtype, found.shape = str(value.dtype), list(value.shape)
+        if value.size and value.dtype.kind not in "OUSTc":
+            wide = value.astype(np.float64)
+            with np.errstate(all="ignore"):
+                numbers = [float(number) for number in (wide.min(), wide.max(), wide.mean())]
+            found.min, found.max, found.mean = (number if np.isfinite(number) else None for number in numbers)
+    return found
 
 
 def _array_summary(array: Array) -> str:

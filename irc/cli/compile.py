@@ -43,7 +43,7 @@ def add_compile(commands: options.Commands) -> None:
     options.add_pipeline(parser)
     options.add_backend(parser)
     options.add_explain(parser)
-    options.flag(parser, "--json", "the report as JSON on stdout instead of a table")
+    options.add_json(parser)
     check = parser.add_argument_group("checking")
     said = "compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes"
     options.flag(check, "--check", said)
@@ -169,6 +169,7 @@ def add_opt(commands: options.Commands) -> None:
     options.add_strict(parser)
     options.option(parser, "-o/--output", "OUT.ir", "where to write the text (default: stdout)")
     options.add_explain(parser)
+    options.add_json(parser)
     options.add_instruments(parser)
     parser.set_defaults(run=run_opt)
 
@@ -192,6 +193,11 @@ def run_opt(given: argparse.Namespace) -> int:
     if given.output is not None:
         with replacing(given.output) as file:
             file.write(text.encode())
-    else:
+    elif not given.json:
         emit(text)
+    if given.json:
+        from irc.cli.results import Optimised
+
+        stats, remarks = dict(report.stats), report.remarks
+        emit_json(Optimised(text, given.output, report.passes, stats, remarks).to_dict())
     return 0 if given.explain is None else _explained(given.explain, report.stats, report.remarks)

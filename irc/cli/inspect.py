@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.cli import options
-from irc.cli.output import emit, say
+from irc.cli.output import emit, emit_json, say
 from irc.errors import Error, suggestion
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def add_print_and_alias(commands: options.Commands) -> None:
     shown.add_argument(
         "--format", choices=("text", "svg"), default="text", help="IR text (default), or a picture, as SVG"
     )
+    options.add_json(shown)
     shown.set_defaults(run=print_ir)
 
     alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
@@ -43,20 +43,29 @@ def add_print_and_alias(commands: options.Commands) -> None:
     alias.add_argument("--format", choices=tuple(_FORMATS), default="text", help=formats)
     said = "why two values may share memory, and what writes them"
     alias.add_argument("--why", nargs=2, metavar=("A", "B"), help=said)
+    options.add_json(alias)
     alias.set_defaults(run=print_alias)
 
 
 def print_ir(given: argparse.Namespace) -> int:
     """Print the module's text, or a picture of it."""
     module = given.model.module()
-    options.say_passing(module)
     if given.format == "svg":
         from irc.drawing import to_svg
         from irc.ir.drawing import picture_of
 
-        emit(to_svg(picture_of(module)))
+        text = to_svg(picture_of(module))
     else:
-        emit(str(module).rstrip("\n"))
+        text = str(module).rstrip("\n")
+    if given.json:
+        from irc.cli.results import Printed
+        from irc.ops.opaque import opaque_operators
+
+        unknown = {operator: len(nodes) for operator, nodes in opaque_operators(*module.graphs.values()).items()}
+        emit_json(Printed(given.format, text, unknown).to_dict())
+    else:
+        options.say_passing(module)
+        emit(text)
     return 0
 
 
@@ -66,10 +75,14 @@ def print_alias(given: argparse.Namespace) -> int:
 
     if given.why and given.format != "text":
         given.usage_error("--why is answered in text: leave out --format")
+    if given.json and given.format != "text":
+        given.usage_error("--json has all that a picture shows: leave out --format")
     module = given.model.module()
     options.check_operators(module, given.strict, given.model.path)
     db = analyze(module.main, module)
-    if given.why:
+    if given.json:
+        emit_json(_result(module.main, db, given))
+    elif given.why:
         a, b = (_value(module.main, name, given.model.path) for name in given.why)
         lines = _why(db, a, b)
         for node in db.writing_nodes():
@@ -80,6 +93,29 @@ def print_alias(given: argparse.Namespace) -> int:
     else:
         emit(_FORMATS[given.format](db))
     return 0
+
+
+def _result(graph: Graph, db: AliasDb, given: argparse.Namespace) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    from irc.alias.explain import meeting
+    from irc.cli.results import AliasedValue, Aliasing, Why, Writer
+
+    if not given.why:
+        values = [*graph.inputs, *(value for node in graph.walk() for value in node.outputs)]
+        rows = [
+            AliasedValue(v.name, sorted(map(str, db.locations(v))), [repr(node) for node in db.writers(v)])
+            for v in values
+        ]
+        return Aliasing(rows).to_dict()
+    a, b = (_value(graph, name, given.model.path) for name in given.why)
+    found, shown = meeting(db, a, b), Why(a.name, b.name)
+    if found is not None:
+        shown.meet = str(found.location)
+        shown.from_a, shown.from_b = list(map(str, found.from_a)), list(map(str, found.from_b))
+    for node in db.writing_nodes():
+        if written := [value.name for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]:
+            shown.writers.append(Writer(repr(node), written))
+    return shown.to_dict()
 
 
 def _svg(db: AliasDb) -> str:
@@ -139,7 +175,7 @@ def add_operators(commands: options.Commands) -> None:
     parser = options.add_command(commands, "operators", "list operators, or say all about some", OPERATORS_EXAMPLES)
     parser.description = f"{parser.description}\n\n{COLUMNS}"
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as Conv, onnx::Conv, aten::add_")
-    options.flag(parser, "--json", "all about them as JSON")
+    options.add_json(parser)
     parser.set_defaults(run=print_operators)
 
 
@@ -152,7 +188,7 @@ def print_operators(given: argparse.Namespace) -> int:
 
     found = find(given.names, tell) if given.names else [Operator(kind) for kind in kinds(tell)]
     if given.json:
-        emit(json.dumps([operator.to_dict() for operator in found], indent=2))
+        emit_json([operator.to_dict() for operator in found])
     elif given.names:
         emit("\n\n".join("\n".join(_page(operator)) for operator in found))
     else:

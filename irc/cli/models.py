@@ -71,8 +71,10 @@ def add_extract(commands: options.Commands) -> None:
 
 def run_extract(given: argparse.Namespace) -> int:
     """Write the part; print what it takes and gives."""
+    from irc.cli.results import Extracted
     from irc.compiler import compile, count_nodes, write_onnx
     from irc.support.files import replacing, spare_sources
+    from irc.tools.inspection import Interface
     from irc.tools.parts import extract, extract_file
 
     path: str = given.output
@@ -99,18 +101,18 @@ def run_extract(given: argparse.Namespace) -> int:
         with replacing(path) as file:
             file.write(text)
         size = len(text)
-    ends = {
-        what: [{"name": value.name, "type": str(value.type)} for value in values]
-        for what, values in (("inputs", part.main.inputs), ("outputs", part.main.outputs))
-    }
-    nodes = count_nodes(part.main)
+    ends = [
+        [Interface(v.name, str(v.type), v.name in part.defaults) for v in values]
+        for values in (part.main.inputs, part.main.outputs)
+    ]
+    found = Extracted(path, size, count_nodes(part.main), *ends)
     if given.json:
-        emit_json({"path": path, "bytes": size, "nodes": nodes, **ends})
+        emit_json(found.to_dict())
         return 0
-    emit(f"{path}: {count(nodes, 'node')} of {count_nodes(module.main):,}, {size:,} bytes")
-    for what, values in ends.items():
+    emit(f"{path}: {count(found.nodes, 'node')} of {count_nodes(module.main):,}, {size:,} bytes")
+    for what, values in (("input", found.inputs), ("output", found.outputs)):
         for value in values:
-            emit(f"  {what[:-1]:6}  %{value['name']} : {value['type']}")
+            emit(f"  {what:6}  %{value.name} : {value.type}")
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from irc.cli import options
-from irc.cli.output import emit, progress, say
+from irc.cli.output import emit, emit_json, progress, say
 from irc.errors import Error
 from irc.support.formatting import one_line
 
@@ -39,6 +39,7 @@ def add_run(commands: options.Commands) -> None:
     options.add_pipeline(parser, None)
     options.add_backend(parser)
     options.add_limits(parser)
+    options.add_json(parser)
     parser.set_defaults(run=run_model)
 
 
@@ -66,6 +67,14 @@ def run_model(given: argparse.Namespace) -> int:
             write_archive(given.output, results, say)
         if profile is not None and given.trace is not None:
             profile.save_trace(given.trace)
+    if given.json:
+        from irc.cli.arrays import described
+        from irc.cli.results import Ran
+
+        written = [path for path in (given.output, given.trace) if path is not None]
+        told = None if profile is None else profile.to_dict()
+        emit_json(Ran({name: described(value) for name, value in results.items()}, written, told).to_dict())
+        return 0
     if profile is not None and given.profile:
         from irc.cli.tables import print_profile
 
