@@ -23,6 +23,7 @@ from irc.tools.comparison import Diff
 from irc.tools.costs import Costs
 from irc.tools.inspection import Inspection
 from irc.tools.operator_memory import Said
+from irc.tools.reduce import Reduction
 
 PATH = Path(__file__).parent.parent / "docs/reference/json-schema.json"
 
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Any] = {
     "diff": Diff,
     "extract": results.Extracted,
     "bisect": Bisection,
+    "reduce": Reduction,
     "bench": Benchmark,
     "batch": Outcome,
 }

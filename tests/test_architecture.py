@@ -178,6 +178,7 @@ INSIDES = {
     "kernels": {"frontend", "runtime"},
     "native": {"native", "runtime"},
     "programs": {"alias", "passes", "runtime"},
+    "json_schemas.py": {"cli", "tools"},
     "test_catalog.py": {"tools"},
     "tools": {"tools"},
     "test_demo.py": {"demo"},

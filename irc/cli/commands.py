@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from irc import __version__
-from irc.cli import batch, bench, bisect, compile, inspect, models, report, run
+from irc.cli import batch, bench, bisect, compile, completion, inspect, models, report, run
 from irc.cli.options import blamed, load
 from irc.cli.output import Parser, out_of_memory, parsed
 from irc.errors import Error
@@ -15,7 +15,7 @@ from irc.errors import Error
 
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run what a command line says, by default the program's."""
-    options = parsed(_parser(), argv)
+    options = parsed(whole_parser(), argv)
     try:
         for path in options.load:
             load(path)
@@ -31,7 +31,8 @@ def run_command(argv: Sequence[str] | None = None) -> int:
         raise out_of_memory(error, options.model.path if hasattr(options, "model") else "") from error
 
 
-def _parser() -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of the command line, with all commands."""
     parser = Parser(
         prog="irc",
         description="A compiler for ML graphs.",
@@ -44,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         *(compile.add_compile, run.add_run, compile.add_opt),
         *(inspect.add_print_and_alias, inspect.add_operators, bench.add_bench),
         *(models.add_inspect, models.add_diff, models.add_extract, bisect.add_bisect, bisect.add_reduce),
-        *(batch.add_batch, report.add_report),
+        *(batch.add_batch, report.add_report, completion.add_completion),
     ):
         add(commands)
     return parser

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from typing import Any
 
 import fastjsonschema
 import pytest
 
-from irc.cli.commands import _parser
+from irc.cli.commands import whole_parser
 from tests.cli.helpers import Command, model, node, small_model
 from tests.json_schemas import COMMANDS, PATH, text
 
@@ -32,7 +33,7 @@ def commands_with_json(parser: argparse.ArgumentParser, name: str = "") -> set[s
 
 
 def test_every_command_has_json_and_a_schema() -> None:
-    assert commands_with_json(_parser()) == set(COMMANDS)
+    assert commands_with_json(whole_parser()) == set(COMMANDS)
 
 
 def valid(command: str, result: Any) -> Any:
@@ -66,6 +67,7 @@ ODD = """graph(%x : Float(2)):
         "diff m.onnx seq.onnx",
         "diff m.onnx m.onnx",
         "extract m.onnx --from q --to y -o part.onnx",
+        "reduce m.onnx --command 'grep -q Relu' -o small.onnx",
         "bench m.onnx --runs 1 --warm-up 1 --threads 1",
         "batch inspect m.onnx seq.onnx nowhere.onnx -j 1",
     ],
@@ -74,7 +76,7 @@ def test_results_are_as_documented(argv: str, irc: Command) -> None:
     irc.write("m.onnx", small_model())
     irc.write("odd.ir", ODD)
     irc.write("seq.onnx", model([node("SequenceConstruct", "x x", "s"), node("Neg", "x", "t")], {"x": ["n"]}, ["t"]))
-    result = irc(*argv.split(), "--json")
+    result = irc(*shlex.split(argv), "--json")
     command = argv.split()[0]
     assert result.status == (1 if "diff m.onnx seq" in argv or command == "batch" else 0), result.err
     found = list(map(json.loads, result.out.splitlines())) if command == "batch" else [json.loads(result.out)]
@@ -89,3 +91,32 @@ def test_what_the_schema_does_not_allow() -> None:
         with pytest.raises(fastjsonschema.JsonSchemaException):
             valid("print", wrong)
     assert valid("print", found)
+
+
+WRONG = """
+from dataclasses import dataclass
+from typing import ClassVar
+from irc.ir.builder import Builder
+from irc.passes.registry import register
+
+@register
+@dataclass(frozen=True)
+class Wrong:
+    '''Negate instead of rectifying.'''
+    name: ClassVar[str] = "wrong"
+    def run(self, graph, ctx):
+        found = [node for node in graph.nodes if node.kind == "onnx::Relu"]
+        for node in found:
+            made = Builder.before(node).node("onnx::Neg", node.inputs, [node.output.type])
+            node.output.replace_all_uses_with(made.output)
+            node.erase()
+        return bool(found)
+"""
+
+
+def test_what_bisect_finds(irc: Command, own_registries: None) -> None:
+    irc.write("m.onnx", small_model())
+    irc.write("wrong.py", WRONG)
+    result = irc("bisect", "m.onnx", "--load", "wrong.py", "-p", "wrong", "--json")
+    assert result.status == 0, result.err
+    assert valid("bisect", json.loads(result.out))["name"] == "wrong"

@@ -124,7 +124,9 @@ def test_parts_of_models_of_other_kinds(irc: Command) -> None:
     for name, target in (("m.irc", "p.onnx"), ("m.onnx", "p.ir"), ("m.irc", "p.irc")):
         told = irc("extract", name, "--to", "y", "-o", target, "--json")
         found = json.loads(told.out)
-        assert found["inputs"] == [{"name": "x", "type": "Float(batch, 3)"}] and found["path"] == target, told
+        assert (
+            found["inputs"] == [{"name": "x", "type": "Float(batch, 3)", "optional": False}] and found["path"] == target
+        ), told
     assert package.extract("m.onnx", ["q"], ["y"]).main.inputs[0].name == "q"
 
 

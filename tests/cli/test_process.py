@@ -162,7 +162,7 @@ def test_interrupted(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("irc.cli.options.ModelFile.module", "irc.cli.commands._parser"):
+    for step in ("irc.cli.options.ModelFile.module", "irc.cli.commands.whole_parser"):
         monkeypatch.setattr(step, interrupt)
         result = irc("print", "g.ir")
         assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n"), step
