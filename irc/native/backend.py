@@ -43,14 +43,19 @@ if TYPE_CHECKING:
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.values import Array
 
-_CONVOLUTIONS = ("convolution", "_convolution", "_convolution_mode", "conv1d", "conv2d", "conv3d")
+_CONVOLUTIONS = (
+    "convolution",
+    "_convolution",
+    "_convolution_mode",
+    *(f"conv{transposed}{rank}d" for transposed in ("", "_transpose") for rank in (1, 2, 3)),
+)
 _PADS = (
     "pad",
     "constant_pad_nd",
     *(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3)),
 )
 _POOLING = (f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
-_WINDOWS = ("Conv", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
+_WINDOWS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "Pad", "MaxPool", "AveragePool")
 _PRODUCTS = ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul")
 _LINEAR = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 _OF_ONNX = (*_WINDOWS, *_PRODUCTS, *_LINEAR, "RNN", "GRU", "LSTM")

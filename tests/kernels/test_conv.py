@@ -462,3 +462,15 @@ def test_filters_that_begin_alike_are_not_taken_for_one():
     w[:, 0, 0, 0] = 1
     x = values(1, 3, 4, 4)
     assert_same(run_kernel("Conv", [x, w], {}, 11), run_ort("Conv", [x, w], {}, 11), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_transposed_convolution_spreads_what_is_not_finite_no_farther_than_its_filter(value):
+    x = values(1, 3, 5, 6)
+    x[0, 1, 2, 3] = value
+    for kernel, attrs in (
+        ([3, 3], {"strides": [2, 2]}),
+        ([2, 3], {"strides": [3, 1]}),
+        ([3, 3], {"dilations": [2, 2]}),
+    ):
+        check_against_ort("ConvTranspose", [x, values(3, 4, *kernel)], {"kernel_shape": kernel, **attrs}, 11)

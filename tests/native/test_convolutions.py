@@ -261,3 +261,40 @@ def test_long_calls_pause(pacing):
     x, w = random((1, 64, 8, 8), SINGLE, 1), as_constant(random((30_000, 64, 1, 1), SINGLE, 2))
     assert made(x, w, axes=plain((8, 8), 1, 1, 0)) is not None
     assert pacing.times > 4
+
+
+@pytest.mark.parametrize("given_", ["", "b", "w"])
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+@pytest.mark.parametrize(
+    ("size", "w", "attributes"),
+    [
+        ((9, 8), (16, 24, 2, 2), {"strides": [2, 2]}),
+        ((9, 8), (16, 24, 3, 3), {"strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}),
+        ((14, 15), (16, 24, 3, 3), {"pads": [1] * 4}),
+        ((9, 8), (16, 8, 4, 4), {"strides": [2, 2], "pads": [1] * 4, "group": 2}),
+        ((9, 8), (16, 1, 4, 3), {"strides": [2, 1], "pads": [5, 1, 0, 1], "group": 16}),
+        ((9, 8), (16, 24, 3, 2), {"strides": [3, 1], "dilations": [2, 3]}),
+        ((50,), (16, 24, 16), {"strides": [8], "pads": [4, 4]}),
+        ((4, 5, 3), (16, 8, 2, 3, 2), {"strides": [2, 1, 3], "pads": [0, 1, 0, 1, 0, 0]}),
+    ],
+)
+def test_transposed(size: tuple[int, ...], w: tuple[int, ...], attributes: Any, dtype: str, given_: str) -> None:
+    rng = np.random.default_rng(3)
+    arrays = {
+        name: rng.standard_normal(n).astype(dtype) for name, n in (("w", w), ("b", w[1] * attributes.get("group", 1)))
+    }
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    names = ["x", *given_]
+    graph = helper.make_graph(
+        [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)],
+        "transposed",
+        [helper.make_tensor_value_info(name, element, None) for name in names],
+        [helper.make_tensor_value_info("y", element, None)],
+        [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given_],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    native, plain_ = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
+    tolerance = 1e-4 if dtype == "f4" else 2e-2
+    for n in (1, 2, 1):
+        feeds = {"x": rng.standard_normal((n, w[0], *size)).astype(dtype)} | {name: arrays[name] for name in given_}
+        np.testing.assert_allclose(native.run(feeds)["y"], plain_.run(feeds)["y"], rtol=tolerance, atol=tolerance)

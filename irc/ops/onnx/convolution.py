@@ -30,7 +30,6 @@ def _transposed_window_products(c: NodeTypes, elements: int) -> int:
 FAMILY.each("Conv", widened=(1, 2), epilogues=True, attributes=_AUTO_PAD, kernel="convolution")
 FAMILY.each(
     "ConvTranspose",
-    widened=(1, 2),
     epilogues=True,
     attributes=_AUTO_PAD,
     requires=(checks.positive("group"), checks.not_negative("output_padding", "output_shape")),

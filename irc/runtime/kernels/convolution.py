@@ -8,20 +8,25 @@ depthwise convolution, that would be the product of a vector with many columns: 
 the taps of one row of the kernel alone are gathered, and multiplied with all rows of
 it; the products are added where they belong. (As shifted multiply-adds on NumPy, depthwise
 convolution was measured no faster than with columns.) Machine code for it makes neither.
+
+A transposed convolution is cut into phases, the positions of the result modulo the strides: each of
+them is a convolution with some of the taps.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error
+from irc.ir import Node
 from irc.runtime.bounds import CURRENT, check_bytes, check_work, pace
 from irc.runtime.kernels.numerics import narrowed, product, widened
-from irc.runtime.kernels.registry import computes
+from irc.runtime.kernels.registry import PREPARES, Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch, shapes_of
 from irc.runtime.kernels.windows import (
     PACE_ELEMENTS,
@@ -31,9 +36,11 @@ from irc.runtime.kernels.windows import (
     Window,
     columns,
     outputs,
+    pairing,
     resolver,
     split_padding,
 )
+from irc.runtime.values import is_array
 
 COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
@@ -218,20 +225,26 @@ def share(total: int, most: int) -> int:
 # -- ConvTranspose -------------------------------------------------------------
 
 
-@computes("onnx::ConvTranspose", window=Window.of)
-def conv_transpose(
-    x: Array,
-    w: Array,
-    b: Array | None = None,
-    *,
-    window: Window,
-    group: int = 1,
-    output_padding: Sizes = (),
-    output_shape: Sizes = (),
-) -> Array:
-    check_operands(x, w, b, group, transposed=True)
-    axes = transposed_axes(window, x.shape[2:], w.shape[2:], tuple(output_padding or ()), tuple(output_shape or ()))
-    return transpose_convolve(x, w, b, group, axes)
+@kernel("onnx::ConvTranspose")
+def conv_transpose(node: Node) -> Kernel:
+    window, group = Window.of(node), int(node.attributes.get("group", 1))
+    adjust, wanted = (tuple(node.attributes.get(name) or ()) for name in ("output_padding", "output_shape"))
+
+    def run(x: Array, w: Array | Sequence[Array], b: Array | None = None) -> Array:
+        weights, *filters = [w] if is_array(w) else w
+        check_operands(x, weights, b, group, transposed=True)
+        axes = transposed_axes(window, x.shape[2:], weights.shape[2:], adjust, wanted)
+        return transpose_convolve(x, weights, b, group, axes, filters)
+
+    def prepare(w: Array, b: Array | None = None) -> list[Array]:
+        rank = w.ndim - 2
+        if rank < 1 or len(w) % max(1, group) or (b is not None and b.shape != (w.shape[1] * group,)):
+            return [w]  # `run` says what is wrong
+        _, strides, dilations, _ = window.parameters(rank, w.shape[2:])
+        return [w, *_filters_by_phase(w, b, group, list(zip(w.shape[2:], strides, dilations)))]
+
+    setattr(run, PREPARES, ((1, 2), prepare))
+    return run
 
 
 def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, wanted: Sizes) -> Axes:
@@ -260,96 +273,106 @@ def transposed_axes(window: Window, sizes: Sizes, kernel: Sizes, adjust: Sizes, 
     return tuple(axes)
 
 
-_TILE = 8
-"""Positions of a stride, and taps of a kernel, from which on results are added tile by tile."""
+class _Taps(NamedTuple):
+    """Taps of a kernel along an axis that are convolved with stride 1.
+
+    Attributes:
+        number: of taps.
+        first: how many positions before its own the first of them reads.
+        step: how many further each next one does.
+    """
+
+    number: int
+    first: int
+    step: int
+
+    def source(self, axis: Axis) -> tuple[slice, Axis]:
+        """The part of the input along ``axis`` that is convolved for phases with these taps, and how."""
+        before, reach = axis.begin // axis.stride, (self.number - 1) * self.step
+        out, begin = (axis.begin + axis.out - 1) // axis.stride + 1 - before, self.first + reach - before
+        part = slice(max(0, -begin), None)
+        size, begin = max(0, axis.size - part.start), max(0, begin)
+        return part, Axis(size, out, self.number, 1, self.step, begin, max(0, out + reach - begin - size))
 
 
-def transpose_convolve(x: Array, w: Array, b: Array | None, group: int, axes: Axes) -> Array:
+def _taps_by_phase(kernel: int, stride: int, dilation: int) -> dict[_Taps, list[tuple[int, list[int]]]]:
+    """The phases of the result along an axis, each with its taps, by how these are convolved.
+
+    Tap t of input i adds to i * stride + t * dilation. So each phase, a position modulo the stride, has taps of its
+    own, and is a convolution with them.
+    """
+    phases: dict[int, list[int]] = {}
+    for tap in range(kernel):
+        phases.setdefault(tap * dilation % stride, []).append(tap)
+    found: dict[_Taps, list[tuple[int, list[int]]]] = {}
+    for phase, taps in phases.items():
+        first, *others = [tap * dilation // stride for tap in taps]
+        step = others[0] - first if others else 1
+        found.setdefault(_Taps(len(taps), first, step), []).append((phase, taps))
+    return found
+
+
+def _filters_by_phase(w: Array, b: Array | None, group: int, axes: Sequence[tuple[int, int, int]]) -> list[Array]:
+    """For phases with the same `_Taps` along ``axes`` (kernel, stride, dilation): filters, and maybe biases.
+
+    The filters are (O phases, C / group, taps...), as `convolve` takes them.
+    """
+    found: list[Array] = []
+    wide = widened(w)
+    for phases in itertools.product(*[_taps_by_phase(*axis).values() for axis in axes]):
+        parts = [wide[(..., *np.ix_(*[taps[::-1] for _, taps in each]))] for each in itertools.product(*phases)]
+        depth, features, taps = len(w) // group, w.shape[1] * len(parts), parts[0].shape[2:]
+        of_groups = np.stack(parts, axis=2).reshape(group, depth, features, *taps)
+        filters = np.moveaxis(of_groups, 1, 2).reshape(group * features, depth, *taps)
+        found += [filters] if b is None else [filters, np.repeat(widened(b), len(parts))]
+    return found
+
+
+def transpose_convolve(
+    x: Array, w: Array, b: Array | None, group: int, axes: Axes, filters: Sequence[Array] = ()
+) -> Array:
     """Transposed convolution of ``x`` (N, C, spatial...) with ``w`` (C, O / group, ...), plus ``b``.
 
     float16 and smaller floats are computed in float32.
+
+    Args:
+        x: the input.
+        w: the filters.
+        b: the biases.
+        group: into how many groups channels fall.
+        axes: see `transposed_axes`.
+        filters: those of all phases, and biases, if they are known.
     """
-    if is_half(x.dtype):
-        bias = None if b is None else widened(b)
-        return narrowed(transpose_convolve(widened(x), widened(w), bias, group, axes), x.dtype)
-    images, channels, features = x.shape[0], x.shape[1], w.shape[1] * group
-    result = np.zeros(check_size((images, features, *outputs(axes)), x.dtype), x.dtype)
-    check_work(x.size * math.prod(w.shape[1:]))
-    if b is not None:
-        result += b.reshape(-1, *(1,) * len(axes))
-    if not x.size or not result.size:
-        return result  # sums of nothing
-    counts = _tiles(axes)
-    if counts is not None:
-        for image, sums in zip(x, result, strict=True):
-            _add_tiles(image, w, group, axes, counts, sums)
-        return result
+    shape = check_size((len(x), w.shape[1] * group, *outputs(axes)), x.dtype)
     check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
-    taps = list(itertools.product(*(range(a.kernel) for a in axes)))
-    # (group, O / group * taps, C / group): each block of columns is one batched product
-    weights = w.reshape(group, channels // group, -1).transpose(0, 2, 1)
-    rows, width = axes[0].size, math.prod(x.shape[3:])
-    step = share(rows, COLUMN_ELEMENTS // max(1, features * len(taps) * width))
-    for image, sums in zip(x, result, strict=True):
-        for start in range(0, rows, step):
+    kernels = [(a.kernel, a.stride, a.dilation) for a in axes]
+    found = [_taps_by_phase(*each) for each in kernels]
+    sources = [{taps: taps.source(a) for taps in each} for a, each in zip(axes, found, strict=True)]
+    has_all = all(sum(map(len, each.values())) == a.stride for a, each in zip(axes, found, strict=True))
+    if x.size and has_all and all(a.size for each in sources for _, a in each.values()):
+        result = np.empty(shape, x.dtype)
+    else:
+        result = np.zeros(shape, x.dtype) if b is None else np.full(shape, b.reshape(-1, *(1,) * len(axes)), x.dtype)
+    wide = widened(x)
+    given = iter(filters or _filters_by_phase(w, b, group, kernels))
+    for members in itertools.product(*[each.items() for each in found]):
+        weights, bias = next(given), None if b is None else next(given)
+        parts, source = zip(*[each[taps] for each, (taps, _) in zip(sources, members, strict=True)], strict=True)
+        if not x.size or not result.size or not all(a.size for a in source):
+            continue  # sums of nothing
+        made = convolve(wide[(..., *parts)], weights, bias, group, source)
+        phases = list(itertools.product(*[[phase for phase, _ in each] for _, each in members]))
+        if all(a.stride == 1 for a in axes):
+            return narrowed(made, x.dtype)
+        made = made.reshape(*shape[:2], len(phases), *made.shape[2:])
+        for number, phase in enumerate(phases):
             pace()
-            part = image[:, start : start + step]
-            columns = scratch("columns", (features, len(taps), *part.shape[1:]), x.dtype)
-            product = np.multiply if channels == group else np.matmul  # of one row with one column
-            product(
-                weights,
-                part.reshape(group, channels // group, -1),
-                out=columns.reshape(*weights.shape[:2], -1),
-            )
-            # The rows of this block, as an axis of its own: it begins `start` strides further on.
-            block = axes[0]._replace(size=part.shape[1], begin=axes[0].begin - start * axes[0].stride)
-            for t, tap in enumerate(taps):
-                pairs = [a.writes(i) for i, a in zip(tap, (block, *axes[1:]), strict=True)]
-                sums[(slice(None), *(to for _, to in pairs))] += columns[(slice(None), t, *(of for of, _ in pairs))]
+            places = [
+                pairing(p - a.begin % a.stride, a.stride, n.out, a.out)
+                for a, n, p in zip(axes, source, phase, strict=True)
+            ]
+            result[(..., *[to for _, to in places])] = made[:, :, number][(..., *[of for of, _ in places])]
     return result
-
-
-def _tiles(axes: Axes) -> Sizes | None:
-    """The number of stride-sized tiles of the results, padding included, if adding by tile pays."""
-    if any(a.dilation > 1 for a in axes) or min(axes[-1].kernel, axes[-1].stride) < _TILE:
-        return None
-    counts = tuple([max(a.size - 1 + -(-a.kernel // a.stride), -(-(a.begin + a.out) // a.stride)) for a in axes])
-    padded = math.prod(n * a.stride for n, a in zip(counts, axes, strict=True))
-    return counts if padded <= 2 * math.prod(outputs(axes)) else None
-
-
-def _add_tiles(image: Array, w: Array, group: int, axes: Axes, counts: Sizes, sums: Array) -> None:
-    """Add the transposed convolution of one ``image`` (C, spatial...) to ``sums`` (O, out...).
-
-    What an input adds to is cut into tiles, so that whole rows of taps are added at once.
-    """
-    rank, features, channels = len(axes), len(sums), len(image)
-    across = [-(-a.kernel // a.stride) for a in axes]
-    sizes = [n * a.stride for n, a in zip(counts, axes, strict=True)]
-    is_whole = sizes == list(sums.shape[1:]) and not any(a.begin for a in axes)
-    whole = sums if is_whole else scratch("whole", (features, *sizes), sums.dtype)
-    if not is_whole:
-        whole.fill(0)
-    apart = [n for a, count in zip(axes, counts, strict=True) for n in (count, a.stride)]
-    tiles = whole.reshape(group, features // group, *apart)
-    weights = w.reshape(group, channels // group, -1)
-    order = (0, rank + 1, *(i for a in range(rank) for i in (1 + a, rank + 2 + a)))
-    step = share(axes[0].size, COLUMN_ELEMENTS // max(1, features * math.prod((*w.shape[2:], *image.shape[2:]))))
-    for start in range(0, axes[0].size, step):
-        pace()
-        part = image[:, start : start + step]
-        product = np.matmul(part.reshape(group, channels // group, -1).swapaxes(1, 2), weights)
-        columns = product.reshape(group, *part.shape[1:], features // group, *w.shape[2:]).transpose(order)
-        for tile in itertools.product(*map(range, across)):
-            source: list[slice] = [slice(None)] * 2
-            target: list[slice] = [slice(None)] * 2
-            for n, a, number, first in zip(tile, axes, part.shape[1:], (start, *[0] * (rank - 1)), strict=True):
-                taps = slice(n * a.stride, min((n + 1) * a.stride, a.kernel))
-                source += [slice(None), taps]
-                target += [slice(first + n, first + n + number), slice(taps.stop - taps.start)]
-            tiles[tuple(target)] += columns[tuple(source)]
-    if not is_whole:
-        sums += whole[(slice(None), *(slice(a.begin, a.begin + a.out) for a in axes))]
 
 
 # -- Col2Im --------------------------------------------------------------------
