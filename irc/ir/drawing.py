@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from irc.drawing import Arrow, Box, Picture, to_svg
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
-from irc.ir.kinds import CONSTANT, IF
+from irc.ir.kinds import CALL, CONSTANT, IF
 from irc.ir.node import Node, describe
-from irc.ir.region_flow import graphs_of
+from irc.ir.region_flow import callee, graphs_of
 from irc.ir.value import Value
 from irc.support.formatting import count
 
@@ -118,13 +118,19 @@ def box_of(item: Value | Node, block: Block, most: int | None = None, depth: int
 
 
 def _sort_of(node: Node) -> str:
-    return "group" if graphs_of(node) else "block" if node.blocks else "op"
+    return "group" if graphs_of(node) else "block" if node.blocks or node.kind == CALL else "op"
 
 
 def _head(node: Node) -> list[str]:
+    if node.kind == CALL:
+        return [callee(node) or node.kind, *_results(node)]
     domain, _, operator = node.kind.partition("::")
     kind = operator if domain in ("onnx", "prim") else node.kind
-    return [kind, ", ".join(f"%{value.name}" for value in node.outputs[:4])]
+    return [kind, *_results(node)]
+
+
+def _results(node: Node) -> Sequence[str]:
+    return [", ".join(f"%{value.name}" for value in node.outputs[:4])] if node.outputs else []
 
 
 def _title_of(node: Node) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from hypothesis import given
 
 import irc
 from benchmarks.yolov3 import build
@@ -22,6 +23,8 @@ from tests.browser import CHROMIUM, Browser
 from tests.cli.conftest import irc as command  # noqa: F401  # a fixture
 from tests.cli.helpers import Command
 from tests.drawing.test_svg import CONTROL_FLOW, HOSTILE
+from tests.effort import examples
+from tests.programs.generator import FEATURES, Program, programs
 from tests.test_control_flow_model import MODEL as NESTED
 
 browser_test = pytest.mark.skipif(CHROMIUM is None, reason="Debian's package chromium is not installed")
@@ -218,6 +221,10 @@ def test_remarks_stand_beside_their_nodes_and_memory_is_the_reports(opened: tupl
     browser.click("#passes button")
     assert browser.run("document.querySelectorAll('.pane select')[1].value") == "1"
     assert browser.run("document.querySelectorAll('.pane')[1].querySelectorAll('.differs').length") > 0
+    browser.click("#remarks li button")  # which goes back to the last state
+    assert reasons[0] in browser.texts("#details .remarks li")[0]
+    did = " ".join(browser.texts("#passes .effects"))
+    assert all(f"{name.partition('.')[2]} {n}" in did for name, n in model.report.stats.items() if name[:3] == "cse")
 
 
 @browser_test
@@ -347,3 +354,19 @@ def test_no_name_runs_code_or_breaks_the_page(name: str, browser: Browser, tmp_p
 def test_the_page_refuses_scripts_but_its_own() -> None:
     page = render({"title": "t"})
     assert "default-src 'none'; script-src 'sha256-" in page
+
+
+@examples(15)
+@given(programs(features=FEATURES, size=30))
+def test_alias_sets_of_any_program(program: Program) -> None:
+    """Values of functions and groups may have the names of the graph's."""
+    graph = program.graph
+    shown = data_of(graph)["graphs"][0]
+    first: dict[str, int] = {}
+    for i, (name, _, _) in enumerate(shown["values"]):
+        first.setdefault(name, i)
+    db, alias = analyze(graph, graph.module), shown["alias"]
+    for value in db.values_in_order():
+        found = alias["sets"][alias["of"][first[value.name]]]
+        assert [alias["locations"][place] for place in found] == sorted(map(str, db.locations(value)))
+    render(data_of(graph))

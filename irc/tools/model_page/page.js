@@ -230,6 +230,7 @@
       this.replace();
       this.home();
       panes.forEach((pane) => pane.compare());
+      hits.hidden = true;
       select(null);
     }
 
@@ -570,6 +571,15 @@
     return found ? found[0].edges.filter(([, b]) => b === found[2]).map(([, , value]) => value) : [];
   };
 
+  // Choose the node that makes a value of the last state, or the value.
+  const chooseInLast = (value) => {
+    const pane = panes[1], end = graphs.length - 1, maker = graphs[end].values[value][2];
+    if (pane.index !== end) pane.show(end);
+    const key = maker >= 0 && !graphs[end].nodes[maker].constant ? `node ${maker}` : `value ${value}`;
+    pane.reveal(key);
+    select(pane, key);
+  };
+
   // ---- search ----
 
   const search = document.getElementById("search"), hits = document.getElementById("hits");
@@ -623,17 +633,10 @@
     if (!plan) return void root.append(el("p", { class: "quiet" }, "No places are planned: not all shapes are known. Compile for fixed sizes (--fix) to see them."));
     const turns = Math.max(1, plan.in_use.length), top = Math.max(plan.arena, plan.bound, ...plan.in_use, 1) * 1.05;
     const [W, H, L, B] = [1200, 320, 80, 24], x = (turn) => L + ((W - L) * turn) / turns, y = (n) => (H - B) * (1 - n / top);
-    const last = panes[1];
-    const choose = (value) => () => {
-      if (last.index !== graphs.length - 1) last.show(graphs.length - 1);
-      const maker = last.graph.values[value][2], key = maker >= 0 ? `node ${maker}` : `value ${value}`;
-      last.reveal(key);
-      select(last, key);
-    };
     const chart = svg("svg", { viewBox: `0 0 ${W} ${H}`, class: "chart", role: "group", "aria-label": `memory over time: ${bytes(plan.arena)} planned, of which at least ${bytes(plan.bound)} are needed`, "data-arena": plan.arena, "data-bound": plan.bound, "data-peak": plan.peak });
     plan.places.forEach(([offset, size, first, end, values], i) => {
       const names = values.map((v) => `%${cut(graphs[graphs.length - 1].values[v][0], 60)}`);
-      chart.append(svg("rect", { class: `place tint${i % 3}`, x: x(first), y: y(offset + size), width: Math.max(0.5, x(end + 1) - x(first)), height: Math.max(0.5, y(offset) - y(offset + size)), onclick: values.length ? choose(values[0]) : null, role: "img", "aria-label": names.join(", ") },
+      chart.append(svg("rect", { class: `place tint${i % 3}`, x: x(first), y: y(offset + size), width: Math.max(0.5, x(end + 1) - x(first)), height: Math.max(0.5, y(offset) - y(offset + size)), onclick: values.length ? () => chooseInLast(values[0]) : null, role: "img", "aria-label": names.join(", ") },
         svg("title", {}, `${names.slice(0, 8).join(", ")}\n${bytes(size)} at ${offset}, steps ${first} to ${end}`)));
     });
     let line = "";
@@ -652,19 +655,27 @@
   const passes = () => {
     const root = document.getElementById("passes");
     if (!data.passes.length) return void root.append(el("p", { class: "quiet" }, "No passes have run."));
-    const rows = data.passes.map(([name, ms, changed, step]) => el("tr", {}, el("td", {}, name), el("td", { class: "number" }, ms.toFixed(1)),
-      el("td", {}, step === null ? (changed ? "changed" : "no change") : el("button", { type: "button", class: "link", onclick: () => { panes[1].show(step); panes[0].show(step - 1); } }, "changed: show"))));
-    root.append(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "pass"), el("th", {}, "ms"), el("th", {}, "graph"))), el("tbody", {}, ...rows)),
-      list("effects", data.effects.map(([name, n]) => `${name}: ${n}`)) || "");
+    const last = new Map(data.passes.map(([name], i) => [name, i]));  // the run that is told what all of them did
+    const [effects, others] = [new Map(), []];
+    for (const [name, n] of data.effects) {
+      const pass = name.split(".")[0];
+      if (last.has(pass)) push(effects, last.get(pass), `${name.slice(pass.length + 1)} ${n}`);
+      else others.push(`${name} ${n}`);
+    }
+    const rows = data.passes.map(([name, ms, changed, step], i) => el("tr", {}, el("td", {}, name), el("td", { class: "number" }, ms.toFixed(1)),
+      el("td", {}, step === null ? (changed ? "changed" : "no change") : el("button", { type: "button", class: "link", onclick: () => { panes[1].show(step); panes[0].show(step - 1); } }, "changed: show")),
+      el("td", { class: "effects" }, (effects.get(i) || []).join(", "))));
+    const heads = ["pass", "ms", "graph", "did"].map((text) => el("th", {}, text));
+    root.append(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows)));
+    if (others.length) root.append(el("p", { class: "quiet" }, others.join(", ")));
   };
 
   const remarks = () => {
     const root = document.getElementById("remarks");
     root.append(el("p", {}, data.remarks.length ? `${data.remarks.length} remarks` : "No remarks: nothing was left as it was."));
     const rows = data.remarks.slice(0, 500).map((each) => {
-      const pane = panes[1], found = each.names.map((name) => pane.graph.valueByName.get(name)).find((v) => v !== undefined);
-      const maker = found === undefined ? -1 : pane.graph.values[found][2];
-      const place = found === undefined ? cut(each.where, 120) : item(pane, maker >= 0 ? `node ${maker}` : `value ${found}`, each.where);
+      const found = each.names.map((name) => graphs[graphs.length - 1].valueByName.get(name)).find((v) => v !== undefined);
+      const place = found === undefined ? cut(each.where, 120) : el("button", { type: "button", class: "link", onclick: () => chooseInLast(found) }, cut(each.where, 120));
       return el("li", {}, el("b", {}, `${each.pass}: `), place, el("div", { class: "reason" }, each.lines.join("\n")));
     });
     root.append(el("ul", {}, ...rows));
