@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -11,6 +15,7 @@ from irc.ir import parse_module
 from irc.runtime.report import Memory, Report
 from irc.runtime.session import CONVENTIONS
 from irc.support.formatting import count, first_of, pointed_at
+from tests.layers import ROOT, sources
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
 COND = """graph(%c : Bool(), %x : Float(2)):
@@ -75,3 +80,36 @@ def test_every_convention_of_caches_is_named() -> None:
         irc.Session(irc.compile(parse_module(TEXT)))
     for past, present in CONVENTIONS:
         assert f"{past}* and {present}*" in caught.value.message
+
+
+PRIVATE = re.compile(
+    r"(?<!round )(?<!round-)\btrips?\b(?! count)|\b(twins?|lent|lend(s|ing)?|loans?|onward|wardens?|likeness(es)?"
+    r"|spel(t|ls?) out|made over|put off|whole numbers?|so many|the like|no telling|hand(s|ed)? on|at the most"
+    r"|(?<= )anew|(?<!there )is no (array|class|element type|function|integer|list|model|number|pass|shape|string"
+    r"|tensor|text|type|value))\b",
+    re.IGNORECASE,
+)
+"""Words that readers do not know: iteration, in-place variant, donated, decomposed, integer... are meant."""
+
+
+def _prose() -> Iterator[tuple[str, str]]:
+    """Yield (place, text): first lines of docstrings, messages, and pages without their blocks of code."""
+    for source in sources():
+        if source.name.startswith(("irc.native", "irc.tools", "irc.cli")):
+            continue  # not yet
+        docstrings: set[int] = set()
+        for node in source.nodes:
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+                docstrings.add(id(node.body[0].value))  # type: ignore[attr-defined]
+                yield f"{source.name}.{getattr(node, 'name', '')}", text.partition("\n")[0]
+        for node in source.nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                yield f"{source.name}:{node.lineno}", node.value
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        yield from ((f"{page.name}:{i}", line) for i, line in enumerate(text.splitlines(), 1))
+
+
+def test_no_private_words() -> None:
+    found = [f"{place}: {m[0]}: {text[:90]}" for place, text in _prose() if (m := PRIVATE.search(text))]
+    assert not found, "\n".join(found)

@@ -595,7 +595,7 @@ class AliasDb:
         return self._solution.counters()
 
     def check(self, exact: bool = True) -> None:
-        """Analyse the graph anew and compare the answers; ``Error`` IRC340 names the first difference.
+        """Analyse the graph again and compare the answers; ``Error`` IRC340 names the first difference.
 
         An answer may be more cautious than the new one only while ``is_tight`` is false, or if not ``exact``.
         """

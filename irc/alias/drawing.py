@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from irc.alias.db import AliasDb
 
 FEW = 40
-"""A graph of at most so many values is shown whole; of others, memory is left out that nothing shares or writes."""
+"""Graphs with more values are drawn without memory that nothing shares or writes."""
 
 NOTEBOOK = 60
 """Values that a notebook shows."""
@@ -21,9 +21,9 @@ LEGEND = {"denotes": "may denote", "holds": "holds", "writes": "writes"}
 
 
 def picture_of(db: AliasDb, name: str = "", most: int | None = None) -> Picture:
-    """What may share memory in a graph; with ``most``, at most so many values, locations and nodes each.
+    """What may share memory in a graph; with ``most``, at most that many values, locations and nodes each.
 
-    An input is shown at unknown memory, of which what it borrows is a part.
+    An input is shown at unknown memory, of which its own memory is a part.
     """
     shown = drawing(db)
     texts, edges = dict(shown.nodes), list(shown.edges)

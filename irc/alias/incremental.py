@@ -59,7 +59,7 @@ class IncrementalSolution:
 
     Args:
         builder: what was recorded of the graph.
-        record: records it anew.
+        record: records it again.
         solve: solves what a builder has recorded.
 
     Attributes:
@@ -88,7 +88,7 @@ class IncrementalSolution:
         self._told: set[Value] = set()
         """Values whose locations an update stated: the rule of the node that makes them may never have run."""
         self._most = 2 * len(self.solver.facts.targets) + 1000
-        """Element count above which the whole graph is analysed anew: most elements are garbage by then."""
+        """Element count above which the whole graph is analysed again: most elements are garbage by then."""
         self._start()
 
     def _start(self) -> None:
@@ -296,7 +296,7 @@ class IncrementalSolution:
         self._traces.is_unbounded = self._traces.is_unbounded or unbounded
 
     def _analyse_again(self, stale: _Stale) -> None:
-        """Find anew what is ``stale``, and all that follows; nothing else is touched.
+        """Find again what is ``stale``, and all that follows; nothing else is touched.
 
         The elements that values had are given up, not changed: none that is still in use leads there, as the
         invalidation is closed.
@@ -352,8 +352,8 @@ class _Invalidation:
     its arguments that may hold anything. A tensor that is merely given stays.
 
     Attributes:
-        values: the values whose locations are to be found anew.
-        nodes: the nodes whose effects are to be recorded anew.
+        values: the values whose locations are to be found again.
+        nodes: the nodes whose effects are to be recorded again.
         is_closed: whether nothing outside knows of these. If false, something among them is, or came with, memory known
             outside of the graph, and they are without bounds.
     """

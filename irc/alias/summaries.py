@@ -34,7 +34,7 @@ _LARGEST = 2000
 """Elements a summary may have; a function with a larger one counts as opaque."""
 
 _LONGEST_CYCLE = 64
-"""Functions in a cycle of calls that are recorded anew whenever one of them changes."""
+"""Functions in a cycle of calls that are recorded again whenever one of them changes."""
 
 _FIXED = (NOTHING, f.ESCAPED, f.OUTSIDE, f.RANDOM, f.WORLD)
 
@@ -71,7 +71,7 @@ class Functions:
     changing it, ``forget_if_changed``.
 
     Once a function in a cycle of more than `_LONGEST_CYCLE` has changed, those in the cycle are opaque: else each
-    change of one would have all of them recorded anew.
+    change of one would have all of them recorded again.
 
     Attributes:
         is_cautious: whether there are such functions, of which other analyses may know more.

@@ -39,7 +39,7 @@ class Scope:
 
 
 def scope_of(block: Block, most: int | None = None) -> Scope:
-    """What is drawn of ``block``, with at most so many nodes, the first ones."""
+    """The picture of ``block``, with at most its first ``most`` nodes."""
     nodes = [node for node in block.nodes if node.kind != CONSTANT]
     left_out = len(nodes) - len(nodes[:most])
     nodes = nodes[:most]
@@ -74,7 +74,7 @@ def inner_blocks(node: Node) -> list[tuple[str, Block]]:
 
 
 def picture_of(target: Graph | Module, most: int | None = None) -> Picture:
-    """A picture of a graph, or of all graphs of a module; of each block at most so many nodes."""
+    """A picture of a graph, or of all graphs of a module, with at most ``most`` nodes a block."""
     graphs = [target] if isinstance(target, Graph) else list(target.graphs.values())
     pictures = [_picture(graph.block, f"graph {graph.name}", most, NESTED) for graph in graphs]
     if len(pictures) == 1:

@@ -30,19 +30,19 @@ CALL = "prim::CallFunction"
 """Calls another graph of the module, which its first input names."""
 
 LAYER_NORM, RMS_NORM = "onnx::LayerNormalization", "onnx::RMSNormalization"
-"""What normalisations are that exporters spell out."""
+"""Normalisations that exporters write as several operators."""
 
 GELU, SWISH = "onnx::Gelu", "onnx::Swish"
-"""What activations are that exporters spell out."""
+"""Activations that exporters write as several operators."""
 
 ROTATE_HALF = "irc::rotate_half"
-"""What exporters of rotary positions spell out."""
+"""Rotary positions, which exporters write as several operators."""
 
 MASKED_SOFTMAX = "irc::masked_softmax"
-"""What exporters of attention with masks spell out."""
+"""Masked softmax, which exporters of attention write as several operators."""
 
 ATTENTION = "irc::attention"
-"""Scaled dot-product attention: what exporters spell out, and what operators called attention compute."""
+"""Scaled dot-product attention, also where exporters write it as several operators."""
 
 MATMUL = "onnx::MatMul"
 """A product of matrices, or of a batch of them."""

@@ -67,7 +67,7 @@ def size(c: NodeTypes, name: str, at: int, wanted: Any, why: str) -> None:
 
 
 def elements(name: str, at: int, count: int) -> Check:
-    """Operand ``at`` has so many elements."""
+    """Check that operand ``at`` has this number of elements."""
 
     def check(c: NodeTypes) -> None:
         sizes = c.tensor(at).static_shape

@@ -281,7 +281,7 @@ def sizes(c: NodeTypes, index: int) -> tuple[int, ...]:
 
 
 def for_each_element(times: int = 1) -> Count:
-    """So many operations for each element of the first operand."""
+    """A constant number of operations for each element of the first operand."""
     return lambda c, elements: times * math.prod(sizes(c, 0))
 
 

@@ -38,7 +38,7 @@ def never(node: Node) -> bool:
 
 
 class View(NamedTuple):
-    """An operator whose result shares memory with its first input, and can be taken anew of other memory.
+    """An operator whose result shares memory with its first input, and can be taken again of other memory.
 
     Attributes:
         put: how a part is put into the whole; None if it cannot be.
@@ -291,7 +291,7 @@ def _cuts_are_known(node: Node) -> bool:
 
 
 def _are_equal(node: Node) -> bool:
-    """Whether the pieces are so many, or so long, as one number says."""
+    """Whether one number gives the pieces' count or length."""
     return node.inputs[1].type == INT
 
 

@@ -46,7 +46,7 @@ class InPlace:
     Only where it makes no observable difference: the operand is whole memory of
     its own, made in the graph or donated; the result surely has its element
     type and shape; the operator reads it at the same places only, through no
-    other operand, unless it is added to itself or the like; and no value that
+    other operand, unless it is one tensor in an operator like Add (`reads_first`); and no value that
     may be, or hold, that memory is used later, on any path. If the operator
     commutes, the first operand that is free is taken. Where something may see how the result lies in memory, it must
     surely lie as the operand does.
@@ -271,7 +271,7 @@ class LastUses:
     def may_be_used_after(self, value: Value, node: Node) -> bool:
         """Whether what ``value`` denotes when ``node`` runs may still be used by name once ``node`` has run.
 
-        These do not count: a use after ``value`` is defined anew, on a later iteration of
+        These do not count: a use after ``value`` is defined again, on a later iteration of
         the loop that contains its definition; a use by ``node`` itself, unless it runs
         again before that.
         """
@@ -534,7 +534,7 @@ class ReverseAlias:
     def moved(self, old: LocationSet, new: LocationSet) -> None:
         """All that was at ``old`` is at ``new`` now."""
         if not isinstance(old, int):
-            self._generation = -1, -1  # several places, of which others may stay: look at everything anew
+            self._generation = -1, -1  # several places, of which others may stay: look at everything again
             return
         for value in self._by_location.pop(old, ()):
             self._places[value].remove(old)

@@ -114,7 +114,7 @@ class Inline:
             sizes = _sizes(module, ctx)
             self._check_size(graph, calls, sizes)
             changed = _inline_all(graph, module, calls, sizes, ctx)
-            if changed and ctx.version is not None:  # to count all functions anew for each would be quadratic
+            if changed and ctx.version is not None:  # to count all functions again for each would be quadratic
                 ctx.memory[_sizes] = ctx.version + 1, sizes
         if changed or graph.is_main:
             changed |= _drop_unused(graph, module, ctx, changed)

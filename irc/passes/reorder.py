@@ -27,7 +27,7 @@ from irc.passes.registry import register
 
 
 _MOST = 256
-"""So many locations of a large set are looked at one by one."""
+"""Up to this many locations of a large set are looked at one by one."""
 
 
 def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:

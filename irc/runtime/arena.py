@@ -48,7 +48,7 @@ RunKey = tuple[Any, ...]
 def run_key(inputs: Sequence[Any], donated: Iterable[int]) -> RunKey:
     """The key of a run on ``inputs``; the run may overwrite the inputs at the positions ``donated``."""
     forms: list[Any] = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
-    # Results lie in C order: they are never made over an array that does not.
+    # Results lie in C order: they are never written over an array that does not.
     return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
 
 

@@ -77,7 +77,7 @@ ALIGNMENT = 64
 
 
 def aligned(count: int) -> int:
-    """So many bytes, or more, up to the next multiple of `ALIGNMENT`."""
+    """``count`` bytes, rounded up to a multiple of `ALIGNMENT`."""
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 

@@ -128,7 +128,7 @@ class Backend:
         """Pairs (result, operand) of the kernel for ``group``: this result may be written over that operand.
 
         Asked once for each kernel that `compile_group` has given. Result and operand have the same type and shape. A
-        result is made over an operand only if both lie in C order, and nothing else reads that memory, then or later;
+        result is written over an operand only if both lie in C order and nothing else reads that memory, then or later;
         any number of results may be, each over another operand.
         """
         return ()

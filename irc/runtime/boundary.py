@@ -134,7 +134,7 @@ class _Detacher:
         self._counters = counters
         self._held = held
         self._leaving = leaving
-        self._containers: set[int] = set()  # identities of lists and the like whose copies have left
+        self._containers: set[int] = set()  # identities of containers whose copies have left
         self._made = 0  # bytes of copies of arrays, and of further ones of these
         self._handed_on: dict[Path, Array] = {}  # the arrays that `keep` has handed on to the next step
         self._left: dict[int, _Ranges] = {}  # by identity of the array that owns the memory
@@ -192,7 +192,7 @@ class _Detacher:
 
     def _keep(self, value: Any) -> Array:
         if not is_array(value):
-            raise Error("IRC417", f"only tensors can be handed on to the next step, not {describe(value)}")
+            raise Error("IRC417", f"only tensors can be caches, not {describe(value)}")
         own = self._release(value)
         own.flags.writeable = False
         buffer = buffer_of(own)
@@ -319,7 +319,7 @@ Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
 Arrays = tuple[tuple[int, str, Any, tuple[int, ...]], ...]
-"""Position, name, element type and shape of all inputs that are passed: arrays, which a run borrows as they are."""
+"""Position, name, element type and shape of all inputs that are passed: arrays, which a run reads where they are."""
 
 
 @dataclass(slots=True, eq=False)

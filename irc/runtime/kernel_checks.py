@@ -59,7 +59,7 @@ def fault_of_form(node: Node) -> Error | None:
 
 
 def _check_operands(node: Node) -> None:
-    """Error IRC213 if no overload of ``node`` takes so many arguments, of types like these.
+    """Error IRC213 if no overload of ``node`` takes this number of arguments, of types like these.
 
     (IRC423: of open types, nothing is said.)
     """

@@ -179,7 +179,7 @@ class MemoryPlan:
         place_of: for each value that has one, its index.
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
-        over: the values that are made over an operand.
+        over: the values that are written over an operand.
         turns: when each node of the top block, and each member of its groups, runs.
         in_use: the bytes of results in places that are in use at each turn, without rounding.
     """

@@ -404,7 +404,7 @@ class CompiledModel:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
 
         A model that keeps something from run to run is written as the last whole run left it: the loaded one goes on
-        from there. (What compiles ``model.module`` begins anew, with what was imported.)
+        from there. (What compiles ``model.module`` starts afresh, with what was imported.)
 
         Raises:
             Error: IRC501 if the file cannot be written, IRC503 if its name ends in ``.onnx``; of a model that keeps

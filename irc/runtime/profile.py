@@ -46,7 +46,7 @@ class NodeProfile:
         label: operator and name, as in error messages.
         within: the node around it whose step ran it first, or None.
         group: the fusion group it is a member of, or None.
-        calls: how often it ran; of a fusion group, how often a member did at the most.
+        calls: how often it ran; of a fusion group, how often a member did at most.
         own: time without that of nodes inside it.
         total: time with it. If a call is inside a call of the same node, only the outer one counts.
         allocations: how many of its results took new memory: not views, in-place results or planned memory.
@@ -410,7 +410,7 @@ def headlines(profile: Profile) -> str:
         f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs; results alive at one time need"
         f" {profile.least:,}",
         f"{count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
-        f" in {count(profile.arena, 'byte')} of planned memory, at the most {counters.arena_bound:,} of it at one time",
+        f" in {count(profile.arena, 'byte')} of planned memory, at most {counters.arena_bound:,} of it at one time",
         f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
         f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends",
     ]

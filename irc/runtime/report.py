@@ -45,7 +45,7 @@ class Memory:
             if shapes are not all known.
         arena: bytes of the memory in which the results get places that runs from the second on need not allocate; None
             if shapes are not all known.
-        bound: how much of it is in use at the most at one time: no arena could be smaller.
+        bound: how much of it is in use at most at one time: no arena could be smaller.
     """
 
     weights: int = 0
@@ -309,7 +309,7 @@ class _Memory:
 
 
 def value_bytes(value: Value) -> int | None:
-    """Bytes of a tensor value; 0 for numbers and the like, None if its shape or type is not known."""
+    """Bytes of a tensor value; 0 for numbers and strings, None if its shape or type is not known."""
     if isinstance(value.type, PrimType):
         return 0
     if value.type.dtype is None or value.type.static_shape is None:

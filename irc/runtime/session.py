@@ -32,7 +32,7 @@ from irc.runtime.values import Array, describe, is_mapping
 
 
 class Session:
-    """A model, and the caches that its steps hand on.
+    """A model, and the caches that each of its steps passes to the next.
 
     Args:
         model: the compiled model. Several sessions may share one.
@@ -124,10 +124,10 @@ class Session:
 
         Where nothing else shows the others (no output that somebody keeps, no fork), the next step puts its own in
         their place; else it copies. All other caches stay as they are. For those of an encoder that is right; to go
-        back with windows that slide, or with states that each step computes anew, keep a `fork`.
+        back with windows that slide, or with states that each step recomputes, keep a `fork`.
 
         Raises:
-            Error: IRC419 there are no caches that grow, no step was made, or they have not so many positions; IRC436
+            Error: IRC419 there are no caches that grow, no step was made, or they have too few positions; IRC436
                 this very thread is in the middle of a step; IRC437 one has failed that wrote to caches. The caches are
                 then what they were.
         """
@@ -507,7 +507,7 @@ def check_bindings(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, 
 def _misfit(past: Argument, present: Argument) -> str | None:
     """The reason why ``present`` can never be ``past``; None if it can."""
     if not isinstance(past.type, TensorType) or not isinstance(present.type, TensorType):
-        return f"only tensors can be handed on: {past.name!r} is {past.type}, {present.name!r} {present.type}"
+        return f"only tensors can be caches: {past.name!r} is {past.type}, {present.name!r} {present.type}"
     if not may_be_equal(past.type, present.type):
         return f"output {present.name!r}, {present.type}, can never be input {past.name!r}, {past.type}"
     return None

@@ -139,7 +139,7 @@ def reusing_step(
     None if the kernel cannot, or no input may be overwritten.
 
     Args:
-        free: given a number, which of so many first inputs hold memory that nothing needs once the node has run.
+        free: given n, which of the first n inputs hold memory that nothing needs once the node has run.
         must_own_storage: as for `may_overwrite`.
     """
     if len(outs) != 1 or not takes_out(kernel):

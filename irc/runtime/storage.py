@@ -9,7 +9,7 @@ in whatever iteration. Hence what a parameter or a result of a loop holds is its
 a class of its own. Such a value *shows* the classes of what the loop was given, which are in use as long as it is.
 
 So does what holds it, but not all else of its class. What is in one tuple with a loop's result is of one class with it,
-and may have been made before the loop; if it showed what the loop makes, each iteration would borrow from the one
+and may have been made before the loop; if it showed what the loop makes, each iteration would share memory with the one
 before.
 """
 

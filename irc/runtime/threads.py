@@ -95,7 +95,7 @@ class _Crew:
         self._gate: Lock | None = None  # locked while the thread waits for the last helper
 
     def run(self, helpers: int) -> None:
-        """Do the work with up to so many ``helpers``; return when none of them works any more."""
+        """Do the work with up to ``helpers`` helper threads; return when all of them have finished."""
         try:
             if helpers > 0:
                 _shared.grow(helpers)
@@ -268,7 +268,7 @@ def usable_processors() -> int:
 
 @cache
 def share_of_time() -> int | None:
-    """So many processors the time keeps busy that this process gets, at least 1; None: it is not limited.
+    """CPU quota of this process's cgroups, rounded up to whole CPUs; None if unlimited.
 
     Source: Linux's documentation of control groups, ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
     """

@@ -116,7 +116,7 @@ def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
 
 
 def describe(value: Any, levels: int = 3) -> str:
-    """Element type and shape, for messages: ``float32[1, 3, 224, 224]``; of lists, so many levels."""
+    """Element type and shape, for messages: ``float32[1, 3, 224, 224]``; of lists, ``levels`` levels."""
     if is_array(value):
         dtype = "string" if value.dtype.hasobject else value.dtype.name
         kind = "" if value.__class__ is np.ndarray else f"{value.__class__.__name__} "

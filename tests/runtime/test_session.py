@@ -527,7 +527,7 @@ def test_what_is_no_compiled_model():
 
 def test_no_tensor():
     text = "graph(%x : Float(2)[], %y : Float(2)):\n  return (%x)"
-    with pytest.raises(Error, match="only tensors can be handed on"):
+    with pytest.raises(Error, match="only tensors can be caches"):
         irc.Session(compiled(text), {"x": "x"})
 
 

@@ -102,7 +102,7 @@ time, has 2**n instances; this bounds it. Calls alone cost nothing here.
 """
 
 MAX_REPEATED_BYTES = 1 << 28
-"""What bodies and attributes of such instances take in the model, together: each reads its constants anew."""
+"""What bodies and attributes of such instances take in the model, together: each reads its constants again."""
 
 Key = tuple[RawFunction, bytes, tuple[Type, ...]]
 

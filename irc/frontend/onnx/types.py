@@ -199,7 +199,7 @@ def settle(inferred: Type | None, declared: Type | None) -> Type:
 
     A declaration (``value_info``) adds what irc does not know yet,
     but never overrides the kind of value or its element type. Of what an operator that irc does not know gives,
-    wherever that is handed on, only the declaration says anything.
+    wherever that is passed on, only the declaration says anything.
     """
     if inferred is None or inferred is ANY:
         return declared or inferred or TENSOR

@@ -11,7 +11,7 @@ IRC503   a file that must not be replaced: the model is read from it
 =======  ===================================================================
 
 The model written means what the module does: fusion groups and in-place
-operators are taken apart, ``irc::`` operators spelt out, and every operator
+operators are taken apart, ``irc::`` operators decomposed, and every operator
 keeps the version it is bound to. Names and types of inputs and outputs stay.
 """
 

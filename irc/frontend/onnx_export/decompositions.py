@@ -258,7 +258,7 @@ class _Attention:
 
 
 def first_opset(node: Node) -> int:
-    """The first opset that has all operators that ``node`` is written with; ``node`` can be spelt out."""
+    """The first opset that has all operators that ``node`` is written with; ``node`` can be decomposed."""
     if node.kind == ATTENTION:
         return first_opset_of_attention(node)
     if node.attributes.get("interleaved"):
@@ -417,4 +417,4 @@ SPELLINGS: dict[str, tuple[int, Callable[[Node, Emitter], Value]]] = {
     GELU: (7, _activation),
     SWISH: (7, _activation),
 }
-"""Operators that can be spelt out, the first opset that has what they are spelt with, and what writes that."""
+"""Operators with a decomposition: the first opset that has its operators, and the function that writes it."""

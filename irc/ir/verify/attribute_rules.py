@@ -151,7 +151,7 @@ def constant_fits(value: Any, declared: Type) -> bool:
         return value.type == declared
     if not isinstance(declared, types.PrimType):
         return False
-    # TorchScript writes layouts, memory formats and the like as numbers: types that irc does not know hold any scalar.
+    # TorchScript writes enumerations (layouts...) as numbers: types that irc does not know hold any scalar.
     return declared in _TYPES_OF.get(value.__class__, ()) or declared not in _KNOWN
 
 

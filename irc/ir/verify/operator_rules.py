@@ -223,7 +223,7 @@ def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None
 
 
 def _has_types(node: Node, key: str, wanted: int) -> None:
-    """Check that attribute ``key``, if there is one, is a list of so many types' texts (IRC215)."""
+    """Check that attribute ``key``, if there is one, is a list of this many types as strings (IRC215)."""
     found: Any = node.attributes.get(key)
     if found is None:
         return

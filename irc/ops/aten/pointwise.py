@@ -241,7 +241,7 @@ FAMILY.unary("trunc", lambda x: trunc(x) if x.is_float else x)
 
 @FAMILY.semantics("aten::round")
 def rounded(x: Expression, *, decimals: int | None = None) -> Expression:
-    """To so many decimals by a power of ten, which loses what the type cannot hold."""
+    """Round to decimals by a power of ten, which loses what the type cannot hold."""
     if not x.is_float or not decimals:
         return rint(x) if x.is_float else x
     scale = 10.0 ** abs(decimals)

@@ -1,6 +1,6 @@
 """ScatterND as exporters write an assignment to a slice: ``x[..., 0:2] = y``.
 
-They spell out the index of every element. The index tensor of YOLOv3's widest
+They hold the index of every element. The index tensor of YOLOv3's widest
 assignment alone would take 26 MB; the slice that it stands for takes a few
 numbers.
 """

@@ -71,7 +71,7 @@ def reshape_by_numbers(m: Match) -> Value | None:
         if -1 in numbers or whole is None or product(made) != whole:
             return None
         if not all(is_positive(size) for i, size in enumerate(made) if i != rest[0]):
-            return None  # of no elements, there is no telling how many the rest is
+            return None  # without elements, the remaining size cannot be determined
         numbers[rest[0]] = -1
     if len(rest) > 1:
         return None

@@ -39,7 +39,7 @@ class RemoveMutation:
     Writes stay, with a note, if they are to memory that the graph did not
     allocate (inputs, constants, unknown memory), if something that only *may*
     share the memory is used before and after, if an operator has no
-    functional form, or if chains of views would be taken anew so often that
+    functional form, or if chains of views would be taken again so often that
     the graph grew by far more than it has uses of the memory.
     """
 
@@ -68,7 +68,7 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     reverse_alias, origins = ReverseAlias(db, db.values_in_order()), Origins()
     layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(db.has_metadata_writers)
     returned: Returned = {}
-    later: LocationSet = EMPTY  # memory that lists hold which are made anew: the analysis does not know of these yet
+    later: LocationSet = EMPTY  # memory that lists hold which are created: the analysis does not know of these yet
     for location, writers in written.places.items():
         if contains(later, location):
             continue

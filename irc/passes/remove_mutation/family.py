@@ -118,7 +118,7 @@ def is_branch(block: Block) -> bool:
 
 
 _DEEPEST = 16
-"""How many views of views, on average for each use of the memory, may be taken anew or put into the whole."""
+"""How many views of views, on average for each use of the memory, may be taken again or put into the whole."""
 
 
 class Step(NamedTuple):
@@ -152,7 +152,7 @@ class Family:
 
     *Members* surely show a known part of it: views, results of in-place
     operators, and what branches and loops pass on of these. They can be taken
-    anew of any later version. All other values that may share it, or hold it
+    again of any later version. All other values that may share it, or hold it
     in a container, are *loose*: they may not be used once what they show has
     been written over, as it would be uncertain whether they see that.
 
@@ -168,7 +168,7 @@ class Family:
     Attributes:
         targets: the nodes that write it, in-place operators on members, and what of it they write: the root or a view.
         versions: which version of the memory is seen where.
-        beside: what else is in lists that are put together anew, besides members.
+        beside: what else is in lists that are rebuilt, besides members.
         keeps_layout: whether all versions must be laid out as the memory is, and what shows a part must be a view.
         contiguity: as given.
 

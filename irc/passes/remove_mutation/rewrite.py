@@ -177,7 +177,7 @@ class _Rewrite:
         return found
 
     def _take(self, value: Value, step: Step, whole: Value, version: Version, before: Node) -> Value:
-        """The view ``value``, taken anew of ``whole``, a part of ``version``."""
+        """The view ``value``, taken again of ``whole``, a part of ``version``."""
         view, how = step.view, step.how
         assert view is not None and how is not None
         instead = {view.inputs[0]: whole}
@@ -258,7 +258,7 @@ def _use(graph: Graph, ctx: PassContext) -> int:
         if ctx.allow(node):
             instead.update(zip(node.outputs, values, strict=True))
             done.append((node, values))
-    # All at once: after each, the analysis would follow anew all that depends on it.
+    # All at once: after each, the analysis would follow again all that depends on it.
     return rewriter.replace_nodes(done)
 
 

@@ -101,7 +101,7 @@ def is_like_first(node: Node, functional: str) -> bool:
 
 
 _MOST_ELEMENTS = 16
-"""Lists of more elements are not put together anew for each of them that is written."""
+"""Lists of more elements are not rebuilt for each of them that is written."""
 
 ELEMENT = View()
 """An element of a list of views: what is written into it is put where ``put_piece`` of the list says."""

@@ -280,7 +280,7 @@ class Inference:
         cover both.
 
         If an outer loop repeats this one, inference continues from the earlier types, as types only get wider: starting
-        anew each time would take time exponential in the depth of nesting.
+        again each time would take time exponential in the depth of nesting.
         """
         if not self._pure:
             self._alias_db()  # now: of types that are too narrow, as they are in between, an analysis would be wrong
@@ -351,7 +351,7 @@ _PATIENCE = 8
 
 _MAX_ROUNDS = 64
 """Rounds after which the shapes of all that a loop carries are given up, and after `_PATIENCE` more the element types:
-where each of many values hands on the one before, every round widens one more of them."""
+where each of many values passes on the one before, every round widens one more of them."""
 
 
 def _forget(type: Type, rounds: int) -> Type:

@@ -34,7 +34,7 @@ BLOCK_BYTES = 1 << 20
 """Bytes of a block of scores, if it has more than `ROWS` rows of a head."""
 
 ROWS = 64
-"""A block has at least so many rows of each head that it has, if there are as many: a block reads all keys and values
+"""The least rows of a head in a block, if the head has as many: a block reads all keys and values
 of its heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long."""
 
 

@@ -46,7 +46,7 @@ COLUMN_ELEMENTS = 1 << 19
 """Size of a block of columns: small enough for the cache, large enough for the matrix product to be efficient."""
 
 TAP_BYTES = 256
-"""What is kept for one tap along the first axis of a kernel, at the most."""
+"""What is kept for one tap along the first axis of a kernel, at most."""
 
 COLUMNS = 512
 """Least number of columns in a block: with fewer, reading the weights once a block would cost too much."""

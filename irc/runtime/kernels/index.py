@@ -272,7 +272,7 @@ def top_k(x: Array, k: int, axis: int, largest: bool = True) -> tuple[Array, Arr
 
 
 _FEW, _MANY = 8, 1 << 11
-"""Up to one element in this many is found without sorting all, of so many elements or more."""
+"""TopK selects without sorting all of at least `_MANY` elements if it wants at most one in `_FEW` of them."""
 
 
 def sorting_order(x: Array, axis: int, descending: bool) -> Array:

@@ -6,7 +6,7 @@ normal ones, as each raises a flag. So large arrays are converted by bits, in bl
 Ufuncs of NumPy compute float16 one number after the other, in float32; those here compute whole blocks in float32.
 So results are the same, to the last bit: both convert the operands, compute and round.
 
-NumPy's ``reduce`` begins each row anew, which takes 10 to 70 ns, and adds in an order that leaves half of the
+NumPy's ``reduce`` takes 10 to 70 ns to begin each row, and adds in an order that leaves half of the
 processor's lanes idle. Sums and maxima along the last axes take a third to a tenth of its time here; what is small is
 left to it. Products are made by that function of BLAS which takes the least, large ones in parts on several threads.
 """
@@ -342,7 +342,7 @@ SHORT = 24
 """The longest rows whose maxima are found down the columns of a transposed copy."""
 
 _PART = 1 << 16
-"""Elements of a row that one product adds: so many ones are kept."""
+"""Elements of a row that one product adds, and the length of the cached vector of ones."""
 
 _BLOCK = 1 << 16
 """Elements that are transposed at once, so that they stay in the cache."""
@@ -455,7 +455,7 @@ def accumulate(ufunc: np.ufunc, x: Array, axis: int, out: Array) -> None:
 
 
 FEW_ROWS = 3
-"""Up to so many rows, each is multiplied by itself: gemm, for several rows, first packs all of the other matrix, which
+"""The most rows that are multiplied one by one: gemm, for several rows, first packs all of the other matrix, which
 gemv does not. Measured with OpenBLAS 0.3.31 on a processor with AVX2, matrices of 16 KiB to 16 MiB: two or three rows
 take 0.3 to 0.8 of gemm's time, four 0.5 to 1.2, and on one thread, beyond the cache, up to twice as long."""
 
@@ -470,10 +470,10 @@ LARGE = 1 << 25
 cut. Of 0.6 ms on one thread, two threads save 0.2; of half of that, waking a thread takes all that it saves."""
 
 _PARTS = 4
-"""Into so many parts a product is cut at least: 4 in turn take 1.05 times as long as one, 8 take 1.1."""
+"""The least number of parts that a product is cut into: 4 in turn take 1.05 times as long as one, 8 take 1.1."""
 
 _LARGEST_PART = 1 << 26
-"""Multiplications in a part at the most."""
+"""Multiplications in a part at most."""
 
 _UNIT = 16
 """Rows, or columns, that BLAS works on at a time, or a multiple of that: parts are of whole units."""

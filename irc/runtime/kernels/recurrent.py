@@ -335,7 +335,7 @@ class _AtOnce(NamedTuple):
     recur: Recurrence
 
     def spread(self, rows: int) -> _AtOnce:
-        """For so many rows of inputs, maybe with a bias for each."""
+        """For a number of rows of inputs, maybe with a bias for each."""
         return self._replace(bias=spread_out(self.bias, (rows, len(self.bias))))
 
 

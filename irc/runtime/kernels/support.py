@@ -236,7 +236,7 @@ def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Ar
 
 
 _BY_BITS = 1 << 14
-"""Smaller arrays are left to NumPy: a few calls take as long, and the processor learns a mask of so many numbers."""
+"""Smaller arrays are left to NumPy: a few calls take as long, and the branch predictor learns a mask of that size."""
 
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 """The integers of a size."""

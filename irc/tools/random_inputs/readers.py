@@ -22,7 +22,7 @@ from irc.ops.record import MOVING
 from irc.tools.random_inputs.draw import Domain
 
 SMALL_SHAPE = 64
-"""Elements of tensors that are taken for shapes, axes and the like, at most."""
+"""The most elements of tensors that may be shapes, axes, sizes or pads."""
 
 _DATA_MOVEMENT = (
     {each.kind for each in records("onnx") if each.movement in MOVING}

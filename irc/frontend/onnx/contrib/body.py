@@ -75,7 +75,7 @@ class Body:
     ) -> list[str]:
         """Append a node in the form that the opset has; its outputs' names. Raises TooOldError if it has none.
 
-        Operators that exports spell out need not be in the opset.
+        Operators that exports decompose need not be in the opset.
         """
         schema = find(f"onnx::{op_type}", opset_with(op_type, self.opset))
         if schema is None or schema.deprecated or attributes.keys() - schema.attributes:

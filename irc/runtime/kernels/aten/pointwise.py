@@ -5,7 +5,7 @@ on which operands, and in which element type. Everything else, broadcasting,
 where the result lies in memory, writing in place, is the same for all.
 
 Of float tensors of one type, in order in memory, or one of them and a number, all that is known beforehand: most calls
-compute at once. Determining it anew for each call takes longer than computing a small tensor: 5 microseconds of 6,
+compute at once. Determining it again for each call takes longer than computing a small tensor: 5 microseconds of 6,
 measured.
 """
 
