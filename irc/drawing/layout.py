@@ -39,6 +39,7 @@ class Layout:
         layers: items from top to bottom, each layer from left to right.
         x: of each item's centre.
         y: likewise.
+        thick: the height of each item's layer: an edge crosses a layer straight, so that it meets no box there.
         routes: the items of each edge from its source to its target.
         width: of all.
         height: of all.
@@ -47,6 +48,7 @@ class Layout:
     layers: list[list[int]]
     x: list[float]
     y: list[float]
+    thick: list[float]
     routes: list[list[int]]
     width: float
     height: float
@@ -61,7 +63,7 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Edges, keeps_order: boo
         keeps_order: whether boxes of a layer stay in the order of their indices.
     """
     if not sizes:
-        return Layout([], [], [], [], 0, 0)
+        return Layout([], [], [], [], [], 0, 0)
     forward = _acyclic(len(sizes), edges)
     ranks = _ranks(len(sizes), forward)
     layers, routes = _with_bends(ranks, forward)
@@ -70,9 +72,9 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Edges, keeps_order: boo
         layers = _ordered(layers, above, below)
     widths = [width for width, _ in sizes] + [_BEND] * (len(above) - len(sizes))
     x = _across(layers, widths, above, below)
-    y, height = _down(layers, [height for _, height in sizes], len(above))
+    y, thick, height = _down(layers, [height for _, height in sizes], len(above))
     routes = [route if edge == way else route[::-1] for route, edge, way in zip(routes, edges, forward)]
-    return Layout(layers, x, y, routes, max(map(float.__add__, x, [w / 2 for w in widths])), height)
+    return Layout(layers, x, y, thick, routes, max(map(float.__add__, x, [w / 2 for w in widths])), height)
 
 
 def _acyclic(n: int, edges: Edges) -> list[tuple[int, int]]:
@@ -241,12 +243,13 @@ def spaced(wanted: Sequence[float], weights: Sequence[float], distances: Sequenc
     return [mean + offset for mean, offset in zip(means, offsets)]
 
 
-def _down(layers: Sequence[Sequence[int]], heights: Sequence[float], n: int) -> tuple[list[float], float]:
-    """The y of each item's centre, and the height of all."""
-    y, top = [0.0] * n, 0.0
+def _down(layers: Sequence[Sequence[int]], heights: Sequence[float], n: int) -> tuple[list[float], list[float], float]:
+    """The y of each item's centre, the height of its layer, and the height of all. Boxes begin at their layer's top."""
+    y, thick, top = [0.0] * n, [0.0] * n, 0.0
     for layer in layers:
         tallest = max([heights[item] for item in layer if item < len(heights)], default=0.0)
         for item in layer:
-            y[item] = top + tallest / 2
+            y[item] = top + (heights[item] if item < len(heights) else tallest) / 2
+            thick[item] = tallest
         top += tallest + LEVEL
-    return y, top - LEVEL
+    return y, thick, top - LEVEL

@@ -230,19 +230,25 @@ def _contents(picture: Picture, left: float, top: float) -> Iterator[str]:
 def _path(picture: Picture, arrow: Arrow, route: Sequence[int], left: float, top: float) -> list[tuple[float, float]]:
     """The points of an arrow: on the border of its first box, at bends, on the border of its last box."""
     at, boxes = picture.layout, picture.boxes
-    points = [(left + at.x[item], top + at.y[item]) for item in route]
-    if arrow.leads_back:
-        route, points = route[::-1], points[::-1]
     if len(route) == 1:  # from a box to itself
-        (x, y), (w, h) = points[0], boxes[route[0]].size
+        x, y, (w, h) = left + at.x[route[0]], top + at.y[route[0]], boxes[route[0]].size
         return [(x + w / 2, y - h / 4), (x + w / 2 + 24, y), (x + w / 2, y + h / 4)]
     along = 0 if picture.is_wide else 1
-    for i, sign in ((0, 1), (-1, -1)):
-        half = boxes[route[i]].size[along] / 2
-        step = half * sign * (-1 if points[0][along] > points[-1][along] else 1)
-        x, y = points[i]
-        points[i] = (x + step, y) if picture.is_wide else (x, y + step)
-    return points
+    is_upward = (at.x, at.y)[along][route[0]] > (at.x, at.y)[along][route[-1]]
+    first, *bends, last = route[::-1] if is_upward else route
+
+    def point(item: int, by: float) -> tuple[float, float]:
+        """The centre of an item, moved along the direction of the picture."""
+        x, y = left + at.x[item], top + at.y[item]
+        return (x + by, y) if picture.is_wide else (x, y + by)
+
+    half, thick = boxes[first].size[along] / 2, at.thick[first]
+    points = [point(first, half)]
+    if thick > 2 * half:  # straight to the end of the layer, beside larger boxes
+        points.append(point(first, thick - half))
+    points += [point(bend, sign * at.thick[bend] / 2) for bend in bends for sign in (-1, 1)]
+    points.append(point(last, -boxes[last].size[along] / 2))
+    return points[::-1] if is_upward != arrow.leads_back else points
 
 
 def curve(points: Iterable[tuple[float, float]], is_wide: bool) -> str:

@@ -118,4 +118,4 @@ def test_positions_keep_their_distances_and_none_is_better_alone(given: list[tup
 def test_small_graphs(edges: Edges) -> None:
     at = lay_out([(10, 10), (10, 10)], edges)
     assert len(at.routes) == len(edges) and at.width > 0
-    assert lay_out([], []) == Layout([], [], [], [], 0, 0)
+    assert lay_out([], []) == Layout([], [], [], [], [], 0, 0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape
 from itertools import combinations
+from random import Random
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import irc
 from irc.alias import analyze
 from irc.alias.drawing import FEW, picture_of
-from irc.drawing import Box, Picture, to_svg
+from irc.drawing import Arrow, Box, Picture, to_svg
 from irc.drawing.svg import ARROWS, DARK, FILLS, LIGHT, cut
 from irc.ir import Graph, parse_graph
 from irc.ir import drawing as graphs
@@ -82,6 +84,37 @@ def test_any_name_is_shown_cut_and_said_whole(name: str) -> None:
 def test_names_are_cut_in_the_middle() -> None:
     assert cut("model.layers.0.attention.query", 12) == "model.….query"[:6] + "…query"
     assert cut("short", 12) == "short" and len(cut("x" * 13, 12)) == 12
+
+
+def along(path: str) -> Iterator[tuple[float, float]]:
+    """Points of a path of cubic curves."""
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+    points = list(zip(numbers[::2], numbers[1::2]))
+    for i in range(0, len(points) - 1, 3):
+        for t in (0.1, 0.3, 0.5, 0.7, 0.9):
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            yield tuple(sum(w * p[axis] for w, p in zip(weights, points[i : i + 4])) for axis in (0, 1))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_arrows_meet_no_box_but_their_own(is_wide: bool) -> None:
+    """Boxes of very different sizes, and arrows across several layers, forth and back."""
+    draw = Random(0)
+    boxes = [Box(["x" * draw.randrange(1, 30)] * draw.choice((1, 2, 9)), str(i)) for i in range(40)]
+    pairs = [(max(0, b - draw.randrange(1, 12)), b) for b in range(1, 40) for _ in range(2)]
+    picture = Picture("many", boxes, [Arrow(*pair, leads_back=i % 5 == 0) for i, pair in enumerate(pairs)], is_wide)
+    root = ElementTree.fromstring(to_svg(picture))
+    rects = [
+        [float(r.get(name, "")) for name in ("x", "y", "width", "height")]
+        for r in root.iter(f"{SVG}rect")
+        if r.get("x")
+    ]
+    paths = [path.get("d", "") for path in root.iter(f"{SVG}path") if path.get("class") != "head"]
+    assert len(rects) == 40 and len(paths) == len(pairs)
+    for pair, path in zip(pairs, paths):
+        others = [rect for i, rect in enumerate(rects) if i not in pair]
+        for x, y in along(path):
+            assert not any(a + 1 < x < a + w - 1 and b + 1 < y < b + h - 1 for a, b, w, h in others)
 
 
 def test_functions_of_a_module_have_a_box_each() -> None:

@@ -136,20 +136,24 @@
       return [Math.max(w, wide), h + (parts.length > 1 ? 30 : 16) + Math.max(...parts.map(({ placed }) => placed.size[1])) + PAD];
     });
     const at = [...scope.items.map((item) => [item[3], item[4]]), ...scope.bends];
-    if (!inner.size) return { scope, at, sizes, inner, size: scope.size };
+    const tall = at.map(() => 0);  // the height of each item's layer
+    for (const layer of scope.layers) {
+      const most = Math.max(0, ...layer.map((item) => (item < n ? sizes[item][1] : 0)));
+      for (const item of layer) tall[item] = most;
+    }
+    if (!inner.size) return { scope, at, tall, sizes, inner, size: scope.size };
     const width = (i) => (i < n ? sizes[i][0] : BEND);
     const found = at.map(() => [0, 0]);
     let top = 0;
     for (const layer of scope.layers) {
       const distances = layer.slice(1).map((item, i) => (width(layer[i]) + width(item)) / 2 + GAP);
       const across = spaced(layer.map((item) => at[item][0]), distances);
-      const tall = Math.max(0, ...layer.map((item) => (item < n ? sizes[item][1] : 0)));
-      layer.forEach((item, i) => (found[item] = [across[i], top + tall / 2]));
-      top += tall + LEVEL;
+      layer.forEach((item, i) => (found[item] = [across[i], top + (item < n ? sizes[item][1] : tall[item]) / 2]));
+      top += tall[layer[0]] + LEVEL;
     }
     const left = found.reduce((least, [x], i) => Math.min(least, x - width(i) / 2), Infinity);
     const right = found.reduce((most, [x], i) => Math.max(most, x + width(i) / 2), -Infinity);
-    return { scope, at: found.map(([x, y]) => [x - left, y]), sizes, inner, size: [right - left, top - LEVEL] };
+    return { scope, at: found.map(([x, y]) => [x - left, y]), tall, sizes, inner, size: [right - left, top - LEVEL] };
   };
 
   const curve = (points) => {
@@ -164,7 +168,7 @@
 
   // Boxes and edges of a placed scope, at their positions on the whole picture.
   const flatten = (graph, placed, left, top, boxes, edges) => {
-    const { scope, at, sizes, inner } = placed;
+    const { scope, at, tall, sizes, inner } = placed;
     const rects = scope.items.map(([kind, number, sort, , , , , lines], i) => {
       const [[x, y], [w, h]] = [at[i], sizes[i]];
       const folds = kind === "node" && graph.nodes[number].scopes.length > 0;
@@ -172,8 +176,10 @@
     });
     for (const [a, b, value, bends] of scope.edges) {
       const [from, to] = [rects[a], rects[b]];
-      const way = bends.map((item) => [left + at[item][0], top + at[item][1]]);
-      const points = [[from.x + from.w / 2, from.y + from.h], ...way, [to.x + to.w / 2, to.y]];
+      const way = bends.flatMap((item) => [-0.5, 0.5].map((half) => [left + at[item][0], top + at[item][1] + half * tall[item]]));
+      const x = from.x + from.w / 2;
+      if (tall[a] > from.h) way.unshift([x, from.y + tall[a]]);  // straight to the end of the layer, beside larger boxes
+      const points = [[x, from.y + from.h], ...way, [to.x + to.w / 2, to.y]];
       const xs = points.map(([x]) => x), ys = points.map(([, y]) => y);
       const box = { x: Math.min(...xs), y: Math.min(...ys) };
       edges.push({ ...box, w: Math.max(...xs) - box.x, h: Math.max(...ys) - box.y, value, path: curve(points) });
