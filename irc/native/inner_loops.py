@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from irc.errors import Error
 from irc.ir.tensor import Array
 from irc.native.availability import unusable
 from irc.native.packed import PACKED
@@ -191,15 +193,62 @@ class NativeLoops(InnerLoops):
     ) -> Compute | None:
         found = self._how(x, w, b, group, axes, out, exact)
         if found is None:
-            return None
+            return self._stacked(x, w, b, axes, out, exact) if len(axes) == 3 and group == 1 else None
         how, weights = found
         constants = how.constants(weights) if len(x) == 1 and x.flags.c_contiguous else None
         return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
+
+    def _stacked(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array, exact: bool) -> Compute | None:
+        """Convolution along three axes, plane by plane: the planes that a window sees are channels of one image."""
+        depth, *plane = axes
+        features, channels, kernel = w.shape[:3]
+        planes = max(depth.begin + depth.size, (depth.out - 1) * depth.stride + kernel)
+        kept, sums = (planes, channels, *x.shape[3:]), (depth.out, features, *out.shape[3:])
+        if depth.dilation > 1 or not x.size or not out.size or not _has_room(kept, sums):
+            return None
+        row, size = SINGLE.itemsize * x.shape[-1], SINGLE.itemsize
+        strides = depth.stride * channels * row * x.shape[-2], row * x.shape[-2], row, size
+
+        def images(stored: Array) -> Array:
+            return as_strided(stored, (depth.out, kernel * channels, *x.shape[3:]), strides)
+
+        filters = (features, kernel * channels, *w.shape[3:])
+        like = np.empty(filters, SINGLE)
+        how = self._look(images(np.empty(kept, SINGLE)), like, 1, tuple(plane), np.empty(sums, SINGLE), exact)
+        if how is None:
+            return None
+        pack, purpose = how.packed, ("stacked", how.purpose)
+        size_of = how.packed_bytes
+        weights = PACKED.of((w, b), purpose, lambda: size_of(like), lambda: pack(w.swapaxes(1, 2).reshape(filters), b))
+        if weights is None:
+            return None
+
+        def compute(x: Array, out: Array) -> bool:
+            stored, made = scratch("planes", kept, SINGLE), scratch("sums of planes", sums, SINGLE)
+            stored.fill(0)
+            for image, result in zip(x, out):
+                np.copyto(stored[depth.begin : depth.begin + depth.size], image.swapaxes(0, 1))
+                if not how.run(images(stored), weights, made):
+                    return False
+                np.copyto(result, made.swapaxes(0, 1))
+            return True
+
+        return compute
 
     def _how(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
     ) -> tuple[Convolution | ConvolutionOfRows, tuple[Array, ...]] | None:
         """How to convolve, and packed weights."""
+        how = self._look(x, w, group, axes, out, exact)
+        if how is None:
+            return None
+        weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
+        return None if weights is None else (how, weights)
+
+    def _look(
+        self, x: Array, w: Array, group: int, axes: Axes, out: Array, exact: bool
+    ) -> Convolution | ConvolutionOfRows | None:
+        """How to convolve arrays like these, if there is room for it."""
         from irc.native.convolution_calls import convolution_of
 
         kind = "convolution", x.shape, x.strides, w.shape, group, axes, exact
@@ -207,10 +256,7 @@ class NativeLoops(InnerLoops):
         if how is ...:
             how = convolution_of(x, w, group, axes, out, exact)
             self._convolutions = _with(self._convolutions, kind, how)
-        if how is None or not how.call.has_room():
-            return None
-        weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
-        return None if weights is None else (how, weights)
+        return how if how is not None and how.call.has_room() else None
 
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or not out.flags.c_contiguous:
@@ -473,6 +519,16 @@ def _with(kept: dict[Any, T], kind: Any, made: T) -> dict[Any, T]:
 
 
 LOOPS = NativeLoops()
+
+
+def _has_room(*shapes: Sequence[int]) -> bool:
+    """Whether the run may have arrays of float32 of these shapes besides its own."""
+    try:
+        for shape in shapes:
+            check_size(shape, SINGLE)
+    except Error:
+        return False
+    return True
 
 
 def _have_many_taps(axes: Axes) -> bool:
