@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.cli.output import say
-from irc.cli.results import OutputValue
 from irc.errors import Error, cannot, suggestion
 from irc.ir.tensor import is_text
 from irc.ir.types import ListType, OptionalType, PrimType, TupleType, Type
@@ -24,6 +23,7 @@ from irc.tools.random_inputs.fitting import Fitting, make_or_explain
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from irc.cli.results import OutputValue
     from irc.runtime.limits import Limits
 
 
@@ -183,6 +183,8 @@ def summary(value: Any, levels: int = LEVELS) -> str:
 
 def described(value: Any) -> OutputValue:
     """A value as ``--json`` has it."""
+    from irc.cli.results import OutputValue
+
     found = OutputValue(summary(value))
     if is_array(value):
         found.dtype, found.shape = str(value.dtype), list(value.shape)

@@ -268,7 +268,8 @@ def _dask(place: str, batch: Batch, tasks: Sequence[Task]) -> Generator[Outcome]
     except ImportError:
         raise Error("IRC334", "dask:// needs the package distributed: pip install 'irc[batch]'") from None
     dask: Any = distributed  # its types are partial
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it reports of lost workers, outcomes tell
+    for name in filter(lambda name: name.startswith("distributed"), list(logging.root.manager.loggerDict)):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what they report of lost workers, outcomes tell
     try:
         client = dask.Client(f"tcp://{place}", timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:

@@ -79,7 +79,7 @@ class ChangedWeight:
         node: the first result of a node that reads it, in the second model, and ``input`` which of its inputs.
         types: its types, if these differ, else the one type, as IR text.
         max_error: the largest difference of elements; None if types differ, or there are no numbers to compare.
-        relative_error: that, relative to the largest magnitude in the first model.
+        relative_error: that, relative to the largest magnitude in the first model; None if all elements there are 0.
         mean_error: the mean of the differences.
         differing: how many elements differ.
     """
@@ -158,7 +158,8 @@ def _weight_text(weight: ChangedWeight) -> str:
         return " -> ".join(weight.types)
     if weight.max_error is None:
         return f"{weight.types[0]}, other contents"
-    errors = f"max error {weight.max_error:.3g} ({weight.relative_error:.2g} of max|a|), mean {weight.mean_error:.3g}"
+    relative = "" if weight.relative_error is None else f" ({weight.relative_error:.2g} of max|a|)"
+    errors = f"max error {weight.max_error:.3g}{relative}, mean {weight.mean_error:.3g}"
     return f"{weight.types[0]}, {count(weight.differing or 0, 'element')} differ, {errors}"
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import Command, model, node, small_model
-from tests.cli.refusals import Cases, case_of, refusals
+from tests.cli.refusals import Cases, assert_refused, case_of, refusals
+from tests.effort import Tune
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -162,7 +163,7 @@ def test_an_interrupt_keeps_what_is_done(irc: Command, models: str) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler of Dask and two workers of one thread, as processes of this machine."""
+    """The address of a scheduler of Dask, and the processes: it and two workers of one thread."""
     pytest.importorskip("distributed")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
     file, started = tmp_path / "scheduler.json", list[subprocess.Popen[bytes]]()
@@ -179,14 +180,14 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             wait_for(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
             for _ in range(2):
                 start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-            yield json.loads(file.read_text())["address"].removeprefix("tcp://"), started[1:]
+            yield json.loads(file.read_text())["address"].removeprefix("tcp://"), started
         finally:
             for process in reversed(started):
                 process.kill()
 
 
 def test_a_worker_that_ends_loses_nothing(irc: Command, models: str, cluster: tuple[str, list[Any]]) -> None:
-    address, workers = cluster
+    address, (_, *workers) = cluster
     for i in range(12):
         irc.write(f"models/m{i:02}.onnx", named(f"x{i}"))
     for name in ("broken.onnx", "more/deadly.onnx"):
@@ -212,17 +213,31 @@ def test_a_worker_that_ends_loses_nothing(irc: Command, models: str, cluster: tu
     assert set(by) <= {worker.pid for worker in workers} and by[-1] != ended[0] and ended[0] in by
 
 
+@pytest.mark.slow
+def test_a_scheduler_that_ends(irc: Command, models: str, cluster: tuple[str, list[Any]]) -> None:
+    address, (scheduler, *_) = cluster
+    paths = [models, "--load", irc.folder / "slow.py", "-p", "slow{seconds=1.0}"]
+    Path("models/more/deadly.onnx").unlink()
+
+    def end() -> None:
+        wait_for(lambda: Path("r.jsonl").exists() and Path("r.jsonl").read_text())
+        scheduler.kill()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    told = irc("batch", "compile", *paths, "--executor", f"dask://{address}", "--results", "r.jsonl")
+    thread.join()
+    assert (told.status, told.out) == (1, "")
+    assert told.err == f"irc: IRC334: the scheduler at {address} is gone: --resume does the rest\n"
+    done = len(lines(Path("r.jsonl").read_text()))
+    assert f"{done} of them before" in irc("batch", "compile", *paths, "--results", "r.jsonl", "--resume").err
+
+
 # -- bad input -------------------------------------------------------------------
 
 
 CASES: Cases = {}
 case = case_of(CASES)
-
-
-@case("IRC334: no scheduler of Dask answers at 127.0.0.1:9")
-def a_scheduler_that_is_not_there(irc: Command):
-    pytest.importorskip("distributed")
-    return ["batch", "check", irc.write("m.onnx", small_model()), "--executor", "dask://127.0.0.1:9"]
 
 
 @case("IRC334: no engine is called 'spark://here': give dask://host:port")
@@ -263,6 +278,13 @@ def a_pass_that_is_not_there(irc: Command):
 
 
 test_bad_input_is_refused = refusals(CASES)
+
+
+def test_a_scheduler_that_is_not_there(irc: Command, tune: Tune) -> None:
+    pytest.importorskip("distributed")
+    tune("irc.tools.batch.CONNECTING", 1)
+    argv = ["batch", "check", irc.write("m.onnx", small_model()), "--executor", "dask://127.0.0.1:9"]
+    assert_refused(irc, argv, "IRC334: no scheduler of Dask answers at 127.0.0.1:9")
 
 
 def test_dask_that_is_not_installed(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:

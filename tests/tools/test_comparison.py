@@ -207,6 +207,16 @@ def test_a_weight_that_differs() -> None:
     assert "Float(4, 4), 1 element differ" in str(found)
 
 
+def test_weights_that_were_zero_or_are_no_numbers() -> None:
+    def scaled(*factors: float) -> ModelProto:
+        return model([node("Mul", "x w", "y")], {"x": [2]}, ["y"], {"w": np.array(factors, np.float32)})
+
+    assert "max error 1, mean 0.5" in str(irc.diff(scaled(0, 0), scaled(0, 1)))
+    assert "other contents" in str(irc.diff(scaled(1, np.nan), scaled(2, np.nan)))
+    assert not irc.diff(scaled(1, np.nan), scaled(1, np.nan))
+    assert irc.diff(scaled(0.0, 1), scaled(-0.0, 1)), "bit for bit"
+
+
 def quantised(dtype: Any, per_channel: bool) -> ModelProto:
     """A product with weights of 8 bits: one scale, or one a channel."""
     scale = np.full(4, 0.5, np.float32) if per_channel else np.float32(0.5)
