@@ -18,6 +18,7 @@ from irc.alias import analyze
 from irc.demo import bundled_model
 from irc.ir import Graph, parse_graph
 from irc.ir.types import TensorType
+from irc.support.formatting import one_line
 from irc.tools.model_page import Recorder, data_of, page_of, render
 from tests.browser import CHROMIUM, Browser
 from tests.cli.conftest import irc as command  # noqa: F401  # a fixture
@@ -216,6 +217,8 @@ def test_remarks_stand_beside_their_nodes_and_memory_is_the_reports(opened: tupl
     chart = browser.run("({...document.querySelector('.chart').dataset})")
     memory = model.report.memory
     assert [int(chart[name]) for name in ("arena", "bound", "peak")] == [memory.arena, memory.bound, memory.peak]
+    marked = browser.run("[...document.querySelectorAll('.remark')].map(e => e.parentElement.textContent)")
+    assert marked and all(any(remark.lines()[0] in text for remark in model.remarks) for text in marked)
     browser.click(".chart .place", 3)
     assert browser.texts("#details section.value")
     browser.click("#passes button")
@@ -345,6 +348,8 @@ def test_no_name_runs_code_or_breaks_the_page(name: str, browser: Browser, tmp_p
     browser.settle()
     browser.press("Enter")
     assert browser.texts("#details h2") == ["onnx::Relu"] and browser.texts(".became li")
+    whole = one_line(f"%{name}! = onnx::Relu '{name}'")
+    assert whole in [title.partition("\n")[0] for title in browser.texts(".item title")]
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     assert browser.run("document.querySelectorAll('script').length") == 2
     assert browser.run("document.querySelectorAll('img').length") == 0

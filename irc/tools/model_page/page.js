@@ -5,7 +5,7 @@
 // scale FAR all boxes of a sort are one path. So a graph of 5,000 nodes moves as fast as one of 50.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const GAP = 18, LEVEL = 46, PAD = 10, BEND = 4, FAR = 0.35, MOST_HITS = 60, MOST_SHARING = 40, MOST_BOXES = 30000;
+  const GAP = 18, LEVEL = 46, PAD = 10, BEND = 4, FAR = 0.35, MOST_HITS = 60, MOST_SHARING = 40, MOST_BOXES = 30000, MOST_OPERANDS = 200;
   const SVG = "http://www.w3.org/2000/svg";
 
   // ---- small helpers ----
@@ -23,6 +23,7 @@
   const svg = (tag, attributes, ...children) => make(SVG, tag, attributes, ...children);
   const cut = (text, most) =>
     text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(text.length - most / 2 + 1)}`;
+  const largest = (numbers) => numbers.reduce((a, b) => Math.max(a, b), 0);  // of more than a call takes as arguments
   const bytes = (n) =>
     n < 1e3 ? `${n} bytes` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`;
 
@@ -60,10 +61,10 @@
         this.nodes.forEach((node, i) => node.scopes.some(([word]) => word !== "fused") && this.open.add(i));
     }
 
-    nodeText(i) {
+    nodeText(i, most = Infinity) {
       const node = this.nodes[i];
-      const results = node.out.slice(0, 3).map((v) => `%${cut(this.values[v][0], 40)}`).join(", ");
-      return `${results}${results ? " = " : ""}${node.kind}${node.name ? ` '${cut(node.name, 40)}'` : ""}`;
+      const results = node.out.slice(0, 3).map((v) => `%${cut(this.values[v][0], most)}`).join(", ");
+      return `${results}${results ? " = " : ""}${node.kind}${node.name ? ` '${cut(node.name, most)}'` : ""}`;
     }
 
     // Nodes around node or value, outermost first.
@@ -99,11 +100,14 @@
   const fate = (graph, i, other, j) => {
     const node = other.nodes[j], group = other.around(`node ${j}`).filter((n) => other.nodes[n].scopes.some(([w]) => w === "fused"));
     const what = node.constant ? "the constant " : "";
-    const where = group.length ? `, fused in ${other.nodeText(group[0])}` : "";
+    const where = group.length ? `, fused in ${other.nodeText(group[0], 60)}` : "";
     return `${what}${other.nodeText(j)}${where}`;
   };
 
   const graphs = data.graphs.map((given) => new Graph(given));
+  const remarksByName = new Map();
+  for (const remark of data.remarks) for (const name of remark.names) push(remarksByName, name, remark);
+  const remarksOf = (graph, i) => [...new Set(graph.nodes[i].out.flatMap((v) => remarksByName.get(graph.values[v][0]) || []))];
 
   // ---- placing: positions are those of the layout; what is unfolded pushes others away ----
 
@@ -138,7 +142,7 @@
     const at = [...scope.items.map((item) => [item[3], item[4]]), ...scope.bends];
     const tall = at.map(() => 0);  // the height of each item's layer
     for (const layer of scope.layers) {
-      const most = Math.max(0, ...layer.map((item) => (item < n ? sizes[item][1] : 0)));
+      const most = largest(layer.map((item) => (item < n ? sizes[item][1] : 0)));
       for (const item of layer) tall[item] = most;
     }
     if (!inner.size) return { scope, at, tall, sizes, inner, size: scope.size };
@@ -329,10 +333,14 @@
     }
 
     boxElement(box) {
-      const title = box.kind === "node" ? this.graph.nodeText(box.number) : box.lines.join(" ");
+      const { kind, number } = box;
+      const remarks = kind === "node" && this.index === graphs.length - 1 ? remarksOf(this.graph, number) : [];
+      const name = kind === "node" ? this.graph.nodeText(number) : kind === "value" ? `%${this.graph.values[number].slice(0, 2).join(" : ")}` : box.lines.join(" ");
+      const title = [name, ...remarks.flatMap(({ lines }) => lines)].join("\n");
       const made = svg("g", { class: `item ${box.sort}${box.differs ? " differs" : ""}`, role: "img", "aria-label": title },
         svg("title", {}, title), svg("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: ["input", "output", "capture"].includes(box.sort) ? 15 : 4 }));
       box.lines.forEach((line, i) => made.append(svg("text", { x: box.x + box.w / 2, y: box.y + 19 + 17 * i }, line)));
+      if (remarks.length) made.append(svg("text", { class: "remark", x: box.x + box.w - 9, y: box.y + 16 }, "!"));
       if (box.folds) made.append(svg("text", { class: "fold", x: box.x + 10, y: box.y + 18 }, box.open ? "▾" : "▸"));
       for (const [word, x, y] of box.words || []) made.append(svg("text", { class: "word", x, y }, word));
       return made;
@@ -510,7 +518,7 @@
     const shared = graph.sharedWith(value);
     const more = shared.length - MOST_SHARING;
     return el("section", { class: "value", "data-value": name },
-      el("h3", { class: "name" }, `%${cut(name, 300)}`),
+      el("h3", { class: "name", title: name }, `%${cut(name, 300)}`),
       el("p", { class: "type" }, cut(type, 400)),
       !alias ? el("p", { class: "quiet" }, "Aliases are shown of the first and the last state.")
         : known ? section("may be at", list("alias-set", alias.sets[alias.of[value]].map((place) => alias.locations[place])), alias.sets[alias.of[value]].length ? null : el("p", { class: "quiet" }, "no memory: this is a number, or the like"))
@@ -529,16 +537,15 @@
     const isLater = pane.index > other.index;
     const links = nodes.slice(0, MOST_SHARING).map((j) => item(other, other.graph.nodes[j].constant ? `value ${other.graph.nodes[j].out[0]}` : `node ${j}`, fate(graph, i, other.graph, j)));
     const none = el("p", { class: "quiet" }, `Nothing of ‘${other.graph.title}’ stands for it: ${isLater ? "a pass has made it" : "it was not needed, is equal to another node, or was rewritten as a whole"}.`);
-    const names = new Set(node.out.map((v) => graph.values[v][0]));
-    const remarks = data.remarks.filter((remark) => remark.names.some((name) => names.has(name)));
+    const remarks = remarksOf(graph, i);
     const time = pane.index === graphs.length - 1 && data.times && data.times[i];
     return el("section", { class: "node", "data-kind": node.kind },
-      el("h2", {}, node.kind), el("p", { class: "name" }, cut(node.name, 300)),
+      el("h2", {}, node.kind), el("p", { class: "name", title: node.name }, cut(node.name, 300)),
       time ? el("p", { class: "time" }, time) : null,
       node.scopes.length ? el("button", { type: "button", class: "fold", "aria-expanded": String(graph.open.has(i)), onclick: () => { pane.toggle(i); select(pane, `node ${i}`); } }, graph.open.has(i) ? "fold" : "unfold") : null,
       pane.index === other.index ? null : section(byResult && links.length ? `its result in ‘${other.graph.title}’ is` : isLater ? `stands for, in ‘${other.graph.title}’` : `became, in ‘${other.graph.title}’`, links.length ? list("became", links) : none),
       section("remarks", list("remarks", remarks.map((remark) => el("div", {}, el("b", {}, `${remark.pass}${remark.what ? `, ${remark.what}` : ""}: `), remark.lines.join("\n"))))),
-      section("operands", list("operands", node.in.map((v) => item(pane, graph.values[v][2] >= 0 && !graph.nodes[graph.values[v][2]].constant ? `node ${graph.values[v][2]}` : `value ${v}`, `%${graph.values[v][0]} : ${graph.values[v][1]}`)))),
+      section("operands", list("operands", node.in.slice(0, MOST_OPERANDS).map((v) => item(pane, graph.values[v][2] >= 0 && !graph.nodes[graph.values[v][2]].constant ? `node ${graph.values[v][2]}` : `value ${v}`, `%${graph.values[v][0]} : ${graph.values[v][1]}`))), node.in.length > MOST_OPERANDS ? el("p", {}, `and ${node.in.length - MOST_OPERANDS} more`) : null),
       section("attributes", list("attributes", node.attributes)),
       section("of the model's nodes", list("sources", isLater ? node.from.map((name) => cut(name, 300)) : [])),
       ...node.out.map((v) => valueDetails(pane, v)),
@@ -637,7 +644,7 @@
     const rows = data.summary.map(([label, text]) => el("tr", {}, el("th", {}, label), el("td", {}, text)));
     document.getElementById("summary").append(el("table", {}, el("tbody", {}, ...rows)));
     if (!plan) return void root.append(el("p", { class: "quiet" }, "No places are planned: not all shapes are known. Compile for fixed sizes (--fix) to see them."));
-    const turns = Math.max(1, plan.in_use.length), top = Math.max(plan.arena, plan.bound, ...plan.in_use, 1) * 1.05;
+    const turns = Math.max(1, plan.in_use.length), top = Math.max(plan.arena, plan.bound, largest(plan.in_use), 1) * 1.05;
     const [W, H, L, B] = [1200, 320, 80, 24], x = (turn) => L + ((W - L) * turn) / turns, y = (n) => (H - B) * (1 - n / top);
     const chart = svg("svg", { viewBox: `0 0 ${W} ${H}`, class: "chart", role: "group", "aria-label": `memory over time: ${bytes(plan.arena)} planned, of which at least ${bytes(plan.bound)} are needed`, "data-arena": plan.arena, "data-bound": plan.bound, "data-peak": plan.peak });
     plan.places.forEach(([offset, size, first, end, values], i) => {
