@@ -60,4 +60,5 @@ __getattr__, __dir__ = lazy_getattr(
 defer("irc.compiler")
 provide("schemas", "irc.ops.schema_rules")
 provide("check", "irc.tools.check.models")
+provide("costs", "irc.tools.costs")
 provide("explain", "irc.tools.explain")

@@ -6,17 +6,21 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from irc import __version__
 from irc.errors import Error
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
-from irc.ir import Graph, Module
+from irc.ir import Graph, Module, Tensor
 from irc.ir.clone import module_of, verify_given
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import known_rows, with_subgraphs
+from irc.ir.types import DType
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
 from irc.passes.verified import run_verified
@@ -25,7 +29,7 @@ from irc.runtime.file import is_saved
 from irc.runtime.kernels import means
 from irc.runtime.model import DEFAULTS, CompiledModel, Options
 from irc.runtime.plan import evaluate, without_kernels
-from irc.runtime.report import FusionGroup, Memory, Report, peak_bytes, weight_bytes
+from irc.runtime.report import FusionGroup, Memory, Report, Totals, peak_bytes, weight_bytes
 from irc.support.formatting import count
 from irc.support.lazy import provided
 
@@ -91,6 +95,8 @@ def compile(
         report = Report(name=name, pipeline=str(manager))
         report.nodes_before = count_nodes(module.main)
         report.operators_before = count_operators(module.main)
+        report.before.bytes = sum(os.path.getsize(path) for path in module.sources if path) or None
+        outline = _outline(module)
         tell("optimising")
         passed, analyses = run_verified(manager, module, lambda: load_module(model)[0])
         module.metadata |= {"irc.version": __version__, "irc.pipeline": report.pipeline}
@@ -99,6 +105,7 @@ def compile(
         report.notes += _declared_wrongly(module)
         clock.lap("passes")
         _describe(report, module.main, passed, analyses)
+        report.count_costs = partial(_count_both, outline, module.main)
         clock.lap("report")
         tell("lowering")
         try:
@@ -109,6 +116,9 @@ def compile(
                 raise
             raise located from error
         clock.lap("lower")
+        report.inputs, report.outputs = (
+            [f"{a.name}: {a.type}" for a in each] for each in (compiled.inputs, compiled.outputs)
+        )
         report.backend = backend if isinstance(backend, str) else backend.name
         report.declined = compiled.runs.lowerer.bound.declined
         plan = compiled.runs.expected()
@@ -153,6 +163,36 @@ def count_operators(graph: Graph) -> dict[str, int]:
     """How often each operator occurs, nested blocks and groups' insides included, constants left out."""
     counts = Counter(node.kind for node in with_subgraphs(graph) if node.kind != CONSTANT and not is_group(node))
     return dict(sorted(counts.items()))
+
+
+_LARGE = 1 << 10
+"""A constant of more bytes is not looked into to find shapes."""
+
+
+def _outline(module: Module) -> Graph:
+    """A copy of the main graph without the contents of large constants: operations and shapes do not need these."""
+    copy, made = module.copy(), dict[int, Tensor]()
+    for table in (copy.weights, copy.defaults, copy.objects):
+        table.clear()
+    for node in with_subgraphs(*copy.graphs.values()):
+        for key, value in node.attributes.items():
+            if isinstance(value, Tensor) and value.nbytes > _LARGE and value.dtype is not DType.STRING:
+                zero = np.zeros((), value.dtype.numpy)
+                node.attributes[key] = made.setdefault(id(value), Tensor.splat(value.dtype, value.shape, zero))
+    return copy.main
+
+
+def _count_both(before: Graph, after: Graph, report: Report) -> None:
+    count_costs(before, report.before, report)
+    count_costs(after, report.after, report)
+
+
+def count_costs(graph: Graph, totals: Totals, report: Report) -> None:
+    """Fill in the operations and parameters of ``graph``, of whose totals ``report`` tells."""
+    found = provided("costs").costs(graph)
+    totals.parameters, totals.macs, totals.flops = found.parameters, found.macs, found.flops
+    totals.uncounted = sum(found.uncounted.values())
+    report.sizes |= found.sizes
 
 
 def _describe(report: Report, graph: Graph, passed: PassReport, analyses: Analyses) -> None:

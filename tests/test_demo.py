@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irc
+from irc.demo import bundled_model, randomize_weights
 from irc.demo.__main__ import main
 
 
@@ -16,6 +17,10 @@ def test_the_demo_compiles_runs_and_checks_a_real_model(capsys: pytest.CaptureFi
     assert main() == 0
     out = capsys.readouterr().out
     assert "squeezenet" in out
+    assert (
+        str(irc.compile(randomize_weights(bundled_model("squeezenet"), seed=0)).report).splitlines()[:8]
+        == out.splitlines()[2:10]
+    )
     assert "the two outputs differ by" in out
 
 

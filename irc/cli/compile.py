@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from irc.cli import options
 from irc.cli.output import emit, emit_json, progress
 from irc.errors import Error
+from irc.support.formatting import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,7 @@ def add_compile(commands: options.Commands) -> None:
     options.add_pipeline(parser)
     options.add_backend(parser)
     options.add_explain(parser)
+    options.flag(parser, "--verbose", "also passes with their times, all operators, kinds of groups, the backend")
     options.add_json(parser)
     check = parser.add_argument_group("checking")
     said = "compare with ONNX Runtime if it is installed, else onnx.reference, else irc without passes"
@@ -72,7 +74,7 @@ def run_compile(given: argparse.Namespace) -> int:
     else:
         from irc.cli.tables import print_report
 
-        print_report(model.report)
+        print_report(model.report, given.verbose)
     return 0 if given.explain is None else _explained(given.explain, model.report.stats, model.remarks)
 
 
@@ -97,8 +99,8 @@ def compiled(given: argparse.Namespace) -> CompiledModel:
             _check(model, source, given, tell)
         if given.output is not None:
             tell("writing")
-            size = _write(model, given.output, given.external_data)
-            model.report.notes.append(f"written to {given.output}, {size / 1e6:,.1f} MB")
+            _write(model, given.output, given.external_data)
+            model.report.notes.append(f"written to {given.output}, {amount(model.report.after.bytes)}")
     return model
 
 
@@ -110,19 +112,22 @@ def _explained(wanted: str, stats: Mapping[str, int], remarks: Sequence[Remark])
     return 0
 
 
-def _write(model: CompiledModel, path: str, external_data: int | None) -> int:
-    """Write the model in the form that the path names; returns how many bytes that took.
+def _write(model: CompiledModel, path: str, external_data: int | None) -> None:
+    """Write the model in the form that the path names.
 
     An ONNX file holds other operators than the compiled model does, no groups among them: the report counts those.
     """
+    from irc.compiler import count_costs, load_module, write_onnx
+
+    report = model.report.complete()
     if options.suffix(path) != ONNX:
         model.save(path)
-        return Path(path).stat().st_size
-    from irc.compiler import write_onnx
-
-    written, report = write_onnx(model, path, external_data), model.report
+        report.after.bytes = Path(path).stat().st_size
+        return
+    written = write_onnx(model, path, external_data)
     report.nodes_after, report.operators_after, report.groups = written.nodes, written.operators, []
-    return written.bytes
+    count_costs(load_module(path)[0].main, report.after, report)
+    report.after.bytes = written.bytes
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:

@@ -23,9 +23,12 @@ NARROWEST = 40
 """For how many characters a line reports are laid out at least."""
 
 
-def print_report(report: Report) -> None:
-    """Print a report on stderr, in colour if that is a terminal."""
-    _print_sections(_sections(report), NARROWEST)
+def print_report(report: Report, verbose: bool = False) -> None:
+    """Print a report on stderr: at a glance, and if ``verbose``, all of it, in colour if that is a terminal."""
+    print(report.at_a_glance(min(80, max(NARROWEST, new_console(NARROWEST).width))), file=sys.stderr)
+    if verbose:
+        print(file=sys.stderr)
+        _print_sections(_sections(report), NARROWEST)
 
 
 def _print_sections(sections: Iterable[tuple[str, RenderableType]], narrowest: int) -> None:

@@ -29,12 +29,22 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def scaled(n: int) -> str:
+    """A number with three digits and a power of 1,000: ``800``, ``1.23 M``."""
+    for unit, name in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (1000, "K")):
+        if n >= unit:
+            return f"{n / unit:,.{max(0, 3 - len(str(n // unit)))}f} {name}"
+    return str(n)
+
+
 def amount(size: int) -> str:
-    """Bytes, as KB or MB (powers of 1,000) with three digits if they are many: ``800 bytes``, ``1.23 MB``."""
-    if size < 1000:
-        return count(size, "byte")
-    unit, name = next((unit, name) for unit, name in ((10**9, "GB"), (10**6, "MB"), (1000, "KB")) if size >= unit)
-    return f"{size / unit:,.{max(0, 3 - len(str(size // unit)))}f} {name}"
+    """A number of bytes: ``800 bytes``, ``1.23 MB`` (powers of 1,000)."""
+    return count(size, "byte") if size < 1000 else f"{scaled(size)}B"
+
+
+def shortened(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters: the rest is ``...``."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def milliseconds(seconds: float) -> str:

@@ -22,8 +22,9 @@ from onnx import TensorProto, helper
 from irc.ir import parse_module
 from irc.passes import instruments, registry
 from irc.runtime.execution import Counters
+from irc.runtime.model import load
 from irc.runtime.profile import NodeProfile, Profile
-from irc.runtime.report import MOST_GROUPS, FusionGroup, Report
+from irc.runtime.report import MOST_GROUPS, FusionGroup, Memory, Report, Totals
 from irc.support.remarks import PassRun, Remark, move_before
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
@@ -45,7 +46,7 @@ def x() -> np.ndarray:
 
 def test_compile_prints_a_table_on_stderr_alone(irc: Command) -> None:
     irc.write("m.onnx", small_model())
-    result = irc("compile", "m.onnx")
+    result = irc("compile", "m.onnx", "--verbose")
     assert result.status == 0
     assert result.out == ""
     assert "\x1b" not in result.err, "no colour where there is no terminal"
@@ -147,7 +148,7 @@ def test_external_data_is_for_onnx(irc: Command) -> None:
 def test_the_table_fits_the_terminal(columns: int, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     irc.write("m.onnx", small_model())
-    lines = irc("compile", "m.onnx").err.splitlines()
+    lines = irc("compile", "m.onnx", "--verbose").err.splitlines()
     assert max(map(len, lines)) <= max(columns, 40)
     assert any(re.search(r"MatMul +1 +\d", line) for line in lines), lines
     assert any(re.search(r"fuse +\d+\.\d +\d", line) for line in lines), lines
@@ -625,7 +626,7 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
     groups = [FusionGroup(f"v{i}", ["onnx::Relu"] * (i + 1)) for i in range(MOST_GROUPS + 2)]
     report = Report("[red]m\x1b", operators_before=kinds, groups=groups, fallbacks={"onnx::Det": 2}, notes=["a note"])
     report.passes = [PassRun("cse", 0.5, True), PassRun("dce", 0.25, False), PassRun("cse", 0.25, False)]
-    print_report(report)
+    print_report(report, verbose=True)
     err = capsys.readouterr().err
     assert "[red]m\\x1b" in err, "names are no markup, and cannot steer the terminal"
     assert re.search(r"5 other kinds +15 +0", err)
@@ -635,8 +636,45 @@ def test_the_table_of_a_large_report(capsys: pytest.CaptureFixture[str], monkeyp
     assert re.search(r"dce +250 +1 +- ", err)
     assert "onnx::Det (2)" in err
     assert "a note" in err
-    for text in ("[red]m", "and 2 other kinds", "onnx::Det (2)", "a note", f"operators  {sum(kinds.values())} before"):
-        assert text in str(report), "it is worded alike"
+    assert err.startswith(f"{report}\n")
+    for text in ("[red]m\\x1b", "onnx::Det", "a note", "operators                     231            0"):
+        assert text in str(report)
+
+
+def test_a_report_at_a_glance_fits_a_terminal_whatever_the_model() -> None:
+    many = [f"%{i}\n{'n' * 90}: Float(1, 3)" for i in range(20)]
+    operators = {f"com.example::{'Op' * 20}{i}\n": i for i in range(40)}
+    report = Report("m" * 200 + "\n", operators_before=operators, operators_after={"onnx::Add": 10**9})
+    report.inputs, report.outputs, report.notes = many, many, [f"{i} " + "word " * 100 for i in range(9)]
+    report.before, report.after = Totals(10**12, 10**13, 10**17, 10**17, 3), Totals(None, 10, 0, 999_999)
+    report.sizes, report.fallbacks = {f"n{i}": i for i in range(99)}, {f"onnx::Op{i}": 1 for i in range(60)}
+    report.memory, report.seconds = Memory(1, 2, 3, 4), {"import": 1.0, "passes": 2000.0}
+    lines = str(report).split("\n")
+    assert len(lines) <= 25 and max(map(len, lines)) <= 80, str(report)
+    assert "8 word" in lines[-1] and lines[-1].endswith("..."), "what was checked and written is said last"
+    for text in (
+        "1.00 TB",
+        "at least, n0=0",
+        "com.example::Op...",
+        "... 20 in all",
+        "weights 1 byte, values at most 2 bytes",
+    ):
+        assert text in str(report)
+
+
+@pytest.mark.parametrize("out", ["out.irc", "out.onnx"])
+def test_compile_prints_the_totals_of_what_it_was_given_and_of_what_it_wrote(irc: Command, out: str) -> None:
+    irc.write("m.onnx", small_model())
+    result = irc("compile", "m.onnx", "-o", out, "--json")
+    report = Report.from_dict(json.loads(result.out))
+    assert (report.before.bytes, report.after.bytes) == (os.path.getsize("m.onnx"), os.path.getsize(out))
+    assert (report.before.parameters, report.after.parameters) == (32, 32)
+    assert report.before.macs == report.after.macs > 0
+    assert [text.partition(":")[0] for text in (*report.inputs, *report.outputs)] == ["x", "y"]
+    shown = irc("compile", "m.onnx", "-o", out).err
+    again = load(out).report if out == "out.irc" else None
+    assert f"written to {out}" in shown and len(shown.splitlines()) <= 25
+    assert again is None or str(again).splitlines()[3:8] == shown.splitlines()[3:8]
 
 
 @pytest.mark.parametrize("more", [[], ["--profile"]])
