@@ -307,6 +307,7 @@ class Facts:
             return False
         else:
             have.append(target)
+        # The index exists once a question has needed it; until then, building is spared its upkeep.
         if self.pointed_from is not None:
             self.pointed_from.setdefault(target, []).append(source)
         return True

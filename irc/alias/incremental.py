@@ -247,6 +247,7 @@ class IncrementalSolution:
             self.solver.index.remove(n)
         for value in erased:
             self.erase_value(value)
+        # Erasing one of them may have noted another as a trace.
         for value in erased:
             self._traces.values.pop(value, None)
         for n in inside:

@@ -79,6 +79,7 @@ class BigSet:
         pending = [(0, self, other)]
         while pending:
             base, a, b = pending.pop()
+            # The lower tree has locations of the first part of the higher one only.
             while a.height < b.height:
                 b = b.parts[0]
             while b.height < a.height:
@@ -235,6 +236,7 @@ class SetTable:
             return a
         if not isinstance(a, BigSet):
             return self.of(x for x in members(a) if not contains(b, x))
+        # Cut to the least height afterwards: equal sets must be one object.
         left = self._without(a, b if isinstance(b, BigSet) else self._with(_NONE, list(members(b))))
         while len(left.parts) == 1:
             left = left.parts[0]
@@ -306,6 +308,7 @@ class SetTable:
             while most >= _range(height):
                 height += 1
             return self._added(_NONE, height, new)
+        # A new root has the old one as its first part, so locations keep their numbers.
         while most >= _range(tree.height):
             tree = self._tree((tree,))
         return self._added(tree, tree.height, new)
@@ -313,6 +316,7 @@ class SetTable:
     def _added(self, tree: BigSet, height: int, new: list[int]) -> BigSet:
         """``tree``, of ``height`` if it is not empty, with ``new`` locations, counted from its first."""
         if not height:
+            # A copy: all sets with these locations share the leaf.
             bits = bitarray(_wide(tree))
             for location in new:
                 bits[location] = 1

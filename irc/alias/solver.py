@@ -89,6 +89,7 @@ class Solver(Recorder):
             return
         dag = self.dag
         before = dag.locations(source) if dag.is_known(source) else None
+        # An element without a memo needs no growth, nor does anything above it: what points to it has none either.
         if self.facts.point(source, target) and before is not None:
             dag.known[source] = before
             self._postpone(source, dag.locations(target))
@@ -171,6 +172,7 @@ class Solver(Recorder):
                 self._escaped(location)
         for constraint in self._watched.get(element, ()):
             self._apply(constraint, new)
+        # By the difference alone: what was known before has been passed on.
         for source in self.facts.sources_of(element):
             if source in dag.known:
                 self._postpone(source, new)

@@ -42,6 +42,7 @@ class Cluster:
     def inputs_with(self, producer: Node) -> set[Value]:
         """The inputs that the group would have if ``producer`` were its last addition; constants are its own."""
         nodes = {producer, *self.members}
+        # From the members each time: a producer that joins may make what others of them take from outside now.
         used = {value for node in nodes for value in node.inputs if value.node not in nodes}
         return {value for value in used if value.made_by(CONSTANT) is None}
 

@@ -96,6 +96,7 @@ class Fuser:
         """
         self.refused[block] = []
         merged = False
+        # Last first: a producer is offered to its last consumer before earlier ones, and only ever moves down.
         for node in reversed(block.nodes):
             if self.fuses(node) and any(value.has_uses for value in node.outputs):
                 merged |= self.grow(node, block)
@@ -162,6 +163,7 @@ class Fuser:
             self.refused[block] += [(producer, consumer, reason) for producer, reason in refused.items()]
         if len(cluster.members) == 1:
             return False
+        # The analysis is told once a cluster, not once a merge: until then members only move, which changes no answer.
         self.ctx.count("merged", len(cluster.members) - 1)
         with self.db.rewrite():
             self.close(cluster)
@@ -173,6 +175,7 @@ class Fuser:
         A producer that the policy refuses is no longer a candidate. One that cannot be moved remains one: the node in
         the way may join. Either way, ``refused`` has the reason.
         """
+        # The last first: it has the fewest nodes to pass, and where it ends up it is out of the way of the others.
         for producer in sorted(candidates, key=_ORDER, reverse=True) if len(candidates) > 1 else list(candidates):
             reason = self.policy.refusal(producer, cluster)
             if reason is not None:
@@ -204,6 +207,7 @@ class Fuser:
     def close(self, cluster: Cluster) -> None:
         """Make a group of the cluster's nodes."""
         nodes: list[Node] = []
+        # Members are last first. A member that is a group dissolves into its nodes, so that groups never nest.
         for node in reversed(cluster.members):
             nodes += dissolve(node, self.db) if is_group(node) else (node,)
         self.known[make_group(nodes, self.db)] = True

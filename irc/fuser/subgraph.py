@@ -44,6 +44,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     inputs = _Inputs(graph)
     inside = set(nodes)
     operators = [node for node in nodes if node.kind != CONSTANT]
+    # Constants first: a constant from outside that equals one of these is then not copied in.
     for node in nodes:
         if node.kind == CONSTANT:
             inputs.take_constant(node, db)
@@ -53,6 +54,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
     group.set_inputs(inputs.actual)
     results: list[Value] = []
     for node in operators:
+        # A result is renamed once its node has left: until then, the outer graph has its name.
         published = [_publish(v, group, inside, db) for v in node.outputs if not _stays_inside(v, inside, db)]
         splice_node(node, end)
         for inner, name in published:
@@ -68,6 +70,7 @@ def dissolve(group: Node, db: AliasDb) -> list[Node]:
     for param, value in zip(graph.inputs, group.inputs, strict=True):
         param.replace_all_uses_with(value)
     results = list(zip(graph.outputs, group.outputs, strict=True))
+    # Emptied before nodes leave: the subgraph may not return values of another graph.
     graph.set_outputs(())
     nodes = list(graph.nodes)
     for node in nodes:

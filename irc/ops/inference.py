@@ -268,6 +268,7 @@ class NodeTypes:
         value = self.node.inputs[index]
         if not self.is_fixed(value):
             return None
+        # Contents before constants: arithmetic on sizes is tracked for lists that no constant holds.
         tracked = self.contents.get(value)
         if tracked is not None:
             return list(tracked)
@@ -292,6 +293,7 @@ class NodeTypes:
     def broadcast(self, shapes: Sequence[Shape | None]) -> Shape | None:
         """NumPy's broadcasting over shapes with named and unknown sizes."""
         known = [s for s in shapes if s is not None]
+        # An operand of unknown rank may have more axes than all others.
         if len(known) < len(shapes):
             return None
         rank = max(map(len, known), default=0)
@@ -321,6 +323,7 @@ class NodeTypes:
         if sizes:
             return sizes.pop()
         open_dims = [d for d in dims if d is not None]
+        # A name says more to readers than a polynomial, and other types may have it.
         names = [d for d in open_dims if isinstance(d, str)]
         return next(iter(names or open_dims), None)
 

@@ -178,7 +178,7 @@ class Operator:
         expanded: whether models import it as its function body.
         early: how ONNX Runtime takes it in opsets before it came to be, and writes it into models of these: as it is
             since, "as-is", or "lenient", with any other attributes and types that differ; "" if it does not.
-        spelt_out: whether exports write it as several operators where the opset lacks it, so that function bodies that
+        decomposed: whether exports write it as several operators where the opset lacks it, so that function bodies that
             irc writes may have it in all.
         changes_meaning: versions that compute something else than the ones before, although their schemas only take
             more.
@@ -226,7 +226,7 @@ class Operator:
     attributes: Mapping[str, AllowedValues] = field(default_factory=lambda: MappingProxyType({}))
     expanded: bool = False
     early: Literal["", "as-is", "lenient"] = ""
-    spelt_out: bool = False
+    decomposed: bool = False
     changes_meaning: tuple[int, ...] = ()
     kernel: str = ""
     copied: tuple[str, ...] = ()

@@ -96,7 +96,7 @@ def moved_weights() -> onnx.ModelProto:
     return net.model(net.op("MatMul", net.pair(net.op("Add", a, b)), later), ["n", 4], ["n", 6])
 
 
-def spelt_out() -> onnx.ModelProto:
+def decomposed() -> onnx.ModelProto:
     """(cast(integers) - zero) * scale."""
     net = Net()
     real = net.op("Cast", net.integers(6, 4, dtype=np.uint8), to=T.FLOAT)
@@ -175,7 +175,7 @@ def test_exported_models_compute_the_same(name, passes, tmp_path):
 
 @pytest.mark.parametrize("passes", ["", "default"])
 def test_weights_whose_dequantisation_is_spelt_out_stay_integers(passes, tmp_path):
-    model = spelt_out()
+    model = decomposed()
     compiled = irc.compile(model, passes)
     irc.export(compiled, tmp_path / "m.onnx")
     assert narrow(onnx.load(tmp_path / "m.onnx")) == 24

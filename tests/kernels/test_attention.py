@@ -225,7 +225,7 @@ def test_a_finite_fill_leaves_masked_rows_the_mean():
 
 
 def test_small_floats_that_are_masked_by_the_lowest_of_their_type():
-    """Scores are rounded, as they are where they are spelt out: rows that are masked throughout have equal weights."""
+    """Scores are rounded, as by several operators: rows that are masked throughout have equal weights."""
     q, k, v = numbers(*QKV[1], dtype=np.float16)
     bias = np.zeros((20, 16), np.float16)
     bias[3] = np.finfo(np.float16).min

@@ -1,4 +1,4 @@
-"""Activations that are spelt out become operators, and are spelt out again for older operator sets."""
+"""Activations written as several operators become operators, and are decomposed again for older operator sets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Spelling:
     __radd__, __rmul__, __rtruediv__ = (operator(kind, turned=True) for kind in ("Add", "Mul", "Div"))
 
 
-def spelt_out(
+def decomposed(
     text: str,
     opset: int = 18,
     dtype: type = np.float32,
@@ -128,7 +128,7 @@ FORMS = [
 def test_what_is_spelt_out_is_one_operator(
     kind: str, text: str, approximate: str | None, opset: int, tmp_path: Path
 ) -> None:
-    proto = spelt_out(text, opset)
+    proto = decomposed(text, opset)
     model = irc.compile(proto)
     assert kinds(model) == [kind]
     (node,) = (node for node in model.graph.nodes if node.kind == kind)
@@ -149,7 +149,7 @@ def test_what_is_spelt_out_is_one_operator(
 
 @pytest.mark.parametrize(("kind", "text"), [("onnx::Gelu", GELU_TANH["GPT-2"]), ("onnx::Swish", SWISH["quick"])])
 def test_operator_sets_without_erf(kind: str, text: str, tmp_path: Path) -> None:
-    model = irc.compile(spelt_out(text, 7))
+    model = irc.compile(decomposed(text, 7))
     assert kinds(model) == [kind]
     irc.export(model, path := tmp_path / "model.onnx")
     assert onnx.load(path).opset_import[0].version == 7
@@ -161,15 +161,15 @@ def test_operator_sets_without_erf(kind: str, text: str, tmp_path: Path) -> None
 def test_in_double_precision_numbers_must_be_doubles(kind: str, text: str, approximate: str | None) -> None:
     rounded = {name: float(np.float32(value)) for name, value in CONSTANTS.items()}
     quick = "ALPHA" in text
-    exact = spelt_out(text, dtype=np.float64, **({"ALPHA": rounded["ALPHA"]} if quick else {}))
+    exact = decomposed(text, dtype=np.float64, **({"ALPHA": rounded["ALPHA"]} if quick else {}))
     model = irc.compile(exact)
     assert kinds(model) == [kind]
     x = np.linspace(-9, 9, 30).reshape(5, 6)
     np.testing.assert_allclose(run(model, x), run(irc.compile(exact, "none"), x), rtol=1e-13, atol=1e-14)
     if quick:  # ONNX's attributes are float32
-        assert kinds(irc.compile(spelt_out(text, dtype=np.float64))) != [kind]
+        assert kinds(irc.compile(decomposed(text, dtype=np.float64))) != [kind]
     elif kind == "onnx::Gelu":
-        assert kinds(irc.compile(spelt_out(text, dtype=np.float64, **rounded))) != [kind]
+        assert kinds(irc.compile(decomposed(text, dtype=np.float64, **rounded))) != [kind]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_in_double_precision_numbers_must_be_doubles(kind: str, text: str, appro
     ],
 )
 def test_what_is_something_else_stays(text: str) -> None:
-    proto = spelt_out(text)
+    proto = decomposed(text)
     model = irc.compile(proto)
     assert not {"onnx::Gelu", "onnx::Swish"}.intersection(kinds(model))
     x = RNG.uniform(0.5, 2, (3, 4)).astype(np.float32)
@@ -221,7 +221,7 @@ def test_what_is_something_else_stays(text: str) -> None:
     ],
 )
 def test_other_element_types_and_shapes_stay(text: str, options: dict[str, Any]) -> None:
-    proto = spelt_out(text, **options)
+    proto = decomposed(text, **options)
     model = irc.compile(proto)
     assert not {"onnx::Gelu", "onnx::Swish"}.intersection(kinds(model))
     x = RNG.standard_normal((2, 3)[: len(options.get("axes", "nm"))]).astype(options.get("dtype", np.float32))
@@ -232,7 +232,7 @@ def test_other_element_types_and_shapes_stay(text: str, options: dict[str, Any])
 
 
 def test_constants_of_one_axis() -> None:
-    assert kinds(irc.compile(spelt_out(GELU["PyTorch"], numbers=(1,)))) == ["onnx::Gelu"]
+    assert kinds(irc.compile(decomposed(GELU["PyTorch"], numbers=(1,)))) == ["onnx::Gelu"]
 
 
 def test_what_is_needed_in_between_stays() -> None:
@@ -264,6 +264,6 @@ graph(%g : Float(3)):
 def test_numbers_far_from_0_are_themselves_or_0() -> None:
     x = np.array([[-np.inf, -3e38, -1e30, -1e20, -200, 200, 1e20, 1e30, 3e38, np.inf]], np.float32)
     for text in (GELU_TANH["GPT-2"], GELU["PyTorch"], SWISH["plain"]):
-        found = run(irc.compile(spelt_out(text)), x)
-        assert np.isnan(found[0, 0])  # as spelt out: -inf times 0
+        found = run(irc.compile(decomposed(text)), x)
+        assert np.isnan(found[0, 0])  # as the operators give it: -inf times 0
         np.testing.assert_array_equal(found[0, 1:], np.maximum(x, 0)[0, 1:])

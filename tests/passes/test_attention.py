@@ -1,4 +1,4 @@
-"""Attention that is spelt out becomes one operator, gives what the operators do, and is spelt out again in ONNX."""
+"""Attention written as several operators becomes one, gives what they do, and is decomposed again in ONNX."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def same(found: Any, wanted: Any, bound: float = 2e-5) -> None:
 
 
 def check(proto: onnx.ModelProto, feeds: dict[str, Any], path: Path, bound: float = 2e-5) -> irc.CompiledModel:
-    """As it is spelt out, as one operator, saved, exported and run elsewhere, and imported again."""
+    """As several operators, as one, saved, exported and run elsewhere, and imported again."""
     wanted = irc.compile(proto, "none").run(feeds)["y"]
     model = irc.compile(proto)
     assert kinds(model).count(KIND) == 1 and "onnx::Softmax" not in kinds(model)

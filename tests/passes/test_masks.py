@@ -1,4 +1,4 @@
-"""Softmax of what may all be masked, as PyTorch's exporters write it, is one operator, and is spelt out in ONNX."""
+"""Softmax of what may all be masked, as PyTorch's exporters write it, is one operator, and is decomposed in ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisations that are spelt out become operators, and are spelt out again for older operator sets."""
+"""Normalisations written as several operators become operators, and are decomposed again for older operator sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 SCALE, BIAS = RNG.standard_normal((2, WIDTH)).astype(np.float32)
 
 
-def spelt_out(
+def decomposed(
     opset: int, *, centered: bool, square: str = "Pow", inverse: str = "", dtype: type = np.float32, **changes: Any
 ) -> onnx.ModelProto:
     """``(x - mean) / sqrt(mean((x - mean)²) + epsilon) * scale + bias``; without mean and bias unless ``centered``.
@@ -73,7 +73,7 @@ def only(found: Any) -> Any:
 def test_what_is_spelt_out_is_one_operator(
     opset: int, centered: bool, square: str, inverse: str, tmp_path: Path
 ) -> None:
-    proto = spelt_out(opset, centered=centered, square=square, inverse=inverse)
+    proto = decomposed(opset, centered=centered, square=square, inverse=inverse)
     model = irc.compile(proto)
     kind = "onnx::LayerNormalization" if centered else "onnx::RMSNormalization"
     assert kinds(model) == [kind]
@@ -103,7 +103,7 @@ def test_what_is_spelt_out_is_one_operator(
 )
 @pytest.mark.parametrize("centered", [False, True])
 def test_what_is_something_else_stays(changes: dict[str, Any], centered: bool) -> None:
-    proto = spelt_out(18, centered=centered, **changes)
+    proto = decomposed(18, centered=centered, **changes)
     model = irc.compile(proto)
     assert not any("Normalization" in kind for kind in kinds(model))
     x = RNG.standard_normal((2, WIDTH, WIDTH)).astype(changes.get("dtype", np.float32))
@@ -112,7 +112,7 @@ def test_what_is_something_else_stays(changes: dict[str, Any], centered: bool) -
 
 
 def test_scales_and_biases_of_other_shapes_stay_outside() -> None:
-    model = irc.compile(spelt_out(18, centered=True, scale=[3.0], bias=np.ones((2, 1))))
+    model = irc.compile(decomposed(18, centered=True, scale=[3.0], bias=np.ones((2, 1))))
     assert kinds(model)[0] == "onnx::LayerNormalization"
     x = RNG.standard_normal((1, 2, WIDTH)).astype(np.float32)
     normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
@@ -121,7 +121,7 @@ def test_scales_and_biases_of_other_shapes_stay_outside() -> None:
 
 def test_one_row_is_normalised_as_among_others() -> None:
     """By root mean squares; decoders have one row at a time."""
-    model = irc.compile(spelt_out(18, centered=False))
+    model = irc.compile(decomposed(18, centered=False))
     x = RNG.standard_normal((1, 3, WIDTH)).astype(np.float32)
     together = only(model.run({"x": x}).values())
     for i in range(3):

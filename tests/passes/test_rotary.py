@@ -1,4 +1,4 @@
-"""Halves that are rotated, as exporters write rotary positions, are one copy, and are spelt out again in ONNX."""
+"""Halves that are rotated, as exporters write rotary positions, are one copy, and are decomposed again in ONNX."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def gather(m: Maker) -> None:
 
 
 def scatter_box(m: Maker) -> None:
-    """``x[:, start::step] = y``, the index of every row spelt out, twice sometimes."""
+    """``x[:, start::step] = y``, with the index of every row, twice sometimes."""
     x = m.tensor(lambda k: k.dtype is not BOOL and k.rank >= 1 and all(k.shape))
     k = m.kind(x)
     rows = list(range(m.below(k.shape[0]), k.shape[0], m.between(1, 2)))

@@ -30,7 +30,7 @@ class _Net:
         return name
 
     def block(self, x: str, number: int) -> str:
-        """22 nodes: a layer, attention over the rows and a normalisation that is spelt out."""
+        """22 nodes: a layer, attention over the rows and a normalisation of several operators."""
         h = self.op("Add", self.op("MatMul", x, self.weight(WIDTH, WIDTH)), self.weight(WIDTH))
         h = self.op(("Relu", "Tanh", "Sigmoid")[number % 3], h)
         keys = self.op("Transpose", self.op("Reshape", h, self.weight(ints=[-1, WIDTH])), perm=[1, 0])

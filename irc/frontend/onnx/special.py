@@ -517,7 +517,7 @@ def _function(builder: GraphBuilder, raw: RawNode, row: Row, body: Body) -> RawF
         function = RawFunction(proto, (domain, row.name, ""), RawGraph(f"the body of {raw}"), {"": body.opset}, {})
         scan_function(proto, function.graph)
         for node in function.graph.walk():
-            if record(f"onnx::{node.op_type}").spelt_out:
+            if record(f"onnx::{node.op_type}").decomposed:
                 found = bind("", node.op_type, {"": opset_with(node.op_type, body.opset)})
                 node.target = None if isinstance(found, str) else found
         bind_own(function.graph)

@@ -103,7 +103,7 @@ class Emitter:
         return self.part(x, type, axis, start, start + (count - 1) * step + 1, step)
 
 
-# `irc::attention` written as the operators that exporters spell it with: two products with a softmax between them.
+# `irc::attention` written as the operators that exporters write it with: two products with a softmax between them.
 
 
 def first_opset_of_attention(node: Node) -> int:
@@ -264,32 +264,32 @@ def first_opset(node: Node) -> int:
     if node.attributes.get("interleaved"):
         return 10  # slices with steps
     needs_erf = node.kind == GELU and node.attributes.get("approximate", "none") == "none"
-    return min(versions("onnx::Erf")) if needs_erf else SPELLINGS[node.kind][0]
+    return min(versions("onnx::Erf")) if needs_erf else DECOMPOSITIONS[node.kind][0]
 
 
-def can_be_spelt(node: Node) -> bool:
+def can_be_decomposed(node: Node) -> bool:
     """Whether ``node`` can be decomposed; an ONNX operator must be of a form that passes create."""
     if node.kind in (GELU, SWISH):
         return node.inputs[0].type.dtype in (DType.FLOAT, DType.DOUBLE)  # others are rounded once
     if node.kind not in (LAYER_NORM, RMS_NORM):
-        return node.kind in SPELLINGS
+        return node.kind in DECOMPOSITIONS
     axis, scale, x = node.attributes.get("axis", -1), node.inputs[1].type, node.inputs[0].type
     plain = node.attributes.get("stash_type", 1) == 1 and len(node.outputs) == 1
     is_last = axis == -1 or axis + 1 == x.rank
     return plain and is_last and scale.dtype is x.dtype and x.dtype in (DType.FLOAT, DType.FLOAT16)
 
 
-def spell_out(graph: Graph, opset: int) -> None:
+def decompose(graph: Graph, opset: int) -> None:
     """Replace in ``graph`` the operators that ``opset`` lacks by several that it has. Raises IRC350."""
     for node in list(graph.walk()):
         # ONNX Runtime (1.31) cannot run Swish, but what it is made of, which it fuses.
         is_new = node.kind == SWISH or min(versions(node.kind), default=FOREVER) > opset
-        spell = SPELLINGS[node.kind][1] if is_new and can_be_spelt(node) else None
-        if spell is None and node.version is not None and node.version < axes_became_input(node.kind) <= opset:
-            spell = _axes_as_input
-        if spell is None:
+        write = DECOMPOSITIONS[node.kind][1] if is_new and can_be_decomposed(node) else None
+        if write is None and node.version is not None and node.version < axes_became_input(node.kind) <= opset:
+            write = _axes_as_input
+        if write is None:
             continue
-        result, old = spell(node, Emitter(node, opset)), node.output
+        result, old = write(node, Emitter(node, opset)), node.output
         if result.node is not None:
             result.node.name = result.node.name or node.name
         old.replace_all_uses_with(result)
@@ -407,7 +407,7 @@ def _masked_softmax(node: Node, emit: Emitter) -> Value:
     return emit("Where", test, emit.constant(np.zeros((), x.type.dtype.numpy)), found, type=x.type)
 
 
-SPELLINGS: dict[str, tuple[int, Callable[[Node, Emitter], Value]]] = {
+DECOMPOSITIONS: dict[str, tuple[int, Callable[[Node, Emitter], Value]]] = {
     "irc::slice_scatter": (11, _slice_scatter),
     LAYER_NORM: (7, _normalization),
     RMS_NORM: (7, _normalization),

@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto
 from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from irc.errors import Error
-from irc.frontend.onnx_export.decompositions import SPELLINGS, can_be_spelt, first_opset, spell_out
+from irc.frontend.onnx_export.decompositions import DECOMPOSITIONS, can_be_decomposed, decompose, first_opset
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
 from irc.frontend.onnx_export.operators import (
     FOREVER,
@@ -324,7 +324,7 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
     bounds: dict[str, list[tuple[int, int, Node]]] = {"": []}
     for node in nodes:
         namespace = node.kind.partition("::")[0]
-        if can_be_spelt(node):
+        if can_be_decomposed(node):
             bounds[""].append((first_opset(node), FOREVER, node))
         elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
             bounds[""].append((identity_since(node.output.type), FOREVER, node))
@@ -335,7 +335,7 @@ def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]
             first, last = opsets_of(node.kind, node.version)
             since = axes_became_input(node.kind)
             if last < since < FOREVER:
-                last = last_alike(node.kind, since)  # spelt as newer ones are
+                last = last_alike(node.kind, since)  # decomposed as newer ones are
             bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
     for found in bounds.values():
         if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
@@ -390,7 +390,7 @@ def prepare(module: Module) -> dict[str, int]:
         settle_declared(graph, Inference(graph).run())
     opsets = choose(_nodes(module), module.metadata)
     for graph in _graphs(module):
-        spell_out(graph, opsets[""])
+        decompose(graph, opsets[""])
         state_sizes(graph)
     return opsets
 
@@ -455,7 +455,7 @@ def _refuse(module: Module) -> None:
 
 def has_form(kind: str) -> bool:
     """Whether ONNX can express nodes of ``kind``; constants, only if it has a form for their type."""
-    return kind in (CONSTANT, CALL, IF) or kind in SPELLINGS or is_known(kind) or is_opaque(kind)
+    return kind in (CONSTANT, CALL, IF) or kind in DECOMPOSITIONS or is_known(kind) or is_opaque(kind)
 
 
 def _reason(node: Node) -> str:

@@ -157,7 +157,7 @@ FAMILY.add(
     ScalarSemantics("onnx::Softplus", functions.softplus, floats=True, ulp=4.0),
 )
 FAMILY.each("Gelu", attributes={"approximate": ("none", "tanh")})
-FAMILY.each("Gelu Swish", spelt_out=True)
+FAMILY.each("Gelu Swish", decomposed=True)
 FAMILY.each("ThresholdedRelu", early="as-is")
 FAMILY.each("PRelu", changes_meaning=(7,))  # slopes are broadcast otherwise
 

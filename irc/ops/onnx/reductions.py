@@ -103,7 +103,7 @@ FAMILY.each(
 )
 FAMILY.each("GroupNormalization InstanceNormalization LRN MeanVarianceNormalization", shape=same_as_first)
 FAMILY.each("LayerNormalization", needed_outputs=1, early="lenient")
-FAMILY.each("LayerNormalization RMSNormalization", spelt_out=True)
+FAMILY.each("LayerNormalization RMSNormalization", decomposed=True)
 FAMILY.each("GroupNormalization", changes_meaning=(21,))  # scale and bias are those of channels
 # How many outputs there are says before version 14 whether it trains: none may be left out.
 FAMILY.each("BatchNormalization", requires=(checks.flags("training_mode"),), kernel="normalization")

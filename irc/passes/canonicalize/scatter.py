@@ -117,8 +117,8 @@ def _counts(m: Match, line: Value) -> bool:
         line = part.inputs[0]
     tensor = constant_tensor(line)
     if tensor is not None:
-        spelt_out = tensor.numel < 2 or not tensor.is_splat
-        return spelt_out and np.array_equal(tensor.numpy(), np.arange(tensor.numel))
+        is_written_out = tensor.numel < 2 or not tensor.is_splat
+        return is_written_out and np.array_equal(tensor.numpy(), np.arange(tensor.numel))
     counted = line.made_by("onnx::Range")
     if counted is None or not m.is_fixed(line):
         return False

@@ -193,6 +193,7 @@ class Family:
         self._memory = db.location_set(root)
         self._steps: dict[Value, Step] = {}
         self.beside: list[Value] = []
+        # The order matters: each check relies on the members, targets and versions found before it.
         self._find_members(origins)
         self.targets: dict[Node, Value] = {node: self._target(node) for node in writers}
         self.keeps_layout = layouts.is_seen([root])
@@ -260,6 +261,8 @@ class Family:
                             pending.append(value)
                             if origin.back is not None:
                                 assumed[value] = origin.back
+            # A loop that carries a member in may return another value. Then nothing derived from the guess holds, and
+            # all is found again without it. Each round refutes at least one value, so this ends.
             wrong = [v for v, returned in assumed.items() if self.member(returned) is not self.member(v)]
             if not wrong:
                 return
@@ -286,6 +289,7 @@ class Family:
             made = None if whole is None else self._steps.get(whole)
             if whole is None or made is None or made.how is None or made.how.put_piece is None:
                 return False
+            # A list that is written may hold other elements by then; writes to the elements themselves are fine.
             return not db.has_writers(whole, contained=False)
         if not isinstance(node.output.type, TensorType) and db.has_writers(node.output, contained=False):
             return False
@@ -347,6 +351,8 @@ class Family:
         must see a single version at all its uses; one that the caller knows is
         also used at the end.
         """
+        # Values that may hold very much memory are many, and most are used where the memory no longer changes. These
+        # see its final version, so they are examined only if another version is seen at all.
         wide = self._reverse_alias.wide(self._memory)
         near = self._near(len(wide))
         some = wide if near is None else [value for value in near if value in wide]

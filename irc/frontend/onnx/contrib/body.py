@@ -183,7 +183,7 @@ class TooOldError(Exception):
 def opset_with(op_type: str, opset: int) -> int:
     """The opset of an operator's version in a body of ``opset``, or one that exports can decompose."""
     kind = f"onnx::{op_type}"
-    return max(opset, versions(kind)[0]) if record(kind).spelt_out else opset
+    return max(opset, versions(kind)[0]) if record(kind).decomposed else opset
 
 
 _NEGATIVE = 11
