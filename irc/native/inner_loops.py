@@ -368,6 +368,8 @@ class NativeLoops(InnerLoops):
     def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
         if _have_many_taps(axes):
             return self._maxima_by_axes(x, axes, out)
+        if len(axes) == 3:
+            return self._maxima_by_planes(x, axes, out)
         x = _dense_rows(x)
         return self._maxima(x, axes, out).run(x, out)
 
@@ -389,6 +391,16 @@ class NativeLoops(InnerLoops):
         between = scratch("maxima of columns", (*out.shape[:3], x.shape[3]), x.dtype)
         first, second = (columns, _whole(rows.size)), (_whole(columns.out), rows)
         return self.maxima(x, first, between) and self.maxima(between, second, out)
+
+    def _maxima_by_planes(self, x: Array, axes: Axes, out: Array) -> bool:
+        """Maxima over the windows of each plane, then of planes."""
+        depth, *plane = axes
+        (n, c, planes), inner = x.shape[:3], tuple(a.out for a in plane)
+        between = scratch("maxima of planes", (n, c * planes, *inner), x.dtype)
+        rows = n, c, planes, math.prod(inner)
+        return self.maxima(in_c_order(x).reshape(n, c * planes, *x.shape[3:]), tuple(plane), between) and self.maxima(
+            between.reshape(rows), (depth, _whole(rows[-1])), out.reshape(n, c, depth.out, rows[-1])
+        )
 
     def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
         x = _dense_rows(x)

@@ -136,6 +136,31 @@ def test_max_pool_indices(case, opset, storage_order):
     check_against_ort("MaxPool", [x], {**attrs, "storage_order": storage_order}, opset, n_outputs=2)
 
 
+@given(st.data())
+@examples(40)
+def test_indices_are_of_the_first_maximum_or_the_last_that_is_no_number(data):
+    rank = data.draw(st.integers(1, 3))
+    sizes, kernel, strides, dilations = (
+        data.draw(st.tuples(*[st.integers(*ends)] * rank)) for ends in ((3, 7), (1, 3), (1, 3), (1, 1))
+    )
+    pads = [data.draw(st.integers(0, k - 1)) for k in (*kernel, *kernel)]
+    dtype = data.draw(st.sampled_from(["f4", "i1", "f2"]))
+    special = np.array([-np.inf, np.nan, 0.0, 1.0] if dtype != "i1" else [-128, 127, 0, 1])
+    x = np.random.default_rng(data.draw(st.integers(0, 99))).choice(special, (2, 2, *sizes)).astype(dtype)
+    attrs = {"kernel_shape": list(kernel), "strides": list(strides), "pads": pads, "dilations": list(dilations)}
+    by_columns = data.draw(st.booleans())
+    y, index = run_kernel("MaxPool", [x], attrs | {"storage_order": int(by_columns)}, 12, 2)
+    numbers = np.arange(x[0, 0].size).reshape(sizes[::-1]).T if by_columns else np.arange(x[0, 0].size).reshape(sizes)
+    for n, c, *place in np.ndindex(index.shape):
+        seen = [range(o * s - b, o * s - b + k) for o, s, b, k in zip(place, strides, pads, kernel)]
+        inside = np.ix_(*[[i for i in each if 0 <= i < size] for each, size in zip(seen, sizes)])
+        window, own = x[n, c][inside].ravel(), numbers[inside].ravel() + (n * 2 + c) * x[0, 0].size
+        is_nan = np.flatnonzero(np.isnan(window.astype("f4")))
+        at = is_nan[-1] if is_nan.size else window.astype("f4").argmax()
+        assert index[n, c, *place] == own[at]
+        np.testing.assert_array_equal(y[n, c, *place], window[at])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_what_is_no_number_is_the_maximum_with_indices_or_without(dtype):
     """As in PyTorch. For ONNX Runtime it is one only where a window begins with it."""

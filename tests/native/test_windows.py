@@ -245,10 +245,27 @@ def test_what_there_is_no_code_for_is_left_to_numpy():
     axes = Window((9, 9), (1, 1), (1, 1), (4, 4, 4, 4), "NOTSET", False).resolve((20, 21))
     x, w = random((1, 2, 20, 21), np.dtype("f4"), 1), random((2, 1, 9, 9), np.dtype("f4"), 2)
     assert not LOOPS.depthwise(x, w, None, axes, np.empty_like(x))
-    cube = Window((3, 3, 3), (1, 1, 1), (1, 1, 1), (1,) * 6, "NOTSET", False).resolve((4, 5, 6))
-    x = random((1, 2, 4, 5, 6), np.dtype("f4"), 1)
-    np.testing.assert_array_equal(with_loops(maxima)(x, cube), maxima(x, cube))
     assert all(loop.call is None for loop in LOOPS._loops.values())
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "f2"])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilations", "pads"),
+    [
+        ((3, 3, 3), (1, 1, 1), (1, 1, 1), (1,) * 6),
+        ((2, 2, 2), (2, 2, 2), (1, 1, 1), (0,) * 6),
+        ((2, 3, 7), (1, 2, 3), (2, 1, 1), (1, 0, 3, 0, 2, 1)),
+        ((4, 1, 1), (3, 1, 1), (1, 1, 1), (2, 0, 0, 1, 0, 0)),
+        ((1, 7, 7), (1, 1, 1), (1, 1, 1), (0, 3, 3, 0, 3, 3)),
+    ],
+)
+def test_maxima_of_cubes(kernel, strides, dilations, pads, dtype):
+    axes = Window(kernel, strides, dilations, pads, "NOTSET", False).resolve((7, 8, 9))
+    x = random((2, 3, 7, 8, 9), np.dtype(dtype), 1)
+    if x.dtype.kind == "f":
+        x[0, 1, 2, 3, 4], x[1, 0, 0, 0, 0], x[1, 2] = np.nan, np.inf, -np.inf
+    for laid_ in (x, x[..., ::-1], x.swapaxes(3, 4).copy().swapaxes(3, 4)):
+        np.testing.assert_array_equal(with_loops(maxima)(laid_, axes), maxima(laid_, axes))
 
 
 CALLS = {

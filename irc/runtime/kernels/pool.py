@@ -18,7 +18,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime.bounds import CURRENT, pace
+from irc.runtime.bounds import CURRENT, check_bytes, pace
 from irc.runtime.kernels.numerics import add_reduce, narrowed, widened
 from irc.runtime.kernels.registry import Kernel, computes, kernel
 from irc.runtime.kernels.support import Array, check_size, ints, is_half, scratch
@@ -164,34 +164,41 @@ def max_pool(node: Node) -> Kernel:
     return run if len(node.outputs) == 1 else run_with_indices
 
 
+_TAP_BYTES = 256
+"""An upper bound of the bytes that are kept for a tap."""
+
+
 def argmax_windows(x: Array, axes: Axes, by_columns: bool) -> tuple[Array, Array]:
     """The maxima of the windows and where they are: indices into ``x``, flat; the first of equal ones.
 
     What is not a number is the maximum, the last of several, as in PyTorch. ``by_columns``: spatial positions are
     counted with the first axis running fastest.
     """
-    shape = check_size((*x.shape[:2], *outputs(axes)), np.dtype(np.int64))
-    best, index = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, -1, np.int64)
-    is_nan = np.isnan(x)
-    has_nan = bool(is_nan.any())
-    sizes = x.shape[2:]
-    rank = len(sizes)
-    pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
-    images: Array = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *(1,) * rank)
-    for tap in product(*(a.taps for a in axes)):
+    check_size((*x.shape[:2], *outputs(axes)), np.dtype(np.int64))
+    best = maxima(x, axes)
+    check_bytes(_TAP_BYTES * math.prod(len(a.taps) for a in axes))
+    taps = list(product(*(a.taps for a in axes)))
+    kind = np.dtype(np.uint8 if len(taps) < 1 << 8 else np.int32)
+    none = kind.type(np.iinfo(kind).max)
+    first, last = np.full(best.shape, none, kind), np.zeros(best.shape, kind)  # of the taps that see the maximum
+    has_nan = bool(np.isnan(best).any())
+    for number, tap in enumerate(taps):
         pace()
         pairs = [a.reads(t) for t, a in zip(tap, axes, strict=True)]
-        target = (slice(None), slice(None), *(to for to, _ in pairs))
-        source = (slice(None), slice(None), *(of for _, of in pairs))
-        place = images * math.prod(sizes)
-        for i, (n, (_, of), p) in enumerate(zip(sizes, pairs, pitch, strict=True)):
-            on_axis: Array = np.arange(n, dtype=np.int64)[of] * p
-            place = place + on_axis.reshape(-1, *(1,) * (rank - 1 - i))
-        better = (x[source] > best[target]) | (index[target] < 0)
+        target, source = ((..., *each) for each in zip(*pairs, strict=True))
+        is_not = np.not_equal(x[source], best[target]).astype(kind, copy=False)
+        np.minimum(first[target], np.negative(is_not, out=is_not) & none | kind.type(number), out=first[target])
         if has_nan:
-            better |= is_nan[source]
-        np.copyto(best[target], x[source], where=better)
-        np.copyto(index[target], place, where=better)
+            np.maximum(last[target], np.isnan(x[source]) * kind.type(number), out=last[target])
+    sizes, rank = x.shape[2:], len(axes)
+    pitch = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(rank)]
+    seen = np.array(taps, np.int64).reshape(-1, rank) @ [a.dilation * p for a, p in zip(axes, pitch, strict=True)]
+    chosen = np.where(np.isnan(best), last, first) if has_nan else first
+    index = np.append(seen, 0)[np.minimum(chosen, len(taps))]
+    index += np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * rank) * math.prod(sizes)
+    for i, (a, p) in enumerate(zip(axes, pitch, strict=True)):
+        index += ((np.arange(a.out) * a.stride - a.begin) * p).reshape(-1, *(1,) * (rank - 1 - i))
+    index[chosen == none] = -1
     return best, index
 
 
