@@ -97,7 +97,8 @@ def run_batch(given: argparse.Namespace) -> int:
     engine = None if given.executor is None else engine_at(given.executor)
     paths = _models(given.paths)
     settings = {name: value for name, value in vars(given).items() if name not in NOT_SETTINGS}
-    settings["threads"] = given.threads or 1
+    if given.command != "bench":  # which lets runtimes choose
+        settings["threads"] = given.threads or 1
     outputs = _outputs(given, paths)
     work = partial(do, given.command, settings, outputs)
     batch = Batch(given.command, json.dumps(settings, sort_keys=True, default=repr), work)

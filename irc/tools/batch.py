@@ -162,8 +162,8 @@ Engine = Callable[[Batch, Sequence[Task]], Generator[Outcome]]
 # -- processes of this machine ---------------------------------------------------
 
 
-def local(batch: Batch, tasks: Sequence[Task], jobs: int, threads: int) -> Generator[Outcome]:
-    """Run ``tasks`` in ``jobs`` processes, whose libraries use so many threads, largest files first."""
+def local(batch: Batch, tasks: Sequence[Task], jobs: int, threads: int | None) -> Generator[Outcome]:
+    """Run ``tasks`` in ``jobs`` processes, whose libraries use ``threads`` if given, largest files first."""
     pending = deque(sorted(tasks, key=lambda task: -task.bytes))  # a large one at the end would keep one process alone
     with _few_threads(threads):
         while pending:
@@ -233,10 +233,11 @@ def _begin() -> None:
 
 
 @contextmanager
-def _few_threads(threads: int) -> Generator[None]:
-    """Let libraries of processes that are started meanwhile use so many threads."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, str(threads)))
+def _few_threads(threads: int | None) -> Generator[None]:
+    """Let libraries of processes that are started meanwhile use so many threads; None: as many as they choose."""
+    names = () if threads is None else _THREADS
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, str(threads)))
     try:
         yield
     finally:

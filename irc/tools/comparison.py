@@ -403,9 +403,10 @@ class _Comparison:
         for left, right in groups.values():
             if left and right and (in_order or len(left) == len(right)):
                 by_name = {self.b.name(j): j for j in right}
-                named = [(i, by_name[self.a.name(i)]) for i in left if self.a.name(i) in by_name]
-                rest = [i for i in left if i not in dict(named)], [j for j in right if j not in dict(named).values()]
-                for i, j in [*named, *zip(*rest)]:
+                named = {i: by_name[self.a.name(i)] for i in left if self.a.name(i) in by_name}
+                taken = set(named.values())
+                rest = [i for i in left if i not in named], [j for j in right if j not in taken]
+                for i, j in [*named.items(), *zip(*rest)]:
                     self._pair(i, j)
 
     def _pair(self, i: int, j: int) -> None:
