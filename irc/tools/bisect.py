@@ -27,7 +27,6 @@ from irc.compiler import count_nodes
 from irc.errors import Error
 from irc.fuser.subgraph import is_group
 from irc.ir import Module, Node
-from irc.ir.kinds import CONSTANT
 from irc.ir.node import describe
 from irc.ir.region_flow import with_subgraphs
 from irc.ops import Effects, effects_of
@@ -45,7 +44,7 @@ from irc.tools.check.oracles import Oracles, Tolerance, difference
 from irc.tools.check.votes import PEERS, Vote, votes
 from irc.tools.extract import extract
 from irc.tools.inspection import module_in
-from irc.tools.pass_states import Failure, Passed, State, changed_nodes, run_passes
+from irc.tools.pass_states import Failure, Passed, State, changes, named, run_passes
 from irc.tools.random_inputs.draw import seeded_inputs
 from irc.tools.random_inputs.fitting import Fitting
 from irc.tools.shrink import Part, Parts, Work, first_difference, minimise, opened
@@ -55,9 +54,6 @@ REPEATS = 3
 
 ATTEMPTS = 6
 """How often a pass is tried that may not do the same each time."""
-
-SHOWN = 3
-"""Nodes that are named where a pass does not say what it does."""
 
 Reference = Callable[[Values], Values]
 
@@ -286,7 +282,7 @@ class _Search:
             return other is not None and self.failure(other, part.feeds or {}, part.expected) is not None
 
         pipeline: Pipeline = (p,)
-        parts, is_result = Parts(before, feeds, self.work), wrong.how == "different"
+        parts, is_result = Parts(before, feeds, self.work), wrong.is_of_results
         nodes = self.behind_first_wrong(parts, after) if is_result else []
         part, other, rewrite = grown(parts, nodes, partial(_on, reruns, pipeline), 0, 0), None, ""
         if part is None:
@@ -298,7 +294,7 @@ class _Search:
             if other is not None and passed is not None:
                 rewrite = _at(passed.rewrites, nodes)
             if passed is None:  # it depends on what passes did before, or on chance
-                nodes = changed_nodes(before, after)
+                nodes = changes(before, after).nodes
             elif not rewrite:
                 parts, after, nodes, rewrite = self.by_rewrites(whole, pipeline, passed)
                 part = grown(parts, nodes, partial(_on, reruns, pipeline), 0, 4)
@@ -324,7 +320,7 @@ class _Search:
         part = self.fewest(other, partial(_on, differs, ()))
         made = self.same_part(part, after)
         found = wrong if made is None else self.failure(made, part.feeds or {}, part.expected) or wrong
-        rewrite = rewrite or _named(changed_nodes(before, after))
+        rewrite = rewrite or str(changes(before, after))
         return replace(self.result("pass", print_pass(p), rewrite, found.message, part, self.pipeline), after=made)
 
     def same_part(self, part: Part, module: Module) -> Module | None:
@@ -358,7 +354,11 @@ class _Search:
         def differ(chosen: Sequence[str]) -> list[bool]:
             self.work.tell("comparing values")
             expected = parts.values(chosen)
-            found = self.work.run(extract(after, None, chosen), parts.known)
+            try:
+                found = self.work.run(extract(after, None, chosen), parts.known)
+            except Error:  # a later value may be what fails
+                half = len(chosen) // 2
+                return [*(differ(chosen[:half]) if half else []), *[True] * (len(chosen) - half)]
             return [not difference(found[name], expected[name], self.tolerance)[1] for name in chosen]
 
         return self.behind(parts, names, [_bytes(value.type) for value in shared], differ)
@@ -397,7 +397,7 @@ class _Search:
         if passed.rewrites and not is_wrong(0):  # else the pass does not ask
             at = first_wrong(len(passed.rewrites), is_wrong)
             before, after, words = seen[at - 1].module, seen[at], seen[at].rewrites[-1]
-        return Parts(before, whole.feeds, self.work), after.module, changed_nodes(before, after.module), words
+        return Parts(before, whole.feeds, self.work), after.module, changes(before, after.module).nodes, words
 
     def rewrite_in(self, part: Part, pipeline: Pipeline, wrong: Failure) -> tuple[str, Failure]:
         """The rewrite that makes ``part`` wrong, in words, and how it is wrong then."""
@@ -414,7 +414,7 @@ class _Search:
 
         if at and not is_wrong(0):
             return seen[first_wrong(at, is_wrong)].rewrites[-1], failure or wrong
-        return _named(changed_nodes(part.module, passed.module) or list(part.module.main.nodes)), failure or wrong
+        return str(changes(part.module, passed.module)) or named(list(part.module.main.nodes)), failure or wrong
 
     def smallest(self, part: Part, pipeline: Pipeline, shows: Shows) -> tuple[Part, Pipeline]:
         """The smallest part of ``part`` that is found, and the pipeline that shows the fault on it."""
@@ -511,9 +511,8 @@ class _Search:
             run_passes(part.module, pipeline, self.work).module, part.feeds or {}, part.expected, backend
         )
         found = found or wrong
-        return self.result(
-            "backend", used.name if used else NUMPY, _named(list(part.module.main.nodes)), found.message, part, pipeline
-        )
+        words = named(list(part.module.main.nodes))
+        return self.result("backend", used.name if used else NUMPY, words, found.message, part, pipeline)
 
     # -- kernels ---------------------------------------------------------
 
@@ -568,7 +567,7 @@ class _Search:
         """What a vote says."""
         who = f"{vote.by} agrees with {vote.oracle}" if vote.by else f"{vote.oracle} computes something else"
         what = f"%{vote.value} has max error {vote.error:.1e} relative to max|ref|; {who}"
-        return self.result("kernel", vote.operator, _named(list(part.module.main.nodes)), what, part, ())
+        return self.result("kernel", vote.operator, named(list(part.module.main.nodes)), what, part, ())
 
     def of_crash(self, options: Options, error: Error) -> Bisection:
         """The node that irc cannot run without passes, but others can; ``error`` if they cannot either."""
@@ -602,7 +601,7 @@ class _Search:
             except peers.Unable:
                 continue
             what = f"{error}; {name} computes it"
-            return self.result("kernel", node.kind, _named(list(part.module.main.nodes)), what, part, ())
+            return self.result("kernel", node.kind, named(list(part.module.main.nodes)), what, part, ())
         raise error
 
     def as_onnx(self, module: Module) -> tuple[Any, str]:
@@ -638,13 +637,6 @@ def _at(rewrites: Sequence[str], nodes: Iterable[Node]) -> str:
     words = [describe(node) for node in nodes]
     found = [each for each in rewrites if any(each.endswith(f" at {node}") for node in words)]
     return found[0] if len(found) == 1 else ""
-
-
-def _named(nodes: Sequence[Node]) -> str:
-    """Nodes, or the first ones of many, in words."""
-    shown = [node for node in nodes if node.kind != CONSTANT]
-    more = f", and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
-    return "; ".join(map(describe, shown[:SHOWN])) + more
 
 
 def _on(shows: Shows, pipeline: Pipeline, part: Part) -> bool:

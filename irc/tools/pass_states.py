@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from irc.errors import Error, described
 from irc.ir import Graph, Module, Node
 from irc.ir.kinds import CONSTANT
+from irc.ir.node import describe
 from irc.ir.text.printer import print_node
 from irc.passes import Pass, PassContext, PassManager
 from irc.passes.faults import is_ours
@@ -33,9 +35,19 @@ class Failure(NamedTuple):
     code: str
     message: str
 
+    @property
+    def is_of_results(self) -> bool:
+        """Whether the module keeps the rules, but gives no or other results."""
+        return self.how in ("fails", "different")
+
     def like(self, other: Failure | None) -> bool:
-        """Whether ``other`` is the same fault, as far as can be told."""
-        return other is not None and (self.how, self.code) == (other.how, other.code)
+        """Whether ``other`` is the same fault, as far as can be told.
+
+        A wrong value may make a later node fail, and a wrong type break this or that rule.
+        """
+        if other is None or self.is_of_results != other.is_of_results:
+            return False
+        return self.is_of_results or self.how == other.how == "breaks" or self[:2] == other[:2]
 
 
 class State(NamedTuple):
@@ -123,27 +135,58 @@ def run_passes(module: Module, pipeline: Pipeline, work: Work, limit: int | None
     except MemoryError:
         raise
     except Error as error:
-        failure = Failure("breaks" if keep.is_broken else "raises", error.code, error.message)
+        is_rule = keep.is_broken or " must keep " in error.message  # the inputs and outputs, the manager says
+        failure = Failure("breaks" if is_rule else "raises", error.code, error.message)
     except Exception as error:  # what the manager does not take for a fault of a pass
         failure = Failure("raises", "", described(error))
     last = keep.running[0] if keep.running is not None else None
     return Passed(copy, keep.states, last, keep.rewrites, failure)
 
 
-def changed_nodes(before: Module, after: Module) -> list[Node]:
-    """The nodes of the top block of ``before`` that differ in ``after``, or stand elsewhere there.
+class Changes(NamedTuple):
+    """What a pass has changed in the top block of a module.
 
-    Users of constants that differ, and of results that nodes make which are new, are among them.
+    Attributes:
+        nodes: those of the module before that differ, or stand elsewhere, or use constants that differ.
+        made: those of the module after.
     """
+
+    nodes: list[Node]
+    made: list[Node]
+
+    def __str__(self) -> str:
+        old, new = (named(nodes, with_operands=True) for nodes in self)
+        return f"{old} becomes {new}" if old and new else f"{old} is removed" if old else new
+
+
+SHOWN = 3
+"""Nodes that are named."""
+
+
+def named(nodes: Sequence[Node], with_operands: bool = False) -> str:
+    """Nodes in words, or the first ones of many; constants are left out."""
+    listed = [node for node in nodes if node.kind != CONSTANT]
+    operands = [f"({', '.join(f'%{v.name}' for v in node.inputs)})" if with_operands else "" for node in listed[:SHOWN]]
+    more = f", and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return "; ".join(f"{describe(node)}{given}" for node, given in zip(listed, operands)) + more
+
+
+def changes(before: Module, after: Module) -> Changes:
+    """What differs between two modules, in the order of each."""
     old, new = list(before.main.nodes), list(after.main.nodes)
     matcher = SequenceMatcher(None, [print_node(n) for n in old], [print_node(n) for n in new], autojunk=False)
     block = before.main.block
     found: dict[Node, None] = {}
-    for tag, first, last, _, _ in matcher.get_opcodes():
+    made: list[Node] = []
+    for tag, first, last, start, end in matcher.get_opcodes():
         if tag == "equal":
             continue
-        for node in old[first:last] or old[max(0, first - 1) : first + 1]:
+        made += [node for node in new[start:end] if node.kind != CONSTANT]
+        for node in old[first:last]:
             users = [user.ancestor_in(block) for value in node.outputs for user in value.iter_users()]
             near = users if node.kind == CONSTANT else [node]
             found |= dict.fromkeys(each for each in near if each is not None and not each.is_return)
-    return [node for node in old if node in found and node.kind != CONSTANT]
+    if not found:  # nothing but new nodes: what they read
+        names = {value.name for node in made for value in node.inputs}
+        found = {node: None for node in old if any(value.name in names for value in node.outputs)}
+    return Changes([node for node in old if node in found and node.kind != CONSTANT], made)

@@ -6,6 +6,7 @@ Source: Zeller and Hildebrandt, Simplifying and isolating failure-inducing input
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import count, product
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +15,7 @@ import numpy as np
 from irc.alias import analyze
 from irc.errors import Error
 from irc.fuser.subgraph import dissolve, is_group
-from irc.ir import Module, Node, Tensor, Value
+from irc.ir import Graph, Module, Node, Tensor, Value
 from irc.ir.kinds import CONSTANT, IF, LOOPS, SCAN
 from irc.ir.region_flow import carried
 from irc.ir.types import BOOL, FLOAT, INT, STR, DType, ListType, TensorType, Type
@@ -22,6 +23,7 @@ from irc.runtime.backends import NUMPY
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_array, is_sequence
 from irc.tools.extract import extract
+from irc.tools.parts import typed
 
 T = TypeVar("T")
 
@@ -166,9 +168,10 @@ class Parts:
         inside = self._closed(nodes)
         block = self.module.main.block
         given = dict.fromkeys(v for n in self.nodes if n in inside for v in self.reads(n) if v.node not in inside)
-        made = [value for node in self.nodes if node in inside for value in node.outputs]
-        used = [v for v in made if any(user.ancestor_in(block) not in inside for user in v.iter_users())]
-        results = [value.name for value in used or made] if outputs is None else list(outputs)
+        made = [node for node in self.nodes if node in inside and node.outputs]
+        used = {v for n in made for v in n.outputs if any(u.ancestor_in(block) not in inside for u in v.iter_users())}
+        used |= {n.outputs[0] for n in made if not any(v.has_uses for v in n.outputs)}  # what nobody needs is kept, too
+        results = [v.name for n in made for v in n.outputs if v in used] if outputs is None else list(outputs)
         results = [name for name in results if _may_be_kept(self.module.main.value(name).type)]
         if not results:
             return None
@@ -181,6 +184,8 @@ class Parts:
         except Error:
             return None
         if not self.are_recorded:
+            for value in part.main.inputs:
+                value.type = self._inferred.value(value.name).type
             return Part(part, None, {})
         feeds = {v.name: self.known[v.name] for v in part.main.inputs if v.name in self.known}
         for value in part.main.inputs:
@@ -209,6 +214,14 @@ class Parts:
             edge = {node for node in near if node is not None and not node.is_return} - found
             found |= edge
         return found
+
+    @cached_property
+    def _inferred(self) -> Graph:
+        """A copy of the graph with types that were inferred: a part does not compute what tells those of its inputs."""
+        try:
+            return typed(self.module).main
+        except Error:  # they contradict each other
+            return self.module.main
 
     def _closed(self, nodes: Collection[Node]) -> set[Node]:
         """``nodes``, with what makes values that cannot be given to a part, and what writes into what they read."""
