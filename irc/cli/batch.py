@@ -226,6 +226,8 @@ def _results(path: str, resume: bool, batch: Batch) -> BinaryIO:
     Raises:
         Error: IRC501 it cannot be written, IRC503 it has outcomes already, and they are not to be kept.
     """
+    if options.suffix(path) != ".jsonl":
+        raise Error("IRC503", "the name of this output must end in .jsonl", path)
     try:
         if os.path.exists(path) and os.path.getsize(path):
             if not resume:

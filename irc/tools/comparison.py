@@ -44,6 +44,9 @@ RADIUS = 6
 MOST_SKIPPED = 8
 """Nodes in a row that only one model has, past which pairs are looked for."""
 
+_PIECE = 1 << 20
+"""Elements of weights that are compared at one time."""
+
 FEW = 8
 """Elements of tensors that are shown one by one."""
 
@@ -242,12 +245,13 @@ def _digest(tensor: Tensor) -> Hashable:
     if tensor.is_absent:
         return tensor.dtype.name, tensor.shape, tensor.name
     array = tensor.scalar if tensor.is_splat else tensor.peek()
-    if array.dtype.kind == "O":
-        return tensor.dtype.name, tensor.shape, tuple(map(str, np.broadcast_to(array, tensor.shape).reshape(-1)))
     if not array.size:
         return tensor.dtype.name, tensor.shape
+    if array.dtype.kind == "O":
+        strings = tuple(map(str, array.reshape(-1)))
+        return tensor.dtype.name, tensor.shape, strings[:1] if len(set(strings)) == 1 else strings
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
-    if (flat == flat[0]).all():
+    if all((flat[start : start + _PIECE] == flat[0]).all() for start in range(0, len(flat), _PIECE)):
         flat = flat[:1]
     return tensor.dtype.name, tensor.shape, blake2b(flat.tobytes() if len(flat) < 2 else flat.data).digest()
 
@@ -652,15 +656,22 @@ def _compared(p: Value, q: Value, node: str, at: int) -> ChangedWeight:
     found = ChangedWeight(p.name, q.name, node, at, [str(x.type)])
     if x.is_absent or y.is_absent or x.dtype.numpy.kind == "O":
         return found
-    wide = np.complex128 if x.dtype.numpy.kind == "c" else np.float64
-    left, right = (np.asarray(each.numpy() if each.is_splat else each.peek()) for each in (x, y))
     if x.numel <= FEW:
-        found.types = [f"{x.type} {left.tolist()} -> {right.tolist()}"]
+        found.types = [f"{x.type} {x.numpy().tolist()} -> {y.numpy().tolist()}"]
+    wide = np.complex128 if x.dtype.numpy.kind == "c" else np.float64
+    left, right = ((t.scalar if t.is_splat else t.peek()).reshape(-1) for t in (x, y))
+    repeated = x.numel if left.size == right.size == 1 else 1
+    largest = scale = total = 0.0
+    found.differing = 0
     with np.errstate(all="ignore"):
-        error = np.abs(left.astype(wide) - right.astype(wide))
-        largest, scale = float(error.max()), float(np.abs(left.astype(wide)).max())
-        found.differing = int(np.count_nonzero(left != right))
-        if np.isfinite(largest) and np.isfinite(scale):
-            found.max_error, found.mean_error = largest, float(error.mean())
-            found.relative_error = largest / scale if scale else None
+        for start in range(0, max(left.size, right.size), _PIECE):
+            p_part, q_part = (t if t.size == 1 else t[start : start + _PIECE] for t in (left, right))
+            error = np.abs(p_part.astype(wide) - q_part.astype(wide))
+            largest, total = max(largest, float(error.max())), total + float(error.sum()) * repeated
+            scale = max(scale, float(np.abs(p_part.astype(wide)).max()))
+            found.differing += int(np.count_nonzero(p_part != q_part)) * repeated
+        numbers = total / x.numel if np.isfinite([largest, scale, total]).all() else None
+    if numbers is not None:
+        found.max_error, found.mean_error = largest, numbers
+        found.relative_error = largest / scale if scale else None
     return found

@@ -256,6 +256,11 @@ def results_in_a_folder_that_is_not_there(irc: Command):
     return ["batch", "inspect", irc.write("m.onnx", small_model()), "--results", "nowhere/r.jsonl"]
 
 
+@case("IRC503: m.onnx: the name of this output must end in .jsonl")
+def results_in_place_of_a_model(irc: Command):
+    return ["batch", "inspect", irc.write("m.onnx", small_model()), "--results", "m.onnx", "--resume"]
+
+
 @case("IRC501: m.onnx/out: cannot make the folder")
 def an_output_folder_that_cannot_be_made(irc: Command):
     return ["batch", "compile", irc.write("m.onnx", small_model()), "-o", "m.onnx/out"]

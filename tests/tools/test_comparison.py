@@ -16,6 +16,7 @@ from onnx import ModelProto, helper, numpy_helper
 import irc
 from irc.ir import parse_module
 from tests.cli.helpers import model, node, small_model
+from tests.effort import Tune
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 each_light = pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v2", "resnet50"])
@@ -214,7 +215,25 @@ def test_weights_that_were_zero_or_are_no_numbers() -> None:
     assert "max error 1, mean 0.5" in str(irc.diff(scaled(0, 0), scaled(0, 1)))
     assert "other contents" in str(irc.diff(scaled(1, np.nan), scaled(2, np.nan)))
     assert not irc.diff(scaled(1, np.nan), scaled(1, np.nan))
+    assert irc.diff(scaled(1, 2), scaled(1, np.inf)).weights[0].max_error is None
     assert irc.diff(scaled(0.0, 1), scaled(-0.0, 1)), "bit for bit"
+
+
+def test_weights_are_compared_piece_by_piece(tune: Tune) -> None:
+    """And those whose elements are all equal without being spread out."""
+    text = """graph(%x : Float(1000, 1000, 1000, 1000)):
+  %w : Float(1000, 1000, 1000, 1000) = prim::Constant[value=splat(2.)]()
+  %y : Float(1000, 1000, 1000, 1000) = onnx::Mul(%x, %w)
+  return (%y)
+"""
+    (weight,) = irc.diff(parse_module(text), parse_module(text.replace("2.", "3."))).weights
+    assert (weight.differing, weight.max_error, weight.mean_error, weight.relative_error) == (10**12, 1.0, 1.0, 0.5)
+    tune("irc.tools.comparison._PIECE", 3)
+    before, after = network(), network()
+    change_weight(after)
+    pieces = irc.diff(before, after).weights[0]
+    assert pieces.max_error == pytest.approx(0.5, rel=1e-6) and pieces.differing == 1
+    assert pieces.mean_error == pytest.approx(0.5 / 16, rel=1e-6)
 
 
 def quantised(dtype: Any, per_channel: bool) -> ModelProto:
