@@ -278,7 +278,7 @@ class _Part:
         program: as given.
         ordered: the call for arrays in C order, if there is anything to be made.
         takes: the positions of what it takes, among operands and then constants.
-        takes_all: whether it takes all of the kernel's operands and constants, in order.
+        takes_all: whether it takes all of the kernel's operands and constants.
         results: the types of what it makes.
         has_elements: whether there is anything to be made.
         over: pairs (result, operand): see `Group.overwrites`.
@@ -303,9 +303,22 @@ class _Part:
         self._operands = [Expected(leaf.dtype, shapes[leaf.source]) for leaf in program.leaves]
         self._layouts: dict[Any, Call] = {}
         self.over: list[tuple[int, int]] = []
-        self.takes_all = self.takes == list(range(len(shapes)))
+        self.takes_all = set(self.takes) == set(range(len(shapes)))
         if self.has_elements:
             self.ordered = self._call(self._operands)
+
+    def in_order(self, count: int) -> Callable[..., bool]:
+        """`ordered` as a function of ``count`` operands and constants, then the results."""
+        call, takes = self.ordered.call, self.takes
+        if takes == list(range(count)):
+            return call
+        taken = itemgetter(*takes, slice(count, None))
+
+        def reordered(*arrays: Any) -> bool:
+            *own, made = taken(arrays)
+            return call(*own, *made)
+
+        return reordered
 
     def _call(self, operands: Sequence[Expected]) -> Call:
         """The call for arrays that lie as is said."""
@@ -444,7 +457,7 @@ def kernel_of(
     sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in results]
     are_small = all(0 < size < LEAST for size in sizes)  # made in less time than it takes to look at their sizes
     is_simple = len(parts) == 1 and parts[0].takes_all and parts[0].ordered.is_simple
-    call = parts[0].ordered.call if is_simple else _refuses
+    call = parts[0].in_order(len(operands) + len(constants)) if is_simple else _refuses
     suits = suiting(operands)
 
     def compute(given: Sequence[Any], made: Sequence[Array]) -> bool:
