@@ -25,7 +25,10 @@ NARROWEST = 40
 
 def print_report(report: Report, verbose: bool = False) -> None:
     """Print a report on stderr: at a glance, and if ``verbose``, all of it, in colour if that is a terminal."""
-    print(report.at_a_glance(min(80, max(NARROWEST, new_console(NARROWEST).width))), file=sys.stderr)
+    console = new_console(NARROWEST)
+    text = Text(report.at_a_glance(min(80, console.width)))
+    text.highlight_regex(r"(?m)^\w+", "bold")
+    console.print(text, soft_wrap=True)
     if verbose:
         print(file=sys.stderr)
         _print_sections(_sections(report), NARROWEST)
