@@ -76,7 +76,7 @@ def nonsense(error: Exception) -> str:
             return repr(error)
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The class and message of an error raised by foreign code."""
     if isinstance(error, Error | SyntaxError):  # the lines of the latter are those that show where
         return str(error) if isinstance(error, Error) else f"SyntaxError: {error}"

@@ -1,4 +1,8 @@
-"""Phase one of an analysis: recording what each node of a graph does; what a module's analyses share."""
+"""Phase one of an analysis: recording what each node of a graph does; what a module's analyses share.
+
+A builder only records, and answers nothing: `AliasDb`, which `freeze` makes of it, has the queries. Whoever changes a
+graph of which `Analyses` keeps an analysis updates that, or drops it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Phase two: the database that answers, and that updates keep right."""
+"""Phase two: the database that answers, and that updates keep right.
+
+It is composed of the solved facts (`solver.py`), updates (`incremental.py`), the write index and moves (`motion.py`).
+Callers keep two invariants: every change of the graph is reported by the update that belongs to it, at the time that
+the update states; and queries name values and nodes that are in this graph (else IRC343). Sets that a query returns
+hold until the next update.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from irc.cli.output import emit, say
-from irc.errors import Error, cannot, described, last_line, package_of
+from irc.errors import Error, cannot, error_text, last_line, package_of
 from irc.support.files import open_regular
 from irc.support.formatting import first_of
 from irc.support.plugins import packages
@@ -90,7 +90,7 @@ def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
             raise
         if isinstance(error, Error):
             raise Error(error.code, error.message, f"{place}, {error.where}".removesuffix(", ")) from error
-        raise Error(code, described(error), place) from error
+        raise Error(code, error_text(error), place) from error
 
 
 def _place(error: BaseException) -> str:

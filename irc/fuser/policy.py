@@ -1,4 +1,7 @@
-"""What may fuse with what, and why not."""
+"""What may fuse with what, and why not.
+
+A policy only says what pays. Legality is the fuser's: whatever a policy answers, no group is wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Blocks: parameters, nodes in order, returns."""
+"""Blocks: parameters, nodes in order, returns.
+
+A block owns the order of its nodes. Links and labels change through its methods and those of `Node` only, and nodes may
+be inserted, moved and erased while `Block.nodes` is iterated over.
+"""
 
 # pyright: reportPrivateUsage=false
 # Value, Node, Block and Graph share the links and use counts that nobody else may touch.

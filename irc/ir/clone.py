@@ -1,4 +1,8 @@
-"""Copying nodes, blocks, graphs and modules."""
+"""Copying nodes, blocks, graphs and modules.
+
+Copies are nodes and values of their own, in the order of the originals and with their names; tensors, types and
+metadata, which never change, are shared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Graphs and modules."""
+"""Graphs and modules.
+
+A graph owns its block and the names of its values, each of which has one. A module owns graphs by name, the weight
+table that they share, and what belongs to inputs of its main graph: default values and objects.
+"""
 
 from __future__ import annotations
 

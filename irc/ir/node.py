@@ -1,4 +1,8 @@
-"""Nodes: operators applied to values."""
+"""Nodes: operators applied to values.
+
+Inputs and outputs change through methods only, which keep the use lists of values right. A node is erased after
+everything that uses its results.
+"""
 
 # pyright: reportPrivateUsage=false
 # Value, Node, Block and Graph share the links and use counts that nobody else may touch.

@@ -1,4 +1,8 @@
-"""How values pass into, through and out of functions, nested blocks, loops and fusion groups."""
+"""How values pass into, through and out of functions, nested blocks, loops and fusion groups.
+
+It owns the positions at which such nodes pass a value: among inputs, block parameters, returns and outputs. Nothing
+else counts them.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import RLock
 
-from irc.errors import Error, described, last_line, misfit, package_of
+from irc.errors import Error, error_text, last_line, misfit, package_of
 from irc.ir.kinds import DOMAINS
 from irc.support.plugins import OPERATORS, entry_points, load
 
@@ -37,7 +37,7 @@ def load_for(kind: str) -> None:
 def load_all() -> dict[str, Error]:
     """Load all that packages provide; for each namespace that cannot be loaded, the error."""
     broken: dict[str, Error] = {}
-    for namespace in dict.fromkeys(offer.name for offer in entry_points(OPERATORS)):
+    for namespace in dict.fromkeys(entry.name for entry in entry_points(OPERATORS)):
         try:
             load_for(f"{namespace}::")
         except Error as error:
@@ -84,10 +84,10 @@ def fault_of(error: BaseException, function: object) -> str:
     """The message of ``error``, and the last line in the package of ``function`` that ran before it."""
     package = package_of(getattr(function, "__module__", ""))
     place = last_line(error, lambda frame: package_of(frame.f_globals.get("__name__")) == package)
-    return f"{described(error)}{place and f' ({place})'}"
+    return f"{error_text(error)}{place and f' ({place})'}"
 
 
 def _load(namespace: str) -> None:
-    for offer in entry_points(OPERATORS):
-        if offer.name == namespace:
-            load(offer, f"the plug-in of the operators {namespace}::")
+    for entry in entry_points(OPERATORS):
+        if entry.name == namespace:
+            load(entry, f"the plug-in of the operators {namespace}::")

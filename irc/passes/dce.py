@@ -1,4 +1,8 @@
-"""Dead code elimination."""
+"""Dead code elimination.
+
+A node stays if something live uses a result, if it writes live memory, or if it acts on the world. Everything else is
+erased, and branches and loops lose the slots that carry dead values.
+"""
 
 from __future__ import annotations
 

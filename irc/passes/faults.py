@@ -12,7 +12,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
-from irc.errors import Error, described, last_line, package_of
+from irc.errors import Error, error_text, last_line, package_of
 from irc.ir import Graph
 from irc.ir.node import Node
 from irc.passes.base import Pass, PassContext, describe
@@ -69,7 +69,7 @@ def _of_pass(error: BaseException, p: Pass) -> Error:
     node = _node_at(error, of_pass)
     at = f", at {describe(node)}" if node is not None else ""
     code = "IRC309" if is_ours(p) and not place else "IRC305"
-    return Error(code, f"{described(error)} (raised by {name}{at})", place or _line_in(error, of_pass))
+    return Error(code, f"{error_text(error)} (raised by {name}{at})", place or _line_in(error, of_pass))
 
 
 def of_instrument(error: BaseException, instrument: object, moment: str) -> Error | None:
@@ -81,7 +81,7 @@ def of_instrument(error: BaseException, instrument: object, moment: str) -> Erro
     place = last_line(error, _within(module) if is_ours(instrument) else _in_package(package_of(module)))
     if isinstance(error, Error):
         return Error(error.code, with_note(error.message, name), ", ".join(filter(None, (place, error.where))))
-    return Error("IRC309" if is_ours(instrument) else "IRC305", f"{described(error)} (raised by {name})", place)
+    return Error("IRC309" if is_ours(instrument) else "IRC305", f"{error_text(error)} (raised by {name})", place)
 
 
 def _ends_the_program(error: BaseException) -> bool:

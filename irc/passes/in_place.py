@@ -1,4 +1,7 @@
-"""Results written over operands that nothing needs any more."""
+"""Results written over operands that nothing needs any more.
+
+Each rewrite is proved by the alias analysis and reported to it, since the next proof relies on its answers.
+"""
 
 from __future__ import annotations
 

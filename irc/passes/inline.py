@@ -1,4 +1,8 @@
-"""Inlining: calls of functions become copies of their bodies."""
+"""Inlining: calls of functions become copies of their bodies.
+
+Bodies stay as they are, since other calls may need them; names and metadata of copies tell where they come from. Growth
+is bounded by `max-nodes` before anything is copied.
+"""
 
 from __future__ import annotations
 

@@ -191,16 +191,16 @@ def find(name: str) -> type[Pass] | None:
         import_deferred()
     found = _PASSES.get(name)
     if found is None:
-        for offer in entry_points(PASSES):
-            if offer.name == name:
-                return _load(offer)
+        for entry in entry_points(PASSES):
+            if entry.name == name:
+                return _load(entry)
     return found
 
 
 def names() -> list[str]:
     """The names of all passes, installed plug-ins included, sorted."""
     import_deferred()
-    return sorted({*_PASSES, *(offer.name for offer in entry_points(PASSES))})
+    return sorted({*_PASSES, *(entry.name for entry in entry_points(PASSES))})
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:
@@ -226,11 +226,11 @@ def suggest(name: str, known: list[str]) -> str:
     return hint and f" ({hint})"
 
 
-def _load(offer: EntryPoint) -> type[Pass]:
-    loaded = load(offer, f"the plug-in pass {offer.name!r}")
-    wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != offer.name else "")
+def _load(entry: EntryPoint) -> type[Pass]:
+    loaded = load(entry, f"the plug-in pass {entry.name!r}")
+    wrong = fault(loaded) or (f"its name is {loaded.name!r}" if loaded.name != entry.name else "")
     if wrong:
-        raise Error("IRC304", f"the plug-in must be a pass class whose name is {offer.name!r}: {wrong}", offer.value)
+        raise Error("IRC304", f"the plug-in must be a pass class whose name is {entry.name!r}: {wrong}", entry.value)
     return register(cast("type[Pass]", loaded))
 
 

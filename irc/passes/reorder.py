@@ -1,4 +1,8 @@
-"""Moving operators to where they can run in place: behind the other readers of what they overwrite."""
+"""Moving operators to where they can run in place: behind the other readers of what they overwrite.
+
+Two nodes never change places if one uses a result of the other or both access a location that one of them writes
+(`Dependencies`). A move is kept only if the estimated peak of memory does not rise.
+"""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def find_backend(name: str | Backend) -> Backend | None:
     if name in OWN:
         module, own, _ = OWN[name]
         return getattr(import_module(module), own)()
-    found = {offer.name: offer for offer in entry_points(BACKENDS)}
+    found = {entry.name: entry for entry in entry_points(BACKENDS)}
     if name not in found:
         known = [AUTO, NUMPY, *OWN, *found]
         hint = did_you_mean(name, known) or f"there are {', '.join(known)}"

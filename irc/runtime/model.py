@@ -1,4 +1,8 @@
-"""Compiled models: what a user holds and runs."""
+"""Compiled models: what a user holds and runs.
+
+A model keeps nothing of a run, except attributes of TorchScript objects: so it runs again after an error, and on
+several threads at once. Its graph is verified when the model is made, and must not change afterwards.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.errors import Error, described, package_of
+from irc.errors import Error, error_text, package_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -31,7 +31,7 @@ def load(entry: EntryPoint, what: str) -> Any:
     try:
         return entry.load()
     except (Exception, SystemExit) as e:  # the user needs to know whose import it is that raises anything
-        raise Error("IRC304", f"{what} cannot be loaded: {described(e)}", entry.value) from e
+        raise Error("IRC304", f"{what} cannot be loaded: {error_text(e)}", entry.value) from e
 
 
 def packages() -> set[str]:

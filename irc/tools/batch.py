@@ -31,7 +31,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from irc.errors import Error, described
+from irc.errors import Error, error_text
 
 DONE, FAILED, CRASHED = "done", "failed", "crashed"
 
@@ -146,7 +146,7 @@ class Batch:
         except Error as error:
             found.status, found.error, found.code = FAILED, str(error), error.code
         except Exception as error:  # of one model, which is not to stop the others
-            found.status, found.error = FAILED, described(error)
+            found.status, found.error = FAILED, error_text(error)
         found.seconds, found.cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
         return found
 
@@ -288,7 +288,7 @@ def _dask(place: str, batch: Batch, tasks: Sequence[Task]) -> Generator[Outcome]
             except CancelledError:
                 raise Error("IRC334", f"the scheduler at {place} is gone: --resume does the rest") from None
             except Exception as error:  # of the worker: irc is missing there, say
-                yield batch.outcome(task, FAILED, f"the worker failed: {described(error)}")
+                yield batch.outcome(task, FAILED, f"the worker failed: {error_text(error)}")
     finally:
         client.close(timeout=1)
 

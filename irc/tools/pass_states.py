@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from irc.errors import Error, described
+from irc.errors import Error, error_text
 from irc.ir import Graph, Module, Node
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import describe
@@ -138,7 +138,7 @@ def run_passes(module: Module, pipeline: Pipeline, work: Work, limit: int | None
         is_rule = keep.is_broken or " must keep " in error.message  # the inputs and outputs, the manager says
         failure = Failure("breaks" if is_rule else "raises", error.code, error.message)
     except Exception as error:  # what the manager does not take for a fault of a pass
-        failure = Failure("raises", "", described(error))
+        failure = Failure("raises", "", error_text(error))
     last = keep.running[0] if keep.running is not None else None
     return Passed(copy, keep.states, last, keep.rewrites, failure)
 

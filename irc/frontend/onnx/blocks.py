@@ -1,4 +1,7 @@
-"""Building graphs of the IR from scanned and resolved graphs of a model."""
+"""Building graphs of the IR from scanned and resolved graphs of a model.
+
+Graphs come scanned and resolved: every name is defined before it is used, and every node has an operator.
+"""
 
 from __future__ import annotations
 
@@ -324,7 +327,7 @@ class GraphBuilder:
                         value.type = self._settled(value, raw.declared[name], f"type of {name!r}")
                         describe_declared(value, from_proto(raw.declared[name], f"type of {name!r}"))
                     scope.values[name] = value
-        describe_values(scope.values, block, raw.described)
+        describe_values(scope.values, block, raw.descriptions)
         self.depth -= 1
         return [scope[name] for name, _ in raw.outputs]
 

@@ -1,4 +1,8 @@
-"""From a model to a module: header checks, then scan, resolve, build."""
+"""From a model to a module: header checks, then scan, resolve, build.
+
+Each stage relies on what those before it have checked: names and cycles (`scan.py`), operators and their versions
+(`opsets.py`), before any node is built (`blocks.py`).
+"""
 
 from __future__ import annotations
 

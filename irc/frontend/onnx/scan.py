@@ -63,7 +63,7 @@ def said_of_graph(proto: GraphProto, where: Place, usual_name: str) -> dict[str,
     return found
 
 
-def said_of_values(proto: Any, where: Place) -> dict[str, dict[str, str]]:
+def value_descriptions(proto: Any, where: Place) -> dict[str, dict[str, str]]:
     """Metadata of the values that a graph or function describes, by name, without empty ones.
 
     Of a value that is an input or output and an initializer, too, that is what all of these say.
@@ -220,7 +220,7 @@ class RawGraph:
         declared: types that the graph declares of its values.
         captures: names it uses but does not define, and the user of each.
         metadata: what the model says of it.
-        described: what the model says of its values, by name.
+        descriptions: what the model says of its values, by name.
     """
 
     where: str
@@ -234,7 +234,7 @@ class RawGraph:
     declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
     captures: dict[str, str] = field(default_factory=dict[str, str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
-    described: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    descriptions: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def walk(self) -> Iterator[RawNode]:
         """All nodes, nested ones too, in pre-order."""
@@ -279,7 +279,7 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1, usua
         graph.sparse[_initializer_name(graph, sparse.values.name)] = sparse
         graph.initializers.pop(sparse.values.name, None)
     graph.declared = {text(info.name, where): info.type for info in proto.value_info}
-    graph.described = said_of_values(proto, where)
+    graph.descriptions = value_descriptions(proto, where)
     graph.metadata = said_of_graph(proto, where, usual_name)
     _scan_nodes(graph, proto.node, depth)
     return graph
@@ -292,7 +292,7 @@ def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
     graph.inputs = dict.fromkeys(inputs)
     graph.outputs = [(name, None) for name in texts(proto.output, graph.where)]
     graph.declared = {text(info.name, graph.where): info.type for info in proto.value_info}
-    graph.described = said_of_values(proto, graph.where)
+    graph.descriptions = value_descriptions(proto, graph.where)
     graph.metadata = said_of(proto, graph.where)
     _scan_nodes(graph, proto.node, 1)
     no_captures(graph)

@@ -1,4 +1,7 @@
-"""The ``ModelProto`` around the graphs: what is changed before they are written, operator sets, files."""
+"""The ``ModelProto`` around the graphs: what is changed before they are written, operator sets, files.
+
+The module that is given stays as it is: groups are dissolved and operators decomposed in a copy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Forward shape and type inference over a graph, control flow included."""
+"""Forward shape and type inference over a graph, control flow included.
+
+What is inferred must hold in every run: a rule that cannot tell leaves the type open. Types that the model states are
+kept where they say more.
+"""
 
 from __future__ import annotations
 
