@@ -118,7 +118,9 @@ class Browser:
         self.requested.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + 60
-        while time.monotonic() < end and not self.run("document.documentElement?.dataset.ready === 'yes'"):
+        while not self.run("document.documentElement?.dataset.ready === 'yes'"):
+            if self.faults or time.monotonic() > end:
+                raise RuntimeError(f"the page does not get ready: {self.faults}")
             time.sleep(0.02)
         self.settle()
 

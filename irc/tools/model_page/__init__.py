@@ -1,7 +1,7 @@
 """The page of a model: what compiling did to its graph, who shares memory, and the arena, as one HTML file.
 
 Nothing in it comes from elsewhere, and nothing of the model is markup or code: data stand as JSON in an element that no
-browser runs, ``page.js`` sets text only, and the page's content security policy names the hash of that script.
+browser runs, scripts set text only, and the page's content security policy names the hash of that script.
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ def data_of(
 def render(data: Data) -> str:
     """The page with ``data``."""
     folder = files(__name__)
-    template, style, script = ((folder / f"page.{ending}").read_text("utf-8") for ending in ("html", "css", "js"))
+    template, style, *scripts = (
+        (folder / name).read_text("utf-8") for name in ("page.html", "page.css", "graph.js", "pane.js", "page.js")
+    )
+    script = f'"use strict";\n(() => {{\n{"".join(scripts)}}})();\n'
     sorts = "".join(f".item.{sort} rect,.fill.{sort}{{fill:var(--{colour})}}" for sort, colour in FILLS.items())
     return Template(template).substitute(
         title=escape(data["title"]),

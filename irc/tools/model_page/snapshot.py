@@ -49,7 +49,7 @@ class Snapshot:
     Attributes:
         value_ids: the number of each value in the data.
         node_ids: likewise, of each node.
-        data: what the page is given; lists stand for records, in the order that ``page.js`` states.
+        data: what the page is given; lists stand for records, which ``graph.js`` reads.
     """
 
     def __init__(self, graph: Graph, title: str, db: AliasDb | None = None) -> None:
@@ -149,7 +149,7 @@ class Snapshot:
         for item, box, x, y in zip(scope.items, boxes, placed.x, placed.y):
             is_value = isinstance(item, Value)
             kind = "value" if is_value else "return" if item.is_return else "node"
-            number = self.value_ids[item] if is_value else self.node_ids.get(item, -1)
+            number = self.value_ids[item] if is_value else self.node_ids.get(item, self._scopes[block])
             items.append([kind, number, box.sort, round(x), round(y), *map(round, box.size), box.shown])
         bends = [[round(x), round(y)] for x, y in zip(placed.x[len(items) :], placed.y[len(items) :])]
         edges = [[a, b, self.value_ids[v], r[1:-1]] for (a, b, v), r in zip(scope.edges, placed.routes)]
