@@ -52,12 +52,13 @@ def donate(inputs: Iterable[str]) -> Remedy:
     return Remedy("donate", names, "", f"give up the caller's arrays: model.run(feeds, donate={names})")
 
 
-def fix_sizes(sizes: Iterable[str], size: int | None = None) -> Remedy:
-    """Compile for one size of these named dimensions, the same of all: ``size``, if it must be that one."""
+def fix_sizes(sizes: Iterable[str], size: int | None = None, same: bool = True) -> Remedy:
+    """Compile for one size of each of these named dimensions: ``size`` if it is given, ``same`` for all or not."""
     names, number = list(dict.fromkeys(sizes)), "N" if size is None else str(size)
     text = f"compile for one size: {' '.join(f'--fix {name}={number}' for name in names)}"
-    same = ", the same N for each" if len(names) > 1 and size is None else ""
-    return Remedy("fix-sizes", names, "" if size is None else number, text + same)
+    is_open = len(names) > 1 and size is None and same
+    value = "same" if is_open else "" if size is None else number
+    return Remedy("fix-sizes", names, value, text + (", the same N for each" if is_open else ""))
 
 
 def move_before(nodes: Iterable[str], point: str) -> Remedy:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irc.alias import AliasDb, Kind, analyze
-from irc.alias.location_sets import members
+from irc.alias.location_sets import intersects, members
 from irc.fuser.subgraph import dissolve, is_group
 from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.clone import copy_graph
@@ -163,6 +163,7 @@ class _Look:
         """Outputs and inputs that runs copy, so that nothing else has the same memory."""
         owned = analyze(self._graph, self._graph.module, noalias=self._inputs)
         yield from self._written_inputs()
+        grown = owned.location_set([n.output for n in self._graph.walk() if n.kind == APPEND])  # `joins` tells of these
         left: dict[int, Value] = {}
         seen: set[Value] = set()
         for output in self._graph.outputs:
@@ -175,6 +176,8 @@ class _Look:
             if Kind.CONSTANT in kinds:
                 text = f"%{output.name} may be a constant, which the model keeps: a run returns a copy"
                 yield Remark("run", where, text, COPIED, output.name)
+            elif sources and intersects(grown, owned.location_set(output)):
+                continue
             elif sources:
                 source = next(v for v in self._graph.inputs if v.name == sources[0])
                 text = f"%{output.name} may be memory of %{source.name}, which the caller keeps: a run returns a copy"
@@ -263,7 +266,7 @@ class _Look:
             unknown = next((v for v in _values(self._graph) if value_bytes(v) is None), None)
             if unknown is not None:
                 text = f"not known: %{unknown.name} is a {unknown.type}"
-                remedy = fix_sizes(sizes) if sizes else None
+                remedy = fix_sizes(sizes, same=False) if sizes else None
                 yield Remark("memory", self._graph.name, text, PEAK, unknown.name, [], remedy)
             return
         if not found.alive or not found.bytes:

@@ -79,7 +79,7 @@ def apply(remedy: Remedy, case: Case) -> Case:
         case "donate":
             return replace(case, donated=case.donated | {*targets})
         case "fix-sizes":
-            return replace(case, sizes={**case.sizes, **dict.fromkeys(targets, int(value or 3))})
+            return replace(case, sizes={**case.sizes, **dict.fromkeys(targets, int(value) if value.isdigit() else 3)})
         case "set-option":
             given = rf"{targets[0]}(\{{[^}}]*\}})?"
             return replace(case, pipeline=re.sub(given, f"{targets[0]}{{{value}}}", case.pipeline))
@@ -370,6 +370,11 @@ def _extends(model: irc.CompiledModel, donated: frozenset[str]) -> bool:
         if made is None:
             return False
     return np.shares_memory(before, made)
+
+
+def test_a_cache_that_the_caller_keeps_is_told_of_once() -> None:
+    model = CASES["cache: the caller keeps it"].model()
+    assert [remark.where for remark in model.remarks if remark.what == COPIED] == ["%all = irc::append_"]
 
 
 def _chain(n: int) -> Graph:
