@@ -170,7 +170,7 @@ _LARGE = 1 << 10
 
 
 def _outline(module: Module) -> Graph:
-    """A copy of the main graph without the contents of large constants: operations and shapes do not need these."""
+    """A copy of the main graph without large constants' contents: operations and shapes need none."""
     copy, made = module.copy(), dict[int, Tensor]()
     for table in (copy.weights, copy.defaults, copy.objects):
         table.clear()

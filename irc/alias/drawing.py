@@ -1,4 +1,4 @@
-"""The alias graph as a picture: values on the left, the locations that they may denote, the nodes that write those."""
+"""The alias graph as a picture: values left, locations that they may denote right, nodes that write."""
 
 from __future__ import annotations
 

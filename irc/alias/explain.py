@@ -72,7 +72,7 @@ def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:
 
 
 def ways(db: AliasDb, most: int) -> Callable[[Value], list[str]]:
-    """A function that says why a value may be at its locations: the facts that lead there, for the first locations."""
+    """A function that explains why a value may be at its locations: the facts that lead there."""
     path = Paths(db)  # once for all values
 
     def of(value: Value) -> list[str]:

@@ -101,7 +101,7 @@ def _origin(a: Value, b: Value) -> tuple[Link, Link] | None:
 
 
 def _memory(value: Value) -> object:
-    """A key for the memory of a value that is not a view: the weight's name for a constant, else the value."""
+    """A key for a value's memory if it is not a view: the weight's name for a constant, else the value."""
     tensor = constant_value(value)
     return tensor.name if isinstance(tensor, Tensor) and tensor.name else value
 

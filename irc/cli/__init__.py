@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def finished(program: Callable[[], int]) -> int:
-    """Run ``program``. Returns its exit status, or 1 or more after an error, which is printed on stderr in one line.
+    """Run ``program``; return its exit status, or at least 1 after an error, printed in one line.
 
     SystemExit after ``--help`` (0) and for wrong usage (2).
     """
@@ -47,7 +47,7 @@ def finished(program: Callable[[], int]) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Replace closed streams, which Python sets to None; otherwise the next file opened would become stdout.
+    """Replace closed streams, which Python sets to None: else the next file opened becomes stdout.
 
     Writing to the replacement of stdout fails, so that lost results are an error.
     """

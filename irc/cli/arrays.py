@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
-    """The values in the files ``given`` as ``NAME=FILE`` or ``FILE.npz``, by the names of the inputs that they are for.
+    """The values of inputs in the files ``given`` as ``NAME=FILE`` or ``FILE.npz``, by input name.
 
     An input that is a list or tuple of tensors is given once for each of them; in archives, they are ``NAME[0]`` and so
     on.
@@ -73,7 +73,7 @@ def stated_sizes(model: CompiledModel, feeds: Mapping[str, Any], options: Namesp
 def complete(
     model: CompiledModel, given: Mapping[str, Any], options: Namespace, limits: Limits | None = None
 ) -> dict[str, Any]:
-    """``given``, and made-up values for the other inputs that must be given; assumptions are printed on stderr.
+    """``given`` and made-up values for the other required inputs; assumptions are printed on stderr.
 
     Args:
         model: the model, which is run on what is made up if there are sizes to choose.
@@ -102,13 +102,13 @@ def _missing(model: CompiledModel, given: Mapping[str, Any]) -> list[Argument]:
 
 
 def _name_and_path(text: str, names: Collection[str]) -> tuple[str, str]:
-    """Split ``NAME=FILE``. Both parts may contain ``=``, so the longest prefix that is one of ``names`` is the name."""
+    """Split ``NAME=FILE``. Both may contain ``=``: the longest prefix that is one of ``names`` counts."""
     splits = [(text[:i], text[i + 1 :]) for i, char in enumerate(text) if char == "="]
     return next((split for split in reversed(splits) if split[0] in names), (splits or [("", text)])[0])
 
 
 def _read(path: str) -> Array:
-    """The array in a ``.npy`` file, mapped, so that a file that claims too much takes no memory. Reads no pickles."""
+    """The array in a ``.npy`` file, mapped, so that exaggerated sizes take no memory. Reads no pickles."""
     try:
         with open_regular(path) as file:
             start = file.read(6)
@@ -169,7 +169,7 @@ def form(value: Any) -> str:
 
 
 def summary(value: Any, levels: int = LEVELS) -> str:
-    """A value in one line: type, shape and range of a tensor; length of a list and, ``levels`` deep, what is in it."""
+    """A value in one line: type, shape, range of a tensor; length and, ``levels`` deep, items of a list."""
     if is_array(value):
         return _array_summary(value)
     if is_sequence(value):

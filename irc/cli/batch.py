@@ -195,7 +195,7 @@ def _models(given: Sequence[str]) -> list[str]:
 
 
 def _outputs(given: argparse.Namespace, paths: Sequence[str]) -> dict[str, str]:
-    """Where each model is written to, if it is: below the folder, as it lies below the folder that all lie in.
+    """Each model's output path, at the same place below the folder as the model below the common one.
 
     Raises:
         Error: IRC501 the folder cannot be made or written; IRC503 two models would become one file, or replace a model.

@@ -127,7 +127,7 @@ def _peers(given: argparse.Namespace) -> list[str]:
 
 
 def _runner(name: str, path: str, feeds: dict[str, Any], threads: int | None) -> Runner:
-    """A function that runs ``feeds`` with another runtime; Error IRC331 if the runtime cannot run the model."""
+    """A function that runs ``feeds`` with another runtime; Error IRC331 if it cannot run the model."""
     from irc.tools.check import peers
 
     def told(action: Callable[[], Any]) -> Any:

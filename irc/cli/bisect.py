@@ -86,7 +86,7 @@ def add_reduce(commands: options.Commands) -> None:
         "{inputs} for that of a .npz archive of its inputs, for which irc runs the model"
     )
     parser.add_argument("--command", metavar="COMMAND", required=True, help=said)
-    said = "end the command after so many seconds; then the model does not show it (default: never)"
+    said = "end the command after S seconds; the model then does not show the fault (default: never)"
     options.option(parser, "--timeout", "S", said, options.seconds)
     said = "where to write the part, as ONNX; its inputs go beside it, as .npz (default: reduced-MODEL.onnx)"
     options.option(parser, "-o/--output", "OUT.onnx", said)

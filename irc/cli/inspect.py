@@ -1,4 +1,4 @@
-"""``irc print``, ``irc alias`` and ``irc operators``: look at a model's IR, at shared memory, at what irc knows."""
+"""``irc print``, ``irc alias``, ``irc operators``: a model's IR, shared memory, facts on operators."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ ONE_OF = (".onnx", ".irc", *options.TEXT_SUFFIXES)
 
 
 def _names(given: list[str], known: Collection[str]) -> list[str]:
-    """The names in the texts of an option: a text is a name if there is such a value, else names between commas."""
+    """The names in an option's values: a value is one name if the model has it, else names with commas."""
     found: list[str] = []
     for text in given:
         parts = [text] if text in known else text.split(",")

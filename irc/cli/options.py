@@ -71,7 +71,7 @@ def load(path: str) -> None:
 
 @contextmanager
 def blamed(code: str = "IRC305", path: str = "") -> Generator[None]:
-    """Turn errors from the code of loaded files and plug-ins into an Error with ``code`` that names file and line.
+    """Turn errors in loaded files and plug-ins into an Error with ``code`` that names file and line.
 
     Args:
         code: the code for errors that are not irc's own.
@@ -174,7 +174,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_pipeline(parser: argparse.ArgumentParser, default: str | None = "default") -> None:
-    """The option that chooses the passes; with ``default`` None, "default" unless the model is compiled already."""
+    """Add the options for passes; ``default`` None: "default" unless the model is compiled already."""
     shown = "default" if default is None else default or "none"
     said = f"'default', 'none', or passes such as 'cse,dce,fuse{{max-size=8}}' (default: {shown})"
     parser.add_argument("-p", "--passes", default=default, metavar="PIPELINE", help=said)
@@ -258,7 +258,7 @@ def _opt_limit(text: str) -> Instrument:
 
 
 def check_instruments(given: argparse.Namespace) -> None:
-    """Refuse, before any work is done, files of instruments that could not be written; as of `check_output`."""
+    """Refuse files of instruments that could not be written, before any work; as `check_output`."""
     from irc.passes.instruments import CrashReproducer
 
     for each in given.instruments:
@@ -376,7 +376,7 @@ def _add_by_name(
 
 
 def _sizes(text: str, bits: int) -> dict[str, int]:
-    """``NAME=SIZE``, below ``2**bits``, with any characters in the name, or several as `read_sizes` takes them."""
+    """One ``NAME=SIZE`` with any name and a size below ``2**bits``, or several, as `read_sizes` reads."""
     from irc.ir.declarations import GivenTwiceError, read_sizes
 
     try:

@@ -1,4 +1,4 @@
-"""Results on stdout, messages on stderr, and how the program ends, whatever happens to it and to these streams."""
+"""Results on stdout, messages on stderr, and how the program ends, whatever happens to the streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irc.support.formatting import printable
 
 
 def emit(text: str) -> None:
-    """Write a `printable` result to stdout, with a line end, as UTF-8 in any locale, as programs may read it."""
+    """Write a `printable` result and a line end to stdout, as UTF-8 in any locale, for programs."""
     line = printable(text if text.endswith("\n") else text + "\n")
     binary = getattr(sys.stdout, "buffer", None)
     sys.stdout.flush()
@@ -41,7 +41,7 @@ def say(message: str) -> None:
 
 @contextmanager
 def progress(silent: bool = False) -> Generator[Callable[[str], None]]:
-    """A function that shows a few words on stderr, if that is a terminal, until it is called again or the block ends.
+    """A function that shows a few words on stderr, if a terminal, until the next call or the block's end.
 
     Args:
         silent: show nothing, because something else writes to stderr meanwhile.
@@ -100,7 +100,7 @@ def parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser, also of subcommands. Failing to write to stdout is an error, which argparse would ignore."""
+    """The parser and its subparsers. Failing to write to stdout is an error, which argparse ignores."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not None and file is sys.stdout:
@@ -121,7 +121,7 @@ class _Ended(BaseException):
 
 @contextmanager
 def _ended_by_signals() -> Generator[None]:
-    """Let SIGTERM and SIGHUP end the program by `_Ended` instead of at once, so that no temporary file is left.
+    """Let SIGTERM and SIGHUP end the program by `_Ended`, so that temporary files are removed.
 
     Signals that are ignored, as under nohup, or handled by a program around the command, are not changed.
     """

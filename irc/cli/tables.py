@@ -24,7 +24,7 @@ NARROWEST = 40
 
 
 def print_report(report: Report, verbose: bool = False) -> None:
-    """Print a report on stderr: at a glance, and if ``verbose``, all of it, in colour if that is a terminal."""
+    """Print a report on stderr: a summary, or if ``verbose``, all of it; in colour on a terminal."""
     console = new_console(NARROWEST)
     text = Text(report.at_a_glance(min(80, console.width)))
     text.highlight_regex(r"(?m)^\w+", "bold")
@@ -35,7 +35,7 @@ def print_report(report: Report, verbose: bool = False) -> None:
 
 
 def _print_sections(sections: Iterable[tuple[str, RenderableType]], narrowest: int) -> None:
-    """Print labels and what belongs to them side by side, laid out for at least so many characters a line."""
+    """Print labels beside their contents, laid out for at least ``narrowest`` characters a line."""
     grid = Table.grid(padding=(0, 2, 1, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -100,7 +100,7 @@ def print_explained(stats: Mapping[str, int], remarks: Iterable[Remark], wanted:
 
 
 def new_console(narrowest: int) -> Console:
-    """Stderr, in colour if it is a terminal. In a narrow one, long lines overflow instead of losing columns."""
+    """Stderr, in colour on a terminal. In a narrow one, long lines overflow instead of losing columns."""
     console = Console(stderr=True, highlight=False)
     console.width = max(console.width, narrowest)
     return console

@@ -104,7 +104,7 @@ def _acyclic(n: int, edges: Edges) -> list[tuple[int, int]]:
 
 
 def _ranks(n: int, edges: Edges) -> list[int]:
-    """The layer of each node: below all sources; a node that nothing leads to lies just above its first target."""
+    """The layer of each node: below all its sources; a node without sources is just above its targets."""
     out: list[list[int]] = [[] for _ in range(n)]
     missing = [0] * n
     for a, b in edges:
@@ -203,7 +203,7 @@ def _across(
     above: Sequence[Sequence[int]],
     below: Sequence[Sequence[int]],
 ) -> list[float]:
-    """The x of each item's centre: near its neighbours, and apart from others of its layer; 0 is the left border."""
+    """The x of each item's centre: near its neighbours, apart from others of its layer; 0 is the left."""
     distances = [[(widths[a] + widths[b]) / 2 + GAP for a, b in pairwise(layer)] for layer in layers]
     # Bends weigh most, so that long edges run straight.
     weights = [1.0 if width > _BEND else 8.0 for width in widths]
@@ -228,7 +228,7 @@ def _across(
 
 
 def spaced(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
-    """Positions with at least ``distances`` between them whose weighted squared differences to ``wanted`` are least."""
+    """Positions ``distances`` apart with the least weighted squared differences to ``wanted``."""
     offsets = [0.0]
     for distance in distances:
         offsets.append(offsets[-1] + distance)
@@ -244,7 +244,7 @@ def spaced(wanted: Sequence[float], weights: Sequence[float], distances: Sequenc
 
 
 def _down(layers: Sequence[Sequence[int]], heights: Sequence[float], n: int) -> tuple[list[float], list[float], float]:
-    """The y of each item's centre, the height of its layer, and the height of all. Boxes begin at their layer's top."""
+    """The y of each item's centre, layer heights, and total height. Boxes begin at their layer's top."""
     y, thick, top = [0.0] * n, [0.0] * n, 0.0
     for layer in layers:
         tallest = max([heights[item] for item in layer if item < len(heights)], default=0.0)

@@ -1,4 +1,4 @@
-"""Pictures of boxes and arrows, as SVG that follows the reader's light or dark theme and prints dark on white."""
+"""Pictures of boxes and arrows as SVG for light and dark themes; they print dark on white."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _shape_refusal(anchor: Node, cluster: Cluster) -> str | None:
 
 
 def _because(node: Node, text: str, shape: Shape | None = None, *others: Shape | None) -> Reason:
-    """The reason for ``text`` about ``node``. Named sizes that make others differ from ``shape`` may be fixed."""
+    """The reason for ``text`` about ``node``. Named sizes that make shapes differ may be fixed."""
     remedy = None
     for other in others:
         if remedy is None and shape is not None and other is not None and len(shape) == len(other):

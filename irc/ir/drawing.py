@@ -1,4 +1,4 @@
-"""What a picture of a graph shows: a box for each input, node and return, arrows for values, blocks inside of boxes."""
+"""The picture of a graph: a box for each input, node and return, arrows for values, blocks nested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention of one row of each head, such as decoders compute token by token, in one go: no product is a call.
+"""Attention of one row of each head, as in a decoder's step, in one pass without BLAS calls.
 
 Invariant: elements of a row of any operand lie side by side, and their number is a multiple of a vector's lanes. Scores
 have room for whole vectors; what is beyond the last key is -inf there.
@@ -26,8 +26,15 @@ MOST_WIDTH = 256
 
 
 class Form(NamedTuple):
-    """What code depends on: elements of a row of queries and keys, and of values; heads that share keys; what scores of
-    keys are that a mask excludes, None without one.
+    """What code depends on.
+
+    Attributes:
+        dtype: of all operands but the mask.
+        width: elements of a row of queries and keys.
+        values: elements of a row of values.
+        group: heads that share keys and values.
+        scale: factor of the scores.
+        fill: score of keys that the mask excludes; None without a mask.
     """
 
     dtype: AnyDType
@@ -39,7 +46,7 @@ class Form(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The numbers that the loop function reads: two axes of heads, of which this is the inner one's size; strides."""
+    """The numbers that the loop function reads: two axes of heads (here the inner one's size), strides."""
 
     heads: Any
     key_outer: Any

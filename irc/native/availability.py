@@ -20,7 +20,7 @@ _LOCK = Lock()
 
 @cache
 def unavailable() -> str:
-    """Why there is no native code on this machine, as far as that shows without llvmlite; empty if there may be."""
+    """Why this machine has no native code, as far as that shows without llvmlite; "" if it may have."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
         return f"native code is for Linux on x86-64, not for {sys.platform} on {platform.machine()}"
     if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():

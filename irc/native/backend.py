@@ -230,7 +230,7 @@ def _by_order(ordered: Kernel, otherwise: Kernel) -> Kernel:
 
 
 def _of_ordered(kernel: Kernel) -> Kernel:
-    """``kernel``, which makes results in C order, where TorchScript's operators would: if all operands lie so."""
+    """``kernel``, whose results are in C order, for operands for which TorchScript's would be, too."""
 
     def run(*operands: Array, out: Any = None) -> Any:
         if any(is_array(x) and not x.flags.c_contiguous for x in operands):
@@ -241,7 +241,7 @@ def _of_ordered(kernel: Kernel) -> Kernel:
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether an operand is an array, neither absent nor a number or list, which TorchScript's operators have."""
+    """Whether an operand is an array: neither absent nor a number or list, as TorchScript has them."""
     return isinstance(value.type, TensorType) and not is_none(value)
 
 
@@ -268,7 +268,7 @@ def _takes_several_ufuncs(expression: Expression) -> bool:
 
 
 def _is_slow_in_torch(node: Node) -> bool:
-    """Whether ``node``, pointwise of TorchScript or the in-place variant of such, is more than one cheap ufunc."""
+    """Whether ``node``, pointwise of TorchScript or its in-place variant, is more than one cheap ufunc."""
     record = ops.semantics(node.kind.removesuffix("_"))
     if record is None or record.name == "pow" or len(node.outputs) != 1:
         return False

@@ -69,7 +69,7 @@ class BlasCall(NamedTuple):
 
 
 def call_for_product(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
-    """What the kernel of MatMul calls for ``a @ b``, the result of which lies in C order; None if it is declined."""
+    """What MatMul's kernel calls for ``a @ b`` with a result in C order; None if it is declined."""
     ranks = len(a.shape), len(b.shape)
     if dtype.char not in "fd" or min(ranks) < 2 or 0 in (*a.shape, *b.shape):
         return None
@@ -125,12 +125,12 @@ def _matmul(a: Matrices, b: Matrices, dtype: AnyDType) -> BlasCall | None:
 
 
 def _is_dense(far: int, near: int, size: int) -> bool:
-    """Whether the BLAS takes a matrix whose rows of ``size`` elements begin ``far`` apart, and elements ``near``."""
+    """Whether the BLAS takes a matrix with rows of ``size`` elements ``far`` apart, elements ``near``."""
     return near == 1 and size <= far
 
 
 def _lie_so(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements lie in C order: how far apart the only elements of axes are said to be does not matter."""
+    """Whether elements lie in C order, whatever the strides of axes of one element are."""
     dense = c_strides(shape, 1)
     return all(size == 1 or own == wanted for size, own, wanted in zip(shape, strides, dense))
 

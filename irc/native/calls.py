@@ -150,7 +150,7 @@ class Builtin:
         self._array_type = self.read(self.own, _CLASS, POINTER)
 
     def read(self, pointer: Any, place: Any, kind: Any = INT) -> Any:
-        """What lies so many bytes behind a pointer."""
+        """The element at an offset in bytes from a pointer."""
         place = number(place) if isinstance(place, int) else place
         return self.builder.load(offset(self.builder, pointer, place), typ=kind)
 
@@ -209,7 +209,7 @@ class Builtin:
 
     @contextmanager
     def scratch(self, size: Any) -> Generator[Any]:
-        """What follows has ``size`` bytes of memory of its own, from the begin of a cache line on, or, for 0, none."""
+        """A context with ``size`` bytes of cache-aligned memory of its own; none for 0."""
         builder = self.builder
         at = builder.alloca(POINTER)
         builder.store(ir.Constant(POINTER, None), at)
@@ -224,7 +224,7 @@ class Builtin:
 
     @contextmanager
     def released(self, releases: Any) -> Generator[None]:
-        """Other threads of Python may run during what follows, if ``releases`` is set; return if that has raised."""
+        """A context that releases the GIL, if ``releases`` is set; the code returns if that has raised."""
         builder = self.builder
         thread = builder.alloca(POINTER)
         with builder.if_then(self.is_set(releases)):

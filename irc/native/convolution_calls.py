@@ -81,7 +81,7 @@ class Convolution(NamedTuple):
         return packed(w, b, self.group, self.form)
 
     def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        """What `call` takes besides the input and the result; None if the largest magnitude is to be looked at."""
+        """What `call` takes besides input and result; None if the largest magnitude must be found first."""
         return None if self.form.kind == TILES else (*weights, np.zeros(1, np.int32))
 
     def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
@@ -189,7 +189,7 @@ def packed_bytes(w: Array, group: int, form: Form) -> int:
 
 
 def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:
-    """Weights, (G, blocks, numbers of a tile or 1, K, features of a block), and biases, as code reads them.
+    """Weights (G, blocks, numbers of a tile or 1, K, features of a block) and biases, as code reads them.
 
     None if tiles would make numbers of the weights that overflow.
     """

@@ -54,7 +54,7 @@ class ConvolutionOfRows(NamedTuple):
         return "rows"
 
     def packed_bytes(self, w: Array) -> int:
-        """At the most, of what `packed` makes."""
+        """The most bytes that `packed` makes."""
         return packed_bytes(w[0].size, len(w))
 
     def packed(self, w: Array, b: Array | None) -> tuple[Array, ...]:
@@ -70,7 +70,7 @@ class ConvolutionOfRows(NamedTuple):
         return *self.places, *weights
 
     def padding(self) -> tuple[Call, int] | None:
-        """What stores an image with its padding, and the bytes that takes; None if that is more than rows' ends."""
+        """The call that stores an image with padding, and its bytes; None if only rows' ends are padded."""
         how = self.stored
         if how.shape is None or len(how.shape) != 2:
             return None
@@ -104,7 +104,7 @@ def are_few(positions: int, features: int) -> bool:
 
 
 def convolution_of_rows(x: Array, w: Array, axes: Axes, positions: int) -> ConvolutionOfRows | None:
-    """How to convolve ``x`` (N, C, spatial...) with ``w`` (O, C, kernel...); None if images or tables are large."""
+    """How to convolve ``x`` (N, C, ...) with ``w`` (O, C, ...) by rows; None if images are large."""
     depth = w[0].size
     call = call_for_windows(positions, depth, len(w))
     how = storage(axes, 0, axes[0].out, x.shape[1], x.itemsize)

@@ -1,4 +1,4 @@
-"""Convolutions as products of packed weights with panels of columns, or of transformed tiles (Winograd's F(2x2, 3x3)).
+"""Convolutions: packed weights times panels of columns, or transformed tiles (Winograd F(2x2, 3x3)).
 
 A *panel* is a few vectors of positions of the result: of pixels, or of tiles of 2x2 pixels. For each panel, what its
 positions see of the input is packed, number by number of the sums, into memory that stays in the cache; then a few
@@ -77,7 +77,7 @@ class Form(NamedTuple):
         return 16 if self.kind == TILES else 1
 
     def pitch(self, depth: int) -> int:
-        """Elements packed for one of the `numbers` of a panel, where so many products are summed."""
+        """Elements packed for each of the `numbers` of a panel."""
         return depth * self.positions + self.lanes
 
     def panel(self, depth: int) -> int:

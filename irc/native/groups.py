@@ -170,7 +170,7 @@ class GroupCall(NamedTuple):
 
 
 class _Compiled(NamedTuple):
-    """Code, how many values it keeps, the bytes of an element of these, what an element costs; see `overwritable`."""
+    """Code, the number and element size of values it keeps, the cost an element; see `overwritable`."""
 
     code: Code
     kept: int
@@ -255,7 +255,7 @@ _UNKNOWN = "?irc"
 
 
 def _plain(value: Any, is_input: bool = False) -> Any:
-    """A number, word or list of such, or a tensor; else `_UNKNOWN`. Of floats that are an input, nothing is read."""
+    """A number, word, list of these or tensor; else `_UNKNOWN`. Floats that are inputs are not read."""
     if isinstance(value, Tensor):
         array = value.numpy()
         is_read = array.ndim == 0 or array.dtype.kind in "biu"
@@ -502,7 +502,7 @@ def _refuses(*arrays: Any) -> bool:
 
 
 def _refined(domain: Domain, sizes: Sizes, strides: list[list[int]]) -> tuple[list[int], list[list[int]], set[int]]:
-    """The domain's sizes, each array's strides, and the axes that are reduced, with channels cut into groups."""
+    """The domain's sizes, each array's strides and the reduced axes, with channels cut into groups."""
     reduced = {axis + domain.rank for axis in domain.axes}
     if not domain.groups:
         return list(sizes), strides, reduced
@@ -541,7 +541,7 @@ def _scratch(inner: Space, is_across: bool, count: int, unit: int) -> tuple[list
 
 
 class Anchored:
-    """Compiles a convolution or a matrix product, which the interpreter's kernel computes, and what follows it.
+    """Compiles an epilogue to a convolution or matrix product that the interpreter's kernel computes.
 
     Args:
         nodes: as of `Group`; one of them is not a pointwise operator.
@@ -624,5 +624,5 @@ class Anchored:
         return run
 
     def overwrites(self, operands: Sequence[ArrayType]) -> list[tuple[int, int]]:
-        """See `irc.runtime.backends.Backend.overwrites`: the product is in the result before operands are read."""
+        """See `irc.runtime.backends.Backend.overwrites`; the product is written before operands are read."""
         return []

@@ -67,7 +67,7 @@ def convolving(node: Node, kernel: Kernel) -> Kernel:
 
 
 def padding(node: Node, kernel: Kernel) -> Kernel:
-    """``kernel``, of the Pad ``node``, with an inline cache where nothing is removed and all but ``x`` is constant."""
+    """``kernel`` of the Pad ``node`` with an inline cache, if nothing is removed and only ``x`` varies."""
     mode: str = node.attributes.get("mode", "constant")
 
     def look(x: Array, made: Array, *others: Array | None) -> Latest | None:
@@ -84,7 +84,7 @@ def padding(node: Node, kernel: Kernel) -> Kernel:
 
 
 def _looking_at_results(kernel: Kernel, look: Callable[..., Latest | None]) -> Kernel:
-    """``kernel``, with an inline cache of what ``look`` finds for an input, the result, and operands that are constant.
+    """``kernel`` with an inline cache of what ``look`` finds for input, result and constant operands.
 
     As the kernel has made a result of these operands, they fit.
     """
@@ -115,7 +115,7 @@ def _looking_at_results(kernel: Kernel, look: Callable[..., Latest | None]) -> K
 
 
 def multiplying(node: Node, kernel: Kernel) -> Kernel:
-    """``kernel``, of the MatMul or Gemm ``node``, with an inline cache for products of several rows with constants.
+    """``kernel`` of the MatMul or Gemm ``node`` with an inline cache for several rows times constants.
 
     Whether the first operand has been met before decides about no bit of the result.
     """

@@ -59,7 +59,7 @@ _BYTES = np.dtype(np.int8), np.dtype(np.uint8)
 _SMALL = (*_BYTES, np.dtype(np.int16), np.dtype(np.uint16))
 
 LANES = 64
-"""Of a vector, at the most."""
+"""The most lanes of a vector."""
 
 NOWHERE = -(1 << 63)
 """The place of a row of constants."""
@@ -177,7 +177,7 @@ class NativeLoops(InnerLoops):
     def padded_convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array
     ) -> tuple[Call, int, OneCall] | None:
-        """Where `convolver` stores an image with its padding: the call that does, the bytes, what convolves that."""
+        """If `convolver` stores a padded image: the call that does, its bytes, what convolves the image."""
         if len(x) > 1 or (w.shape[1] == 1 and self._depthwise(x, w, b, axes, out) is not None):
             return None
         from irc.native.convolution_rows import ConvolutionOfRows
@@ -199,7 +199,7 @@ class NativeLoops(InnerLoops):
         return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
 
     def _stacked(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array, exact: bool) -> Compute | None:
-        """Convolution along three axes, plane by plane: the planes that a window sees are channels of one image."""
+        """Convolution along three axes, plane by plane: a window's planes are channels of one image."""
         depth, *plane = axes
         features, channels, kernel = w.shape[:3]
         planes = max(depth.begin + depth.size, (depth.out - 1) * depth.stride + kernel)
@@ -266,7 +266,7 @@ class NativeLoops(InnerLoops):
         return multiply is not None and multiply(a, out)
 
     def multiplier(self, a: Array, b: Array, is_turned: bool = False) -> Compute | None:
-        """What multiplies arrays that lie like ``a``, of float32, with the constant ``b``, maybe ``is_turned``."""
+        """What multiplies float32 arrays that lie like ``a`` by the constant ``b``, perhaps ``is_turned``."""
         columns = b.shape[0 if is_turned else 1]
         if columns < LEAST_COLUMNS or a.size * columns < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return None
@@ -293,7 +293,7 @@ class NativeLoops(InnerLoops):
         return packed is not None and self._multiply_integers(a, zero, packed, out)
 
     def integer_multiplier(self, a: Array, b: Array, zero: Array | None) -> ComputeIntegers | None:
-        """What multiplies arrays like ``a`` with the constant integers ``b`` less their ``zero`` points, of 8 bits."""
+        """What multiplies arrays like ``a`` by constant 8-bit ``b`` minus its ``zero`` points."""
         packed = self._panels_of_integers(a, b, zero)
         if packed is None:
             return None
@@ -526,7 +526,7 @@ class NativeLoops(InnerLoops):
 
 
 def _with(kept: dict[Any, T], kind: Any, made: T) -> dict[Any, T]:
-    """``kept`` and what was ``made``, of the latest `_MOST_CALLS` or so: another one, as threads may look at that."""
+    """A new dict of the latest `_MOST_CALLS` or so of ``kept`` and ``made``: other threads read the old."""
     return {**(kept if len(kept) < _MOST_CALLS else {}), kind: made}
 
 
@@ -569,7 +569,7 @@ def _dense_rows(x: Array) -> Array:
 
 
 def places_of(sources: Sequence[Array], strides: Sequence[int]) -> Array:
-    """How many bytes behind the first element each row of a padded array is taken from: `NOWHERE` if from none."""
+    """Offsets in bytes of each row of a padded array from the first element; `NOWHERE` for constant rows."""
     places: Array = np.zeros((), np.int64)
     is_nowhere: Array = np.zeros((), np.bool_)
     for source, stride in zip(sources, strides):

@@ -102,7 +102,7 @@ class Jit:
         return Code(builder.link(self._compiler, f"irc{self._linked}"), name)
 
     def _kept(self, entry: str) -> tuple[list[str], bytes]:
-        """What the cache has: the functions of the library that are called, and object code, empty if it has none."""
+        """What the cache has: called library functions and object code, empty if it has none."""
         content = self._cache.read(entry) or b""
         header, _, code = content.partition(b"\n")
         needs = header.decode().split()

@@ -1,4 +1,4 @@
-"""What kernels are made of: calls of native code, in one piece or for several threads, and memory for large results.
+"""The parts of kernels: calls of native code, on one or several threads, and memory for results.
 
 Fresh memory costs a page fault for each 4 KiB, which takes as long as many kernels take to fill it. So a result of
 `LEAST` bytes or more lies in a *block*, which goes back to a pool when the last array over it is gone.
@@ -97,7 +97,7 @@ class Call(NamedTuple):
         work: float,
         memory: int = 0,
     ) -> Call:
-        """A call of the loop function ``name`` of the module with this key, of arrays that the caller has checked.
+        """A call of the loop function ``name`` in the module with this key, on arrays checked by the caller.
 
         The last of these are so many bytes of work ``memory``, if it needs any, which `run` adds.
         """
@@ -105,7 +105,7 @@ class Call(NamedTuple):
         return call._replace(work=memory)
 
     def of_work(self, work: float) -> Call:
-        """This call in as many pieces as so many nanoseconds are worth."""
+        """This call in as many pieces as its estimated nanoseconds are worth."""
         pieces = min(int(work) // PIECE, self.size) if work >= SHARED else 1
         return self if pieces == self.pieces else self._replace(pieces=pieces, nanoseconds=work)
 

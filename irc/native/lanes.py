@@ -1,4 +1,4 @@
-"""Emitted values: so many lanes of one element type, with Python's operators; how they lie in memory.
+"""Emitted values: lanes of one element type, with Python's operators, and their layout in memory.
 
 Invariants:
 
@@ -206,7 +206,7 @@ class Lanes:
         return self.made(self.emitter.builder.not_(self.value))
 
     def __lshift__(self, count: Lanes | int) -> Lanes:
-        """Shifted left. The caller sees to it that the count is neither negative nor the number of bits or more."""
+        """Shifted left; the caller keeps the count at least 0 and below the number of bits."""
         return self.made(self.emitter.builder.shl(self.value, self.taken(count).value))
 
     def __rshift__(self, count: Lanes | int) -> Lanes:
@@ -380,7 +380,7 @@ def rounded(x: Lanes, dtype: AnyDType) -> Lanes:
 
 
 def rounded_to_odd(x: Lanes) -> Lanes:
-    """float64 ``x`` as float32, its last bit set if digits are lost: rounded once more, it is as if rounded once."""
+    """float64 ``x`` as float32 rounded to odd, so that rounding again is as if rounded once."""
     near = to_float(x, SINGLE)
     back = to_float(near, DOUBLE)
     bits = near.bitcast(UINT32)

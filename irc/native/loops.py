@@ -95,7 +95,7 @@ def paced_loop(emitter: Emitter, start: Any, stop: Any, step: int, elements: Any
 
 
 def _chunk(builder: Any, step: int, elements: Any) -> Any:
-    """A multiple of ``step``, after which a loop is to pause, if each number stands for so many elements."""
+    """The interval of a loop's pauses, a multiple of ``step``, for ``elements`` elements a number."""
     chunk = builder.sdiv(number(_PAUSE // step), elements)
     return builder.mul(builder.select(builder.icmp_signed("<", chunk, number(1)), number(1), chunk), number(step))
 
@@ -105,7 +105,7 @@ _PAUSE = 1 << 20
 
 
 def pause(emitter: Emitter, i: Any, start: Any) -> None:
-    """Emit a look at signals and the run's limits, unless ``i`` is ``start``: the loop function ends if one raises."""
+    """Emit a check of signals and limits, unless ``i`` is ``start``: the function ends if one raises."""
     builder, bit = emitter.builder, ir.IntType(1)
     with builder.if_then(builder.icmp_signed("!=", i, start)):
         asked = builder.call(emitter.library("irc.pause", bit, [], _pause_module), [])
@@ -114,7 +114,7 @@ def pause(emitter: Emitter, i: Any, start: Any) -> None:
 
 
 def _pause_module() -> tuple[str, Mapping[str, Any]]:
-    """The module of a function that calls Python's `irc.runtime.bounds.pace`, and tells whether that raises.
+    """The module of a function that calls `irc.runtime.bounds.pace` and returns whether it raised.
 
     It may be called with and without the interpreter's lock. An exception stays with the thread: `irc.native.calls`.
     """
@@ -158,7 +158,7 @@ def fold(builder: Any, start: Any, stop: Any, step: Any, accumulators: Accumulat
 def paced_fold(
     emitter: Emitter, start: Any, stop: Any, step: int, elements: Any, accumulators: Accumulators, body: Accumulate
 ) -> Accumulators:
-    """As `fold`, with a `pause` now and then, where each number stands for so many ``elements``."""
+    """As `fold`, with a `pause` now and then; each number stands for ``elements`` elements."""
     builder = emitter.builder
     chunk = _chunk(builder, step, elements)
 
@@ -178,7 +178,7 @@ def function(name: str, arguments: Sequence[Any], result: Any = VOID) -> tuple[A
 def loop_function(
     name: str, target: Target, lanes: int, arrays: int, numbers: int
 ) -> tuple[Emitter, list[Any], list[Any], Any, Any]:
-    """A new module's loop function: an emitter of ``lanes`` in it, its arrays, its layout's numbers, and the range."""
+    """A new module's loop function: an emitter of ``lanes``, arrays, layout numbers, and the range."""
     made, builder = function(name, [POINTER, POINTER, INT, INT])
     table, layout, begin, end = made.args
     starts = [builder.load(offset(builder, table, number(8 * i)), typ=POINTER, align=8) for i in range(arrays)]
@@ -217,7 +217,7 @@ def lanes_inside(emitter: Emitter, first: Any, size: Any) -> Lanes:
 
 
 def masked_load(emitter: Emitter, pointer: Any, mask: Lanes, filled: Any) -> Any:
-    """What lies behind ``pointer`` where ``mask`` is set, else what is ``filled`` in; no other memory is touched."""
+    """A vector from ``pointer`` where ``mask`` is set, else ``filled``; reads no other memory."""
     operands = [pointer, ir.Constant(ir.IntType(32), 1), mask.value, filled]
     return emitter.call(f"llvm.masked.load.{_suffix(filled.type)}.p0", filled.type, operands)
 
@@ -240,7 +240,7 @@ _FLOATS = {ir.FloatType(): "f32", ir.DoubleType(): "f64"}
 def copy_elements(
     emitter: Emitter, name: str, dtype: AnyDType, buffer: Any, array: Any, stride: Any, count: Any
 ) -> None:
-    """Copy elements of ``array``, ``stride`` bytes apart, into the dense ``buffer`` ("gather"), or back ("scatter")."""
+    """Copy elements of ``array``, ``stride`` bytes apart, to ``buffer`` ("gather") or back ("scatter")."""
     symbol, arguments = f"irc.{name}{dtype.itemsize}", [POINTER, POINTER, INT, INT]
     called = emitter.library(symbol, VOID, arguments, partial(_copy_module, symbol, dtype.itemsize, name == "gather"))
     emitter.builder.call(called, [buffer, array, stride, count])
@@ -295,5 +295,5 @@ def _floats_module(symbol: str, lanes: int) -> tuple[str, Mapping[str, Any]]:
 
 
 def offset(builder: Any, pointer: Any, distance: Any) -> Any:
-    """``pointer``, moved by so many bytes."""
+    """``pointer`` plus an offset in bytes."""
     return builder.gep(pointer, [distance], source_etype=BYTE)

@@ -1,4 +1,4 @@
-"""Data movement: copies of arrays whose axes are permuted, and of arrays with elements added at the ends of axes.
+"""Data movement: copies with permuted axes, and with elements added at the ends of axes.
 
 Permuted arrays are copied by square tiles, which are transposed in registers: NumPy copies them element by element,
 each from another cache line. Where rows of the result are rows of the operand, it copies these as a whole, and there is
@@ -94,7 +94,7 @@ def _side(itemsize: int) -> int:
 
 
 def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[str, Make]]:
-    """The function ``name``, which copies elements of ``itemsize`` bytes by tiles of ``side``, and what it needs."""
+    """The function ``name`` that transposes elements of ``itemsize`` bytes by tiles, and its needs."""
     emitter, (source, target), numbers, begin, end = loop_function(name, current(), side, 2, len(Transposition._fields))
     builder = emitter.builder
     layout = Transposition(*numbers)
@@ -170,7 +170,7 @@ class Padding(NamedTuple):
 
 
 def call_for_padding(x: Array, before: int, out: Array) -> Call | None:
-    """A call that makes arrays like ``out``, in C order, of arrays like ``x``; None if there is no code for them.
+    """A call that pads arrays like ``x`` to arrays like ``out``, in C order; None if there is no code.
 
     Elements of a row of ``x`` lie side by side, and ``before`` are added at the beginning of each. The call takes the
     operand, the places of rows (`irc.native.inner_loops.places_of`), the places in a row of the elements at its ends, a
@@ -232,7 +232,7 @@ def call_for_rows(
     fills: bool = False,
     inner: Sequence[Axis] = (),
 ) -> Call:
-    """A call that copies rows of ``width`` bytes into rows of ``whole`` bytes, where they begin at ``place``.
+    """A call that copies rows of ``width`` bytes to ``place`` in rows of ``whole`` bytes.
 
     Args:
         rows: how many, or how many times those that the ``inner`` axes number.

@@ -1,4 +1,4 @@
-"""Loop nests over the elements of arrays, which compute a program (`irc.native.programs`) as its `Schedule` says.
+"""Loop nests over arrays' elements that compute a program (`irc.native.programs`) by a `Schedule`.
 
 Axes of the domain are of two kinds. *Outer* ones go from row to row; the range is of rows. *Inner* ones lie within a
 row, and each pass is a nest of loops over them, of which the innermost one goes in vectors. A program without
@@ -69,7 +69,7 @@ from irc.native.target import Target, ir
 from irc.ops.algebra import BOOL, AnyDType, Apply, Constant, Expression, Operand
 
 BLOCK = 128
-"""Vectors that are accumulated one by one: of more, sums of so many are."""
+"""Vectors that are accumulated one by one; of more, sums of this many are accumulated."""
 
 
 class Step(Enum):
@@ -110,7 +110,7 @@ class Shape(NamedTuple):
 
 
 def emit(name: str, program: Program, plan: Schedule, shape: Shape, target: Target) -> tuple[str, Mapping[str, Any]]:
-    """The module of the loop function ``name`` of a range of rows, or, across rows, of vectors of them; what it needs.
+    """The module of the loop function ``name`` over rows, or vectors of rows, and what it needs.
 
     Its layout: sizes of outer and of inner axes; elements a row; bytes of a kept row; the strides of each array and of
     the scratch, of outer axes, then of inner ones.
@@ -191,7 +191,7 @@ class _Nest:
                     self._row(at, left)
 
     def _buffer(self, array: Access) -> Any:
-        """Memory on the stack for a vector of an array's elements, zeros at first; None if all of them are one."""
+        """Stack memory for a vector of an array's elements, zeroed; None if all of them are one."""
         if array.step is Step.NONE:
             return None
         kind = ir.VectorType(memory_type(array.dtype), self._emitter.count)
@@ -323,7 +323,7 @@ class _Nest:
         return [x.made(joined(builder, (x.value, before), (y.value, rest))) for x, y in zip(found, ended)]
 
     def _vectors(self, axis: int, at: list[Any]) -> None:
-        """Emit the loop of a pass without reductions: what it does once, with buffers for vectors that are not whole.
+        """Emit the loop of a pass without reductions, with buffers for partial vectors.
 
         Pointwise groups have long bodies, which to emit twice would take twice as long.
         """
@@ -384,9 +384,9 @@ class _Nest:
         return [offset(builder, x, builder.mul(i, each[axis])) for x, each in zip(at, self._strides)]
 
     def _point(self, at: list[Any], accumulators: Accumulators, left: Any, apart: Any) -> Accumulators:
-        """Emit what a pass does at one vector, of which only so many lanes may be ``left``.
+        """Emit a pass at one vector, of which only ``left`` lanes may count.
 
-        Of arrays whose elements lie ``apart``, only so many are read.
+        Of arrays whose elements lie ``apart``, only these are read.
         """
         emitter, each, made = self._emitter, self._each, dict(self._made)
         for node in self._order:

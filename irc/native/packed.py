@@ -29,7 +29,7 @@ class Packed:
         size: Callable[[], int],
         make: Callable[[], tuple[Array, ...] | None],
     ) -> tuple[Array, ...] | None:
-        """What ``make`` makes of ``constants``, at the most ``size()`` bytes, for this ``purpose``.
+        """The cached result of ``make`` for ``constants`` and this ``purpose``, of at most ``size()`` bytes.
 
         None if they may change, or there is no room.
         """
@@ -49,7 +49,7 @@ class Packed:
         return made
 
     def _admits(self, size: int) -> bool:
-        """Whether there is room for ``size`` more bytes: asked before they are made, in each run anew."""
+        """Whether there is room for ``size`` more bytes: asked before they are made, again in each run."""
         guard = CURRENT.scope.guard
         kept = sum([x.nbytes for _, arrays in [*self._kept.values()] for x in arrays or ()])
         return kept + size <= MOST_BYTES and (guard is None or guard.keeps(size))

@@ -42,7 +42,7 @@ def lanes_of_panel() -> int:
 
 
 def features_at_once(count: int) -> int | None:
-    """How many of ``count`` features to sum at a time, about as many each time; None without any, or without code."""
+    """How many of ``count`` features to sum at a time, evenly; None for none, or without code."""
     most = MOST_FEATURES.get(current().vector_bytes)
     return -(-count // -(-count // most)) if most and count else None
 
@@ -98,7 +98,7 @@ class Panels:
         self.integers = emitter.vector(INT32)
 
     def at(self, pointer: Any, index: Any) -> Any:
-        """Where so many elements behind ``pointer`` are."""
+        """``pointer`` plus an offset in elements."""
         return offset(self.builder, pointer, self.builder.mul(index, number(SIZE)))
 
     def aligned(self, pointer: Any) -> Any:
@@ -194,7 +194,7 @@ class Panels:
         self.emitter.call("llvm.prefetch.p0", VOID, operands)
 
     def keep(self, sums: Any, to: Any, pitch: Any, features: Any, count: Any) -> None:
-        """Copy the sums of so many features at so many positions to a result, whose rows are ``pitch`` elements."""
+        """Copy the sums of features at positions to a result whose rows are ``pitch`` elements."""
         builder = self.builder
         is_full = builder.icmp_signed("==", count, number(self.positions))
         with loop(builder, number(0), features) as m:

@@ -1,4 +1,4 @@
-"""Scalar expressions (`irc.ops.algebra`) as code: their order, their text, and what is emitted for each primitive.
+"""Scalar expressions (`irc.ops.algebra`) as code: order, text, and emission of each primitive.
 
 Primitives have NumPy's definitions where C has none. Mathematical functions are in `irc.native.functions`; they are
 called, not emitted in place.
@@ -40,7 +40,7 @@ def _divide(x: Lanes, y: Lanes) -> Lanes:
 
 
 def _integer(x: Lanes, y: Lanes, name: str) -> Lanes:
-    """Quotient rounded towards zero, or its remainder; 0 if the divisor is 0. The least number / -1 is itself."""
+    """Quotient rounded towards zero, or remainder; 0 if the divisor is 0; least number / -1 is itself."""
     builder = x.emitter.builder
     is_zero = y.equals(0)
     divisor = select(is_zero, 1, y)
@@ -104,7 +104,7 @@ def _sign(x: Lanes) -> Lanes:
 
 
 def _extreme(is_larger: bool, takes_second: bool) -> Callable[[Lanes, Lanes], Lanes]:
-    """The larger or smaller one of two, NaN if one is NaN; of equal ones, such as zeros, the second or the first."""
+    """The larger or smaller of two, NaN if one is NaN; of equal ones (zeros), the second or the first."""
 
     def compute(x: Lanes, y: Lanes) -> Lanes:
         x, y = (x, y) if takes_second else (y, x)

@@ -1,4 +1,4 @@
-"""Products of matrices with constant ones, which are packed once: of 8-bit integers, with exact sums, and of floats.
+"""Products with constant matrices, packed once: of 8-bit integers, exactly, and of floats.
 
 Invariants: those of `irc.native.panels`. Of integers, two or four neighbours along the sum are multiplied at once
 (`irc.native.panels.PAIR`, `QUAD`), and added in 32 bits, which wrap: a sum that fits is exact.
@@ -162,7 +162,7 @@ class _Product(Panels):
         return self.own
 
     def _pack(self, block: Any, to: Any) -> None:
-        """Pack some rows of the first operand, number by number of the sums; the last one stands for missing ones."""
+        """Pack rows of the first operand number by number; the last row stands for missing ones."""
         builder, layout, kind = self.builder, self.layout, ir.IntType(32)
         last = builder.sub(layout.rows, number(1))
         with loop(builder, number(0), number(self.features)) as m:
@@ -191,7 +191,7 @@ class _Product(Panels):
 
 
 def call_for_product(a: Array, columns: int, numbers: int, has_zero: bool = False) -> Call | None:
-    """A call that multiplies ``a`` (M, K), elements of 4 bytes, with so many ``columns``; None without code.
+    """A call that multiplies ``a`` (M, K), of 4-byte elements, by ``columns`` columns; None without code.
 
     With a zero point of the first operand, of uint8, it multiplies what sums begin with by that.
     """
@@ -199,7 +199,7 @@ def call_for_product(a: Array, columns: int, numbers: int, has_zero: bool = Fals
 
 
 def call_for_windows(rows: int, depth: int, columns: int) -> Call | None:
-    """A call that multiplies so many rows, which lie scattered, likewise; the result is (columns, rows)."""
+    """A call that multiplies scattered rows likewise; the result is (columns, rows)."""
     return _call(rows, depth, columns, 0, FLOAT, of_windows=True)
 
 
@@ -258,12 +258,12 @@ def packed_integers(b: Array) -> Packed | None:
 
 
 def packed_bytes(depth: int, columns: int) -> int:
-    """At the most, of what `packed_floats` or `packed_integers` makes of a matrix of that size."""
+    """The most bytes that `packed_floats` or `packed_integers` makes of a matrix of that size."""
     return SIZE * (depth + 1) * _padded_size(columns)
 
 
 def rows_of_numbers(a: Array, zero: int, numbers: int) -> tuple[Array, int]:
-    """The rows of ``a`` (..., K), of int8 or uint8, as `call_for_product` takes them, and their zero point.
+    """The rows of int8 or uint8 ``a`` (..., K) for `call_for_product`, and their zero point.
 
     Of a `QUAD`, numbers are unsigned: 128 is added to signed ones, and to the zero point.
     """

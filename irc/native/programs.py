@@ -1,4 +1,4 @@
-"""Groups of operators as programs: graphs of scalar expressions over the elements of arrays, and reductions of them.
+"""Groups as programs: scalar expressions over the elements of arrays, and reductions of these.
 
 A *program* makes results over one *domain*, a shape. Its expressions (`irc.ops.algebra`) come from the scalar semantics
 that the operators' records state, and from `irc.native.row_operators`, whose `REDUCERS` reduce the domain's *rows*:
@@ -90,7 +90,7 @@ class Leaf(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A result of a program: of an expression, an array with these axes of the domain; 0 for axes of one element."""
+    """A result: an expression, and an array with these domain axes; 0 for axes of one element."""
 
     expression: Expression
     dtype: AnyDType
@@ -167,7 +167,7 @@ class _Made(NamedTuple):
 def read(
     nodes: Sequence[Node], inputs: Sequence[Value], types: Sequence[ArrayType], outputs: Sequence[Value]
 ) -> list[Program]:
-    """The programs of ``nodes``, of operands of these types. Raises `Unsupported` if there is no code for them."""
+    """The programs of ``nodes`` on operands of these types; `Unsupported` if there is no code for them."""
     reader = Reader(nodes, inputs, types)
     shapes = [reader.made(value).shape for value in outputs]
     found: list[Program] = []
@@ -397,7 +397,7 @@ class Reader:
 
 
 def broadcast(first: Shape, second: Shape) -> Shape:
-    """The shape that both broadcast to. Raises `Unsupported` if there is none, which the interpreter's kernels say."""
+    """The shape that both broadcast to; `Unsupported` if none, so that the interpreter reports it."""
     try:
         return broadcast_shape(first, second)
     except ValueError as error:
@@ -546,7 +546,7 @@ class Pass(NamedTuple):
 
 
 _KEPT_FROM = 5
-"""The cost of computing a value anew, in instructions, from which on it is kept."""
+"""The cost of recomputing a value, in instructions, from which on it is kept."""
 
 
 def cost_of(node: Expression, is_gathered: Callable[[int], bool]) -> int:
@@ -638,7 +638,7 @@ def schedule(program: Program, is_gathered: Callable[[int], bool]) -> Schedule:
 
 
 def overwritable(program: Program, plan: Schedule) -> list[tuple[int, int]]:
-    """Pairs (result, leaf), each along the row, of which the leaf is not read after the result has been written."""
+    """Pairs (result, leaf) along the row, whose leaf is not read after the result is written."""
     last: dict[int, int] = {}
     written: dict[int, int] = {}
     for number, each in enumerate(plan.passes):
@@ -648,7 +648,7 @@ def overwritable(program: Program, plan: Schedule) -> list[tuple[int, int]]:
 
 
 def is_light(program: Program) -> bool:
-    """Whether vectors of more lanes than usual pay, where lanes lie across rows: the registers hold what there is."""
+    """Whether wider vectors pay where lanes lie across rows: all values fit into the registers."""
     nodes = ordered(program.roots)
     names = [x.primitive.name for x in nodes if isinstance(x, Apply)]
     return sum(map(is_reduction, nodes)) == 1 and len(names) <= 4 and FUNCTIONS.keys().isdisjoint(names)

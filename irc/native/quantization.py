@@ -65,7 +65,7 @@ class Steps(NamedTuple):
 
     @staticmethod
     def of(low: Lanes, high: Lanes) -> Steps:
-        """For numbers from ``low``, at the most 0, to ``high``, at the least 0."""
+        """For numbers from ``low``, at most 0, to ``high``, at least 0."""
         scale = (high - low) / 255.0
         scale = select(scale.equals(0), 1.0, scale)
         return Steps(scale, to_float(whole(_clipped(low.emitter.intrinsic("rint", -low / scale))), SINGLE))
@@ -80,7 +80,7 @@ def _clipped(x: Lanes, low: int = 0, high: int = 255) -> Lanes:
 
 
 def _in_vectors(emitter: Emitter, size: Any, make: Callable[[Emitter, Any], None]) -> None:
-    """Emit ``make`` for whole vectors of a row, or for single elements of a small one, given where the last may begin.
+    """Emit ``make`` for whole vectors of a row, or single elements of a small one, and the last start.
 
     A last vector overlaps the one before.
     """
@@ -93,7 +93,7 @@ def _in_vectors(emitter: Emitter, size: Any, make: Callable[[Emitter, Any], None
 
 
 def store_codes(codes: Lanes, to: Any, width: int) -> None:
-    """Write integers of so many bytes, side by side."""
+    """Write integers of this many bytes side by side."""
     emitter = codes.emitter
     emitter.builder.store(emitter.builder.trunc(codes.value, emitter.vector(np.dtype(f"u{width}"))), to, align=width)
 
@@ -222,7 +222,7 @@ LEAST_ROW = 1 << 12
 
 
 def call_for_linear(x: Array, scales: int, inner: int, out: Array) -> Call:
-    """A call for arrays like these, of so many ``scales``, each of ``inner`` elements that lie side by side."""
+    """A call for arrays like these with ``scales`` scales, each of ``inner`` contiguous elements."""
     size = inner if scales > 1 else next((n for n in _trailing(x.shape) if n >= LEAST_ROW), x.size)
     form = LinearForm(x.dtype, out.dtype)
     name = "irc.linear"

@@ -95,7 +95,7 @@ class _Cell:
         self.of_gate, (self.h, self.c, self.spare, self.zeros) = buffers[: self.gates], buffers[self.gates :]
 
     def _at(self, pointer: Any, index: Any) -> Any:
-        """Where so many elements behind ``pointer`` are."""
+        """``pointer`` plus an offset in elements."""
         return offset(self.builder, pointer, self.builder.mul(index, number(_SIZE)))
 
     def emit(self, begin: Any, end: Any) -> None:
@@ -192,7 +192,7 @@ class _Cell:
                 store(made, self._at(place, number(index * emitter.count)), SINGLE)
 
     def _quantize(self) -> tuple[Lanes, Lanes]:
-        """Write the state to `spare` as small integers, as DynamicQuantizeLinear does; their scale and zero point."""
+        """Quantize the state into `spare` as DynamicQuantizeLinear does; its scale and zero point."""
         builder, emitter, layout = self.builder, self.emitter, self.layout
 
         def widen(i: Any, range_: list[Lanes]) -> list[Lanes]:
@@ -268,14 +268,14 @@ def padded_size(hidden: int) -> int:
 
 
 def padded(late: Array, hidden: int) -> Array:
-    """``late`` (gates H) as code reads it, (gates, elements of a gate): see `irc.runtime.kernels.recurrent.Cells`."""
+    """``late`` (gates H) as (gates, padded elements): see `irc.runtime.kernels.recurrent.Cells`."""
     made: Array = np.zeros((late.size // hidden, padded_size(hidden)), SINGLE)
     made[:, :hidden] = late.reshape(-1, hidden)
     return made
 
 
 def packed_bytes(kind: str, hidden: int) -> int:
-    """At the most, of what `packed` makes."""
+    """The most bytes that `packed` makes."""
     return _SIZE * GATES[kind] * padded_size(hidden) * (hidden + 1)
 
 

@@ -1,4 +1,4 @@
-"""Operators that reduce rows, as programs: pointwise expressions, and reductions of them over some axes.
+"""Operators that reduce rows, as programs: pointwise expressions and reductions over axes.
 
 Each function of the table gives the results as expressions (`irc.ops.algebra`) over operands. Along which axes rows lie
 says `irc.ops.axes`. A reduction is an `Apply` of one of `REDUCERS`, whose result is the same for all
@@ -148,7 +148,7 @@ def _enter(kind: str) -> Callable[[Expand], Expand]:
 
 
 def _powers(call: Call, x: Expression) -> tuple[Expression, Expression]:
-    """``x`` less the largest one, of which the power can neither overflow nor vanish for all, and the sum of powers.
+    """``x`` minus the row's maximum, so that no power overflows and not all vanish; their sum.
 
     If one is NaN, then the sum is, so the largest one need not be.
     """
@@ -182,7 +182,7 @@ def _epsilon(call: Call) -> float:
 
 
 def _standardized(call: Call, x: Expression, epsilon: float | None = None) -> tuple[Expression, Expression, Expression]:
-    """``x`` less its mean, over its standard deviation; the mean, and the inverse deviation. In two passes."""
+    """``x`` standardized in two passes; the mean, and the inverse deviation."""
     mean = call.mean(x)
     less = x - mean
     inverse = 1 / sqrt(call.mean(less * less) + (_epsilon(call) if epsilon is None else epsilon))
@@ -201,7 +201,7 @@ def _layer_normalization(call: Call) -> list[Made]:
 
 
 def _torch_layer(call: Call) -> list[Made]:
-    """``(x, shape, weight, bias, eps)``; of ``native_layer_norm``, the mean and the inverse deviation, too."""
+    """``(x, shape, weight, bias, eps)``; for ``native_layer_norm`` also mean and inverse deviation."""
     shape, epsilon = _known(call, 1), _known(call, 4)
     if any(call.has(i) and call.shapes[i] != tuple(shape) for i in (2, 3)):
         raise Unsupported("parameters do not have the shape of a row")

@@ -48,7 +48,7 @@ _SUM = "graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = onnx::Add(%x, %y)\n  r
 
 
 class Temporary(NamedTuple):
-    """Memory that the calls of one step share: where it begins, and so many bytes."""
+    """Memory that the calls of one step share: its address and size in bytes."""
 
     begin: int
     nbytes: int
@@ -336,7 +336,7 @@ def _in_one_piece(calls: Sequence[TableCall]) -> Sequence[TableCall]:
 
 
 def _lies_in_order(x: Operand) -> bool:
-    """Whether ``x`` lies in C order, and not only a copy: what windows are read by depends on how rows lie."""
+    """Whether ``x`` itself, not just a copy, lies in C order: windows are read by rows' strides."""
     return x.strides is None and not isinstance(x.place, Temporary)
 
 

@@ -101,7 +101,7 @@ def _table(steps: Sequence[tuple[PlannedStep, Sequence[TableCall]]]) -> Callable
 
 
 def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Callable[[Frame], bool]:
-    """A function of the frame that makes ``calls``; it returns False, and does nothing, if it refuses the arrays.
+    """A function of the frame that makes ``calls``; it returns False, unchanged, if arrays do not fit.
 
     Args:
         calls: in order.

@@ -1,4 +1,4 @@
-"""LLVM, and the processor that code is emitted for. llvmlite has no types: everything of it is `Any` to irc.
+"""LLVM and the target processor. llvmlite has no types: everything of it is `Any` to irc.
 
 `IRC_NATIVE_CPU` names another one than the machine's, in LLVM's words: ``x86-64`` has neither AVX nor FMA.
 """

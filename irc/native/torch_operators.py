@@ -1,4 +1,4 @@
-"""TorchScript's pointwise operators in groups: what their kernels would compute of which operands, in which types.
+"""TorchScript's pointwise operators in groups: operands, types, and what their kernels compute.
 
 The rules are those of `irc.runtime.kernels.aten.pointwise`: an operator's kernel and its setup are called on operands
 of one element that stand for the real ones. As they may look at elements, that is done twice, with zeros and with ones:
@@ -194,7 +194,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def _moved(x: Array, strides: tuple[int, ...]) -> Array:
-    """``x``, in C order, with these strides of so many elements."""
+    """``x``, in C order, with these strides in elements."""
     steps = tuple([step * x.itemsize for step in strides])
     if steps == x.strides:
         return x

@@ -1,4 +1,4 @@
-"""Ensembles of trees: for each row of the input, the way down each tree, and the votes of the leaf at its end.
+"""Tree ensembles: for each input row, the path down each tree, and the votes of its leaf.
 
 Invariants:
 
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
 
 
 def call_for_trees(x: Array, totals: Array, trees: int, modes: tuple[int, ...], depth: int) -> Call | None:
-    """A call for arrays like these, where ways down have up to ``depth`` steps; None if there is no code for them.
+    """A call for arrays like these, with paths of up to ``depth`` steps; None if there is no code.
 
     It takes the input, roots, records of nodes, targets and weights of votes, and totals, which are 0 before.
     """

@@ -1,4 +1,4 @@
-"""Loops over sliding windows of images: depthwise convolution, pooling by maxima and averages, and columns.
+"""Loops over sliding windows: depthwise convolution, maximum and average pooling, and im2col.
 
 An image is not copied with its padding. A vector of results that sees nothing but the image is made of plain loads;
 any other one of masked loads, which read nothing outside of it and give the identity of the reduction there. Nothing
@@ -72,7 +72,7 @@ MOST_COLUMNS = 12
 time."""
 
 MOST_STRIDE = 8
-"""Along rows: a vector is picked from so many."""
+"""Along rows: a vector is picked from this many."""
 
 _MOST_ROWS = 7
 """Of results that are made at once."""
@@ -181,7 +181,7 @@ def call_for(work: str, arrays: Sequence[Array], axes: Axes) -> Call | None:
 
 
 def call_for_columns(x: Array, axes: Axes, start: int, out: Array) -> Call | None:
-    """A call that makes columns of an image: see `irc.runtime.kernels.windows.columns`; None if there is no code.
+    """A call for the columns of an image: see `irc.runtime.kernels.windows.columns`; None without code.
 
     Args:
         x: (C, spatial...), of which elements of a row lie side by side.
@@ -221,7 +221,7 @@ def call_for_columns(x: Array, axes: Axes, start: int, out: Array) -> Call | Non
 
 
 def _call(form: Form, layout: Layout, planes: int) -> Call:
-    """A call of the code for so many planes of results."""
+    """A call of the code for this number of planes of results."""
     rows, name = planes * layout.result_height, "irc.windows"
     taps = form.kernel[0] * form.kernel[1] * form.strides[1]
     work = rows * -(-layout.result_width // form.lanes) * (2 + taps) * 0.3
@@ -246,7 +246,7 @@ def are_counted(*axes: Axis) -> bool:
 
 
 def _rows_at_once(height: Axis, taps: int) -> int:
-    """How many rows of results to make at once, so that rows of the input are read seldom; code has them one by one."""
+    """How many rows of results to compute at once, so that input rows are read seldom."""
 
     def reads(rows: int) -> int:
         of_several, of_one = (rows - 1) * height.stride + height.kernel, height.kernel
@@ -336,7 +336,7 @@ class _Windows:
                 self._rows(row, 1)
 
     def _look_from(self, tap: Any) -> None:
-        """Place the windows of one tap of a kernel of which columns are made, as those of a kernel without others."""
+        """Place the windows of one kernel tap whose columns are made, as those of a kernel of one tap."""
         builder, layout, form = self.builder, self.layout, self.form
         line, place = builder.udiv(tap, layout.taps), builder.urem(tap, layout.taps)
         self.top = builder.sub(layout.top, builder.mul(line, layout.down))
@@ -385,12 +385,12 @@ class _Windows:
                     self._vectors(row, count, column, self._masks(seen))
 
     def _hidden(self, value: Any) -> Any:
-        """``value``, by way of memory: else LLVM counts the addresses of each line from step to step in registers."""
+        """``value`` by way of memory: else LLVM keeps each line's address in a register."""
         self.builder.store(value, self.hidden)
         return self.builder.load(self.hidden)
 
     def _masks(self, column: Any) -> dict[int, Lanes]:
-        """Which lanes of the vectors that are loaded are inside, if the first tap of the first result sees ``column``.
+        """Which lanes of loaded vectors are inside, if the first result's first tap sees ``column``.
 
         By the distance from there.
         """
@@ -404,7 +404,7 @@ class _Windows:
         return [tap - tap % stride + i * self.form.lanes for i in range(stride)]
 
     def _vectors(self, row: Any, count: int, column: Any, masks: dict[int, Lanes] | None) -> None:
-        """A vector of results of ``count`` rows, from ``row`` on; all that they see is inside if ``masks`` is None."""
+        """A vector of results of ``count`` rows from ``row`` on; without ``masks``, all they see is inside."""
         builder, layout, form = self.builder, self.layout, self.form
         first = builder.sub(builder.mul(row, number(form.strides[0])), self.top)
         seen = builder.sub(builder.mul(column, number(form.strides[1])), self.left)
@@ -437,7 +437,7 @@ class _Windows:
     def _line(
         self, at: Any, masks: dict[int, Lanes] | None, readers: Sequence[tuple[int, int]], results: Sequence[Lanes]
     ) -> dict[int, Lanes]:
-        """What the row of the input that begins at ``at`` adds to: by number, results of those rows that see it."""
+        """The contributions of the input row at ``at``: by number, results of the rows that see it."""
         loaded: dict[int, Any] = {}
         seen = [self._seen(at, masks, tap, loaded) for tap in self.columns]
         if self.form.work == PRODUCTS:

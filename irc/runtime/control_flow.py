@@ -50,7 +50,7 @@ class Stack:
         self._count = 0
 
     def append(self, row: Any) -> None:
-        """Add a copy of ``row``; Error IRC432 if it is not a tensor, or differs from the first in type or shape."""
+        """Add a copy of ``row``; Error IRC432 if it is not a tensor like the first in type and shape."""
         if not is_array(row):
             raise Error("IRC432", f"a scan output must be a tensor in each iteration; got {describe(row)}")
         buffer = self._buffer

@@ -34,7 +34,7 @@ class ArrayBytes:
         self.disown(others)
 
     def count(self, values: Iterable[Any]) -> int:
-        """Count the memory of ``values``, lists and their contents included. Returns the bytes not counted before."""
+        """Count the memory of ``values``, contents of lists included; the bytes not counted before."""
         made = 0
         for array in arrays_once(values):
             root = owner(array)

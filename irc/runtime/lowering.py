@@ -272,7 +272,7 @@ class Lowering:
         return found
 
     def _special(self, node: Node) -> Special | None:
-        """How to lower ``node`` if it is not a kernel call, nor a group whose members are steps like all others."""
+        """How to lower ``node`` if it is neither a kernel call nor a group of ordinary steps; else None."""
         special = self._specials.get(node.kind)
         if special is not None or node.kind == GROUP:
             check_form(node)  # what follows takes it for granted

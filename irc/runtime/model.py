@@ -462,7 +462,7 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
 
 
 def _names(names: Iterable[str], what: str, code: str) -> tuple[str, ...]:
-    """``names``, the argument called ``what``, as a tuple; Error ``code`` if it is not a collection of names."""
+    """``names``, the argument ``what``, as a tuple; Error ``code`` if it is no collection of names."""
     if isinstance(names, str):
         raise Error(code, f"{what} must be a list of names, not the string {names!r}")
     try:

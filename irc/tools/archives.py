@@ -1,4 +1,4 @@
-"""Values in ``.npz`` archives: tensors, numbers and texts by name, the elements of lists and dictionaries apart."""
+"""Values in ``.npz`` archives: tensors, numbers, strings by name; items of containers as entries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_NAME = 2**16 - 1 - len(".npy")
 
 
 def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """Write tensors, numbers and strings to a ``.npz`` file: output ``y`` as ``y``, the elements of a list ``y[0]``...
+    """Write tensors, numbers and strings to a ``.npz`` file: ``y`` as ``y``, items of a list ``y[0]``...
 
     Those of a dictionary are ``y[key]``, and those of lists and dictionaries in these ``y[0][key]`` and so on.
     Members of enumerations are written as strings, their names. ``say`` is told of empty lists and dictionaries, which
@@ -81,7 +81,7 @@ def read_archive(path: str) -> Iterator[tuple[str, Array]]:
 
 
 def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str, Any]]:
-    """``value``, or what it holds if it is a list, tuple or dictionary, with names; empty ones as they are."""
+    """``value``, or the items of a list, tuple or dictionary, with names; empty ones as they are."""
     if not levels or not _holds(value) or not value:
         yield name, str(value) if isinstance(value, EnumMember) else value
         return

@@ -1,4 +1,4 @@
-"""Many models at once: one function of a path, in processes of this machine or on an engine that exists.
+"""Many models at once: a function of a path, in local processes or on an existing engine.
 
 What happens to one model never concerns the others. A process that dies takes at most as many models with it as there
 are processes; which one is to blame is found by running these again, each alone. Each outcome is handed on when it is
@@ -46,7 +46,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLI
 
 @dataclass
 class Task:
-    """A model: its path, and bytes and time of its file, by which a later batch knows it again; 0 if there is none."""
+    """A model: path, file size and time, by which a later batch recognises it; 0 if there is none."""
 
     path: str
     bytes: int = 0
@@ -120,7 +120,7 @@ class Batch:
         return Outcome(task.path, task.bytes, task.modified, self.command, self.options, status, error, **more)
 
     def resume(self, lines: Iterable[str]) -> None:
-        """Take over the outcomes in ``lines`` of a batch of the same command and options; the last of a model counts.
+        """Take over outcomes of a batch of the same command and options; a model's last one counts.
 
         Lines that are no outcomes are left out: the last may have been cut off.
         """
@@ -171,7 +171,7 @@ def local(batch: Batch, tasks: Sequence[Task], jobs: int, threads: int | None) -
 
 
 def _until_one_dies(batch: Batch, pending: deque[Task], jobs: int) -> Generator[Outcome]:
-    """Run tasks until none is left or a process has died; which of those that ran then is to blame is found out."""
+    """Run tasks until none is left or a process dies; running tasks are then tried one by one."""
     running: dict[Future[Outcome], Task] = {}
     suspects: list[Task] = []
     with _pool(min(jobs, len(pending))) as pool:
@@ -206,7 +206,7 @@ def _alone(batch: Batch, task: Task) -> Outcome:
 
 @contextmanager
 def _pool(jobs: int) -> Generator[ProcessPoolExecutor]:
-    """Processes that share what a server has imported before; they are not copies of this one, which has threads.
+    """Processes forked from a server with irc imported; not copies of this one, which has threads.
 
     Those that are still at work when the block fails, because of an interrupt, say, are ended.
     """
@@ -234,7 +234,7 @@ def _begin() -> None:
 
 @contextmanager
 def _few_threads(threads: int | None) -> Generator[None]:
-    """Let libraries of processes that are started meanwhile use so many threads; None: as many as they choose."""
+    """Let libraries in processes started meanwhile use this many threads; None: as many as they choose."""
     names = () if threads is None else _THREADS
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, str(threads)))
@@ -252,7 +252,7 @@ def _few_threads(threads: int | None) -> Generator[None]:
 
 
 def engine_at(address: str) -> Engine:
-    """The engine at ``dask://host:port``, a scheduler of Dask, whose workers have irc and see the same files.
+    """The engine at ``dask://host:port``, a Dask scheduler whose workers have irc and the same files.
 
     Raises:
         Error: IRC334 there is no such engine, it does not answer, or its package is not installed.
@@ -297,7 +297,7 @@ def _dask(place: str, batch: Batch, tasks: Sequence[Task]) -> Generator[Outcome]
 
 
 def run(batch: Batch, tasks: Sequence[Task], engine: Engine) -> Generator[Outcome]:
-    """Yield the outcome of each task as it comes; first those of an earlier batch, which are not done again."""
+    """Yield the outcome of each task as it comes; those of an earlier batch first, not repeated."""
     yield from (batch.known[task.path] for task in tasks if batch.is_known(task))
     rest = [task for task in tasks if not batch.is_known(task)]
     if rest:

@@ -63,7 +63,7 @@ class Timing:
 
 @dataclass
 class Machine:
-    """Where runs were timed: processor, processors that the process may use, system, versions of Python and NumPy."""
+    """Where runs were timed: processor, usable processors, system, versions of Python and NumPy."""
 
     processor: str = ""
     processors: int = 0
@@ -147,6 +147,6 @@ def resident_bytes() -> int | None:
 
 
 def grown(since: int | None) -> int | None:
-    """By how many bytes this process has grown since it had so many."""
+    """The bytes by which this process has grown beyond ``since``; None if that is not known."""
     now = resident_bytes()
     return None if since is None or now is None else max(0, now - since)

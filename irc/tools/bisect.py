@@ -1,5 +1,4 @@
-"""`bisect`: which rewrite of which pass, which kernel or which backend makes a model wrong, and the smallest part that
-shows it.
+"""`bisect`: the rewrite, kernel or backend that makes a model wrong, and the smallest such part.
 
 1. The pipeline runs once; the module is kept as it is after each pass. irc without passes, on the interpreter, tells
    what each of these modules should compute. Bisection over them finds the pass.
@@ -74,7 +73,7 @@ def bisect(
     directory: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Bisection:
-    """Find the pass, and the one rewrite in it, that makes a model wrong; or the backend, or the kernel, that is wrong.
+    """Find the pass, and its one rewrite, that makes a model wrong; or the wrong backend or kernel.
 
     A pass is wrong if it raises or breaks a rule of the IR, or if what it leaves cannot be lowered, fails in a run, or
     gives other results than irc does without passes. A backend is wrong if it gives other results than the interpreter,
@@ -236,7 +235,7 @@ class _Search:
     # -- passes ----------------------------------------------------------
 
     def of_states(self, states: Sequence[State], feeds: Values, expected: Values) -> Bisection | None:
-        """The pass after which results are wrong, by bisection over the modules that passes left; None if none are."""
+        """The pass that makes results wrong, by bisection over the modules after each; None if none does."""
         modules = [self.base, *(state.module for state in states)]
         wrong = self.failure(modules[-1], feeds, expected)
         if wrong is None:
@@ -266,7 +265,7 @@ class _Search:
     def of_pass(
         self, before: Module, p: Pass, wrong: Failure, after: Module, feeds: Values | None, expected: Values
     ) -> Bisection:
-        """The rewrite of ``p`` that makes ``after`` wrong, which ``before`` is not; the smallest part that shows it.
+        """The rewrite of ``p`` that makes ``after`` wrong while ``before`` is right; its smallest part.
 
         Passes run on parts if these show the fault. If not, as the pass looks at more than the part, the same part of
         the module before the rewrite is compared with that of the module after it.
@@ -332,7 +331,7 @@ class _Search:
             return None
 
     def repeated(self, whole: Part, pipeline: Pipeline, wrong: Failure) -> Passed | None:
-        """A run of a pass alone that makes ``whole`` wrong; None if it does not. Finds out if it is `repeatable`."""
+        """A run of a pass alone that makes ``whole`` wrong; None if it does not. Sets `repeatable`."""
         found, texts = None, set[str]()
         for _ in range(ATTEMPTS):
             failure, passed = self.after(whole, pipeline)
@@ -366,7 +365,7 @@ class _Search:
     def behind(
         self, parts: Parts, names: Sequence[str], sizes: Sequence[int], differ: Callable[[Sequence[str]], list[bool]]
     ) -> list[Node]:
-        """The nodes from which the first of the values ``names`` that is wrong comes, as far as those before it."""
+        """The nodes that lead to the first wrong value of ``names``, as far as the values before it."""
         try:
             at = first_difference(names, sizes, differ)
         except Error:  # one of them is nothing that a model may return
@@ -382,7 +381,7 @@ class _Search:
         return list(found)
 
     def by_rewrites(self, whole: Part, pipeline: Pipeline, passed: Passed) -> tuple[Parts, Module, list[Node], str]:
-        """The module before the rewrite that makes ``whole`` wrong, the one after it, the nodes that change, its words.
+        """The module before the wrong rewrite, the one after it, the changed nodes, and its description.
 
         ``passed`` is the run of the pass with all rewrites.
         """
@@ -463,7 +462,7 @@ class _Search:
     # -- backends --------------------------------------------------------
 
     def of_others(self, module: Module, seen: Sequence[tuple[Values, Values]]) -> Bisection:
-        """The backend or the kernel that is wrong; ``module`` is what passes leave. Error IRC333 if nothing is."""
+        """The wrong backend or kernel; ``module`` is what passes leave. Error IRC333 if nothing is wrong."""
         for feeds, expected in seen:
             for backend in dict.fromkeys((NUMPY, self.backend)):
                 wrong = self.failure(module, feeds, expected, backend, REPEATS)
@@ -619,7 +618,7 @@ class _Search:
 def grown(
     parts: Parts, nodes: Collection[Node], shows: Callable[[Part], bool], least: int = 0, most: int | None = None
 ) -> Part | None:
-    """The part of ``nodes`` and of what is ``least`` to ``most`` uses around them that ``shows`` the fault, or None."""
+    """``nodes`` with ``least`` to ``most`` uses around them, as a part that ``shows`` the fault; or None."""
     steps, size = least, 0
     while nodes and (most is None or steps <= most):
         inside = parts.around(nodes, steps)

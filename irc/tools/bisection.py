@@ -106,7 +106,7 @@ def write_found(
     options: Sequence[str] = (),
     path: str = "",
 ) -> Bisection:
-    """Write what was found into ``directory``: the part, its inputs, what is wrong and the command that shows it.
+    """Write the finding into ``directory``: the part, its inputs, the fault and a command to show it.
 
     All files are written, or none.
 
@@ -148,7 +148,7 @@ def _say_nothing(_: str) -> None:
 
 
 def _with_names_of_entries(found: Bisection) -> Bisection:
-    """``found`` with other names of inputs that cannot be those of entries in archives: exporters write ``/conv/y``."""
+    """``found`` with inputs renamed that cannot be entries of archives: exporters write ``/conv/y``."""
     names = {name: f"input_{i}" for i, name in enumerate(found.feeds or ()) if not_an_entry(name)}
     if not names or found.feeds is None:
         return found

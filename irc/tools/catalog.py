@@ -1,4 +1,4 @@
-"""What irc knows of an operator, gathered from the tables of the passes, the alias analysis and the runtime."""
+"""What irc knows of an operator, from the tables of passes, alias analysis and runtime."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ class Operator:
 
     @cached_property
     def record(self) -> dict[str, list[str]]:
-        """The fields of its record that are shown nowhere else, if they say anything; of rules, where they are."""
+        """The fields of its record that nothing else shows, if set; for rules, where they are defined."""
         facts = facts_of(ops.record(self.kind))
         return {name: _texts(fact) for name, fact in facts.items() if name not in _SHOWN}
 
     @cached_property
     def kernels(self) -> dict[int, str]:
-        """Where its kernels are defined, by their first versions; an in-place variant uses those of the operator."""
+        """Where its kernels are defined, by first version; an in-place variant uses its operator's."""
         if self.kind in SPECIAL:
             return {1: place(SPECIAL[self.kind])}
         if self.kind == GROUP:
@@ -150,7 +150,7 @@ class Operator:
 
     @cached_property
     def runs(self) -> str:
-        """What runs it: "kernel", "reference" (onnx.reference's), "expanded" (other operators'); "" if nothing does."""
+        """What runs it: "kernel", "reference" (onnx.reference), "expanded" (other operators) or ""."""
         if self.kernels or self.kind == CONSTANT:
             return "kernel"
         if self.expanded_by is not None:
@@ -262,7 +262,7 @@ def _place_of_kernel(kind: str, since: int, binder: Callable[..., Any]) -> str:
 
 
 def _file(module: str, path: str) -> str:
-    """The path of the file of ``module``, from the folder that contains its package; without a package, all of it."""
+    """The path of a module's file from its package's parent folder on; else the full path."""
     if os.sep in module:  # a file that the command line names
         return path
     parts = Path(path).parts

@@ -39,7 +39,7 @@ from irc.support.formatting import count, one_line
 from irc.tools.inspection import module_in
 
 RADIUS = 6
-"""Over how many edges the surroundings of a node are compared at the most."""
+"""The most edges over which the surroundings of a node are compared."""
 
 MOST_SKIPPED = 8
 """Nodes in a row that only one model has, past which pairs are looked for."""
@@ -62,7 +62,7 @@ class NodeText:
 
 @dataclass
 class ChangedNode:
-    """A node that both have: its first result in either model ("" if it has none), its operators, what differs.
+    """A node of both models: its first result in either ("" if none), its operators, differences.
 
     Or an output of the model that something else computes, whose operator is ``output``.
     """
@@ -398,7 +398,7 @@ class _Comparison:
         self._spread(same_kind=False)
 
     def _by_label(self, labels: tuple[Sequence[int], Sequence[int]], in_order: bool = False) -> None:
-        """Pair nodes of one label that as many have on both sides, or any ``in_order``: by names, then in order."""
+        """Pair nodes of one label, as many on both sides or any ``in_order``: by names, then in order."""
         groups: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for side, known in enumerate((self.to_b, self.to_a)):
             for i, label in enumerate(labels[side]):

@@ -1,4 +1,4 @@
-"""What a run of a graph computes, and what its weights take: operations by operator, parameters, bytes by type.
+"""The cost of a graph: operations by operator, parameters, bytes by type.
 
 A multiply-accumulate (MAC) is a product that is added to a sum. A floating-point operation (FLOP) is one primitive of
 arithmetic on one element, integers included: an addition, a comparison, an exponential; a MAC is two of them. Moving
@@ -40,7 +40,7 @@ from irc.passes.shapes import ShapeInference
 
 @dataclass(frozen=True)
 class Cost:
-    """How many nodes there are of an operator, and the multiply-accumulates and operations of a run of them."""
+    """The nodes of an operator, and the multiply-accumulates and operations of running them."""
 
     nodes: int = 0
     macs: int = 0
@@ -166,7 +166,7 @@ def _weights(nodes: list[Node]) -> tuple[dict[str, int], int]:
 
 
 def _with_sizes(graph: Graph, given: Mapping[str, int]) -> tuple[Graph, dict[str, int]]:
-    """A copy of ``graph`` with numbers for the open sizes of inputs, and all that follows from them; what they are."""
+    """A copy of ``graph`` with numbers for open input sizes, and all that follows; the sizes."""
     copy = graph.module.copy() if graph.module is not None and graph.is_main else module_of(graph)
     found: dict[str, int] = {}
     for name in _open_sizes(copy.main):

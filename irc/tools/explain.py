@@ -280,7 +280,7 @@ class _Look:
         yield Remark("memory", describe(found.node), text, PEAK, blocker, [], remedy)
 
     def _lower_peak(self, found: Peak, alive: Sequence[Value]) -> tuple[str, Remedy] | None:
-        """A value that need not be alive at the peak, and the move of an operator that changes this; None if none."""
+        """A value that need not be live at the peak, and the operator to move; None if there is none."""
         tries = 0
         uses = LastUses()
         for value in alive:
@@ -320,7 +320,7 @@ _RESHAPING = ("onnx::Reshape", "onnx::Flatten")
 
 
 def _copies(node: Node, sizes: Mapping[str, int]) -> bool:
-    """Whether a reshape, with named dimensions of these sizes, gets an operand that it cannot return a view of."""
+    """Whether a reshape, for these sizes of named dimensions, gets an operand it cannot view."""
     operand, wanted = node.inputs[0], node.output.type.shape
     shape, strides = _shape(operand, sizes), _strides(operand, sizes)
     if shape is None or strides is None or wanted is None:
@@ -392,7 +392,7 @@ def _is_of_sizes(node: Node) -> bool:
 
 
 def _overlap(a: Value, b: Value) -> bool:
-    """Whether two values of one location certainly have some element in common: one is all of it, or of the other."""
+    """Whether two values of one location surely share an element: one covers it, or the other."""
     ways = [*_sources(a)], [*_sources(b)]
     wholes = [_whole(value) for value in (a, b)]
     return wholes[0] in ways[1] or wholes[1] in ways[0]

@@ -16,7 +16,7 @@ from irc.support.formatting import first_of
 def extract(
     module: Module, inputs: Iterable[str] | None, outputs: Iterable[str], *, only_needed: bool = False
 ) -> Module:
-    """A module that computes ``outputs`` from ``inputs``, which are values of the main graph of ``module``.
+    """A module that computes ``outputs`` from ``inputs``, values of the main graph of ``module``.
 
     It has the nodes that the outputs need, those that write into memory on the way, the functions that these call, and
     the weights that they use. Names and types are kept.
@@ -83,7 +83,7 @@ def _values(graph: Graph, names: Iterable[str], what: str) -> list[Value]:
 
 
 def _needed(graph: Graph, db: AliasDb, outputs: Sequence[Value], cuts: set[Value]) -> tuple[set[Node], set[Value]]:
-    """The nodes of the top block that compute ``outputs`` from ``cuts`` or write memory on the way, and what they read.
+    """The top block's nodes for ``outputs`` from ``cuts``, and writers on the way; what they read.
 
     Backwards: what reads memory comes after what writes it.
     """
@@ -130,7 +130,7 @@ def _module(module: Module, inputs: Sequence[Value], nodes: set[Node], outputs: 
 
 
 def _add_functions(module: Module, part: Module) -> None:
-    """Copy the functions of ``module`` that ``part`` names, and those that they name, in the order of the module."""
+    """Copy the functions of ``module`` that ``part`` reaches, in the module's order."""
     names: set[str] = set()
     graphs = [part.main]
     for graph in graphs:  # grows while it is walked

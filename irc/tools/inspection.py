@@ -119,7 +119,7 @@ class Inspection:
 
 
 def inspect(model: Any, sizes: Mapping[str, int] | None = None) -> Inspection:
-    """What a model takes, gives, consists of and costs, and what of it irc cannot run; the model is not changed.
+    """A model's interface, contents and cost, and what irc cannot run; the model is not changed.
 
     Args:
         model: what `irc.compile` takes, what it gives, or the path of a ``.irc`` file.

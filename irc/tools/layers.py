@@ -1,4 +1,4 @@
-"""`compare_layers`: how far each value that a compiled model keeps is from what an oracle computes, for ``--layers``.
+"""`compare_layers`, for ``--layers``: how far each kept value is from an oracle's.
 
 Values are compared in chunks, as those of all layers may not fit in memory. Results of fusion groups are those of the
 group; what is inside of it is computed by its members one by one. Differences add up from layer to layer: a layer may

@@ -1,4 +1,4 @@
-"""What an operator does to memory, in words, from the alias rule or the schema programs that the analysis runs."""
+"""An operator's effects on memory in words, from its alias rule or schema programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`irc.extract`: a part of whatever irc takes, as a module, and as a file whose nodes are those of the model's file."""
+"""`irc.extract`: a part of a model as a module, or as a file with the nodes of the model's file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def extract(model: Any, inputs: Iterable[str] | None, outputs: Iterable[str]) ->
 def extract_file(
     path: str, inputs: Iterable[str] | None, outputs: Iterable[str], target: str, external_threshold: int | None = None
 ) -> Written:
-    """Write a part of an ONNX file to another one: its nodes, names, types and metadata are those of the first.
+    """Write a part of an ONNX file to another file, with nodes, names, types and metadata as they are.
 
     Weights of ``external_threshold`` bytes or more go into ``<target>.data``; None: all from 1 KB on, but only if the
     message would exceed 2 GB. Those that the file holds in other forms than raw bytes stay. The files appear when they

@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 class _Keep(PassEnds):
-    """Verifies the module, and keeps a copy of it, after each pass that changed it; counts transformations."""
+    """Verifies and copies the module after each pass that changed it; counts transformations."""
 
     def __init__(self, limit: int | None) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Keep(PassEnds):
         self.is_broken = self._changed = self._agrees = False
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
-        """Let a pass that begins do so many transformations."""
+        """Let a pass that begins make at most `limit` transformations."""
         begins = self.running is None or p != self.running[0] or graph.is_main
         super().before(p, graph, ctx)
         if begins:

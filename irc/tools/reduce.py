@@ -1,4 +1,4 @@
-"""`reduce`: the smallest part of a model for which a command still ends with status 0, for faults of other runtimes.
+"""`reduce`: the smallest part of a model for which a command still ends with status 0.
 
 Operators and outputs are left out as long as that holds (`irc.tools.shrink`). Where the model is cut, values become
 inputs and outputs. What is left is as the model's file has it, operator by operator.
@@ -34,7 +34,7 @@ MODEL, INPUTS = "{}", "{inputs}"
 """What stands in a command for the path of the model, and for that of an archive of its inputs."""
 
 _LAST_LINES = 3
-"""Of what a command writes, so many are in a message."""
+"""The most characters of a command's output in a message."""
 
 
 @dataclass(frozen=True)

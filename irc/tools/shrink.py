@@ -1,4 +1,4 @@
-"""Smaller models that still show a fault: delta debugging of lists, and parts of a module with recorded values.
+"""Delta debugging: smaller lists, and parts of a module with recorded values, that show a fault.
 
 Source: Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, 2002 (the algorithm ddmin).
 """
@@ -28,14 +28,14 @@ from irc.tools.parts import typed
 T = TypeVar("T")
 
 FEW = 8
-"""Of so many items, or fewer, each is left out alone: halves would hardly be right."""
+"""Up to this many items, each is left out alone: halves would hardly be right."""
 
 MOST_TRIALS = 400
 """How often one `minimise` looks at most: it gives the smallest that it has found."""
 
 
 def minimise(items: Sequence[T], shows: Callable[[list[T]], bool], most: int | None = MOST_TRIALS) -> list[T]:
-    """A part of ``items``, in order, that still ``shows`` what they do, and stops to if any one item is left out."""
+    """A part of ``items`` that still ``shows`` the fault, minimal if any one item is left out."""
     kept: list[T] = list(items)
     parts = 2
     left = count() if most is None else iter(range(most))
@@ -127,7 +127,7 @@ class Work:
             self._tell(f"{words} ({self.compilations} compilations, {self.runs} runs)")
 
     def run(self, module: Module, feeds: Mapping[str, Any], *, is_new: bool = True) -> dict[str, Any]:
-        """The outputs of ``module`` as it is, on the interpreter; ``is_new`` unless its pipeline has been counted."""
+        """The outputs of ``module`` on the interpreter; ``is_new`` unless its pipeline was counted."""
         self.compilations += is_new
         self.runs += 1
         known = {value.name for value in module.main.inputs}
@@ -161,7 +161,7 @@ class Parts:
     def of(
         self, nodes: Collection[Node], outputs: Sequence[str] | None = None, record_outputs: bool = True
     ) -> Part | None:
-        """The part of ``nodes``, and of those that it cannot be cut off from; None if its values cannot be recorded.
+        """The part of ``nodes`` and of those inseparable from them; None if values cannot be recorded.
 
         Its outputs are what others use of it, or those named.
         """
@@ -193,7 +193,7 @@ class Parts:
         return Part(part, feeds, {name: self.known[name] for name in results})
 
     def record(self, names: Iterable[str]) -> bool:
-        """Run the module for the values of ``names`` that are not known; False if one of them cannot be given again."""
+        """Run the module for unknown values of ``names``; False if one cannot be passed again."""
         defaults = self.module.defaults.keys() | self.module.objects.keys()
         wanted = [name for name in dict.fromkeys(names) if name not in self.known and name not in defaults]
         if wanted:
@@ -217,14 +217,14 @@ class Parts:
 
     @cached_property
     def _inferred(self) -> Graph:
-        """A copy of the graph with types that were inferred: a part does not compute what tells those of its inputs."""
+        """A copy of the graph with inferred types: a part cannot infer those of its inputs."""
         try:
             return typed(self.module).main
         except Error:  # they contradict each other
             return self.module.main
 
     def _closed(self, nodes: Collection[Node]) -> set[Node]:
-        """``nodes``, with what makes values that cannot be given to a part, and what writes into what they read."""
+        """``nodes`` closed under producers of values that a part cannot be given, and writers."""
         found, pending = set(nodes), list(nodes)
         while pending:
             node = pending.pop()
@@ -291,7 +291,7 @@ def opened(module: Module, at: int) -> list[Module]:
 
 
 def without_groups(module: Module, at: Collection[int] | None = None) -> Module:
-    """A copy of ``module`` with the members of fusion groups in their places; ``at`` are those of some nodes alone."""
+    """A copy of ``module`` with fusion groups replaced by members; ``at``: those of some nodes only."""
     copy = module.copy()
     db = analyze(copy.main, copy)
     for number, node in enumerate(list(copy.main.nodes)):
@@ -301,7 +301,7 @@ def without_groups(module: Module, at: Collection[int] | None = None) -> Module:
 
 
 def _open(node: Node, number: int) -> list[Value] | None:
-    """Put what is in block ``number`` of ``node`` in its place; what is computed there, None if nothing can be told."""
+    """Replace ``node`` by the contents of its block ``number``; the results, None if undecidable."""
     block, graph, returned = node.blocks[number], node.graph, 0
     if node.kind == SCAN:  # its first slices are not at hand
         return None

@@ -109,7 +109,7 @@ def _reader(weights: Mapping[str, Any], training: bool) -> Read:
 
 
 def _forget_contexts(graph: Graph) -> None:
-    """Remove the entry and exit of ``with torch.no_grad():`` and similar contexts, and of ``record_function``."""
+    """Remove entry and exit of ``with torch.no_grad():``, similar contexts and ``record_function``."""
     for node in list(graph.walk()):
         if node.kind in ("prim::Enter", "prim::Exit") and not any(v.has_uses for v in node.outputs):
             (context,) = node.inputs

@@ -1,4 +1,4 @@
-"""Coefficients of polynomials, lowest power first, of float32 and float64: written by ``benchmarks.native.fit``."""
+"""Polynomial coefficients in float32 and float64, lowest power first (``benchmarks.native.fit``)."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ Just below the range they would be up to 3.2 ulp off.
 
 
 def _exp_of_rest(rest: Lanes) -> Lanes:
-    """Exp of at most log(2)/2, as one chain: of all orders, it has the fewest operations, which gates are bound by."""
+    """Exp of at most log(2)/2 as one chain of operations: the order with the fewest of them."""
     return horner(rest, (1.0, 1.0, *coefficients("exp", rest)))
 
 

@@ -31,7 +31,7 @@ def erf(x: Lanes) -> Lanes:
 
 
 def erfc(x: Lanes) -> Lanes:
-    """As 1 - erf(x) next to 0; farther off as exp(-x²) times an approximation, whose rounding errors are kept."""
+    """1 - erf(x) near 0; farther out exp(-x²) times an approximation, with compensated rounding."""
     form = format_of(x)
     size = magnitude(x)
     small = 1 - polynomial(x * x, coefficients("erf", x)).fma(x, x)

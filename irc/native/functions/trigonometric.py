@@ -45,7 +45,7 @@ def _negated(x: Lanes, quadrant: Lanes) -> Lanes:
 
 
 def _sine_cosine(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(sin(r), cos(r), q), where x = q π/2 + r, |r| is at most π/4 or little more; of huge x, r is x itself."""
+    """(sin(r), cos(r), q) for x = q π/2 + r, |r| at most about π/4; of huge x, r is x itself."""
     angle, low, quadrant = _quadrants(x)
     square = angle * angle
     cubic = square * angle
@@ -68,7 +68,7 @@ def _sine_cosine(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 
 def _quadrants(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, s, q), where x = q π/2 + r + s, s a rounding error of r: all that is used of q is its rest modulo 4.
+    """(r, s, q) for x = q π/2 + r + s, with s the rounding error of r; q counts modulo 4 only.
 
     W. J. Cody and W. Waite's method: multiples of the parts of π/2 are exact.
     """

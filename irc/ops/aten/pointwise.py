@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a row is one line
-"""Pointwise operators, also on numbers and strings: functions, activations, arithmetic, selection; softmax."""
+"""Pointwise operators, also on numbers and strings: functions, arithmetic, selection, softmax."""
 
 from __future__ import annotations
 

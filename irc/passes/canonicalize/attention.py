@@ -1,4 +1,4 @@
-"""Attention written as several operators: ``softmax(q @ k^T * scale + mask) @ v`` becomes one `irc::attention`.
+"""Attention of several operators, ``softmax(q @ k^T * scale + mask) @ v``, as `irc::attention`.
 
 Between the two products there may be, in this order: a factor, a cap (``c * tanh(scores / c)``), terms that are added,
 and a choice of which scores count; by operators of ONNX, or by those of PyTorch if all are of one known element type.

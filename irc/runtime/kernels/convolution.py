@@ -313,7 +313,7 @@ def _taps_by_phase(kernel: int, stride: int, dilation: int) -> dict[_Taps, list[
 
 
 def _filters_by_phase(w: Array, b: Array | None, group: int, axes: Sequence[tuple[int, int, int]]) -> list[Array]:
-    """For phases with the same `_Taps` along ``axes`` (kernel, stride, dilation): filters, and maybe biases.
+    """Filters, and perhaps biases, for phases with the same `_Taps` (kernel, stride, dilation).
 
     The filters are (O phases, C / group, taps...), as `convolve` takes them.
     """

@@ -220,7 +220,7 @@ def takes_outs(kernel: Kernel) -> bool:
 
 @cache
 def _has(code: CodeType, name: str) -> bool:
-    """Whether functions with this code, which all kernels of one binder share, have a parameter of this name."""
+    """Whether functions with this code, shared by a binder's kernels, have a parameter of this name."""
     return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 

@@ -1,4 +1,4 @@
-"""Whether a compiled model is right: it is run on made-up inputs, compared with an oracle, and a pass is blamed."""
+"""Checks of compiled models: runs on made-up inputs, comparison with an oracle, blame of a pass."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _others(fitting: Fitting, made: Made, wanted: Mapping[str, int]) -> dict[str
 
 
 def _made_again(fitting: Fitting, seed: int, wanted: Mapping[str, int], style: Style, before: Made) -> Made:
-    """Inputs for a further run; of the sizes of the run ``before`` if the model accepts no others that are tried."""
+    """Inputs for a further run; with the sizes of ``before`` if the model accepts no others tried."""
     try:
         return make_or_explain(fitting, seed, wanted, style)
     except Error:
@@ -426,7 +426,7 @@ AT_ONCE = 32
 
 
 def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **options: Unpack[Options]) -> CheckResult:
-    """As `irc.check.check_model` with these ``options``; an error also names the pass that made the model wrong.
+    """As `irc.check.check_model` with these ``options``; an error also names the pass to blame.
 
     Args:
         model: what ``manager`` made of ``source``.
@@ -448,7 +448,7 @@ def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **op
 
 
 def _failing(model: CompiledModel, source: Any, options: Options) -> Wanted | None:
-    """Inputs on which ``model`` fails, but not irc without passes, and what that computes; None if both fail."""
+    """Inputs on which ``model`` fails but irc without passes does not, and its results; or None."""
     with suppress(Error):
         for run in runs(CompiledModel(load_module(source)[0]), source, **options):
             try:
@@ -485,7 +485,7 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
 
 
 def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
-    """The ``error`` of lowering what ``manager`` made of ``source``, with the pass since which it is raised.
+    """The ``error`` of lowering the result of ``manager``, with the pass since which it is raised.
 
     None if the model cannot be lowered without passes either.
     """
@@ -509,7 +509,7 @@ def _is_lowered(module: Module) -> bool:
 
 
 def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
-    """A number up to ``count`` that is wrong while the one before is not. (``count`` is wrong, and 0 is not.)"""
+    """The least number up to ``count`` that is wrong, if wrongness is monotonic and ``count`` is wrong."""
     return 1 + bisect_left(range(1, count), True, key=is_wrong)
 
 
@@ -523,7 +523,7 @@ def _agrees(module: Module, wanted: Wanted) -> bool:
 
 
 def _first_changed(before: Module, after: Module, wanted: Wanted) -> str:
-    """The first value, in the order of ``after``, that both have and that differs, with its operator; "" if none."""
+    """The first value, in ``after``'s order, that both have and that differs, with its operator; or ""."""
     known = {value.name for value in comparable(before.main)}
     shared = [value for value in comparable(after.main) if value.name in known]
     for start in range(0, len(shared), AT_ONCE):
@@ -547,7 +547,7 @@ class _Stopped(BaseException):
 
 
 class _Counted(PassEnds):
-    """Notes the names of passes that have run, and ends the pipeline after ``count`` of them (None: never)."""
+    """Notes the passes that have run, and ends the pipeline after ``count`` of them (None: never)."""
 
     def __init__(self, count: int | None) -> None:
         super().__init__()
@@ -562,7 +562,7 @@ class _Counted(PassEnds):
 
 
 class _Prefixes:
-    """A model after the first passes of a pipeline, compiled anew each time."""
+    """A model after the first passes of a pipeline, compiled afresh each time."""
 
     def __init__(self, source: Any, manager: PassManager) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Oracles, which tell what a model computes: ONNX Runtime, onnx.reference where it is right, irc without any pass.
+"""Oracles of results: ONNX Runtime, onnx.reference where it is right, irc without passes.
 
 Also, how far two results may be apart.
 """
@@ -50,7 +50,7 @@ class Oracle:
 
 
 def oracles(source: Any) -> Iterator[Oracle]:
-    """The oracles for what ``irc.compile`` was given, best first; the last one is always irc without passes."""
+    """The oracles for the source of a compilation, best first; the last is irc without passes."""
     if not isinstance(source, Module | Graph):
         proto, folder = peers.read(source)
         yield oracle_of(peers.ONNX_RUNTIME, peers.exact_onnxruntime, proto, folder)
@@ -150,7 +150,7 @@ def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Or
 
 
 def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelProto:
-    """A copy of ``proto`` that also returns the intermediate values ``names`` and is given those of ``instead``."""
+    """A copy of ``proto`` that also returns the values ``names`` and takes those of ``instead``."""
     copy = deepcopy(proto)
     graph = copy.graph
     for node in graph.node if instead else ():
@@ -186,7 +186,7 @@ class Tolerance(NamedTuple):
     rounded: int = 8
 
     def strict(self) -> Tolerance:
-        """The tolerance for one operator, or few: they add up less. In half precision, each may round differently."""
+        """The tolerance for one or few operators, whose errors add up less; half precision rounds each."""
         if self.rtol > Tolerance().rtol:
             return self
         return Tolerance(self.rtol / 10, self.atol / 10, self.rounded)
@@ -208,7 +208,7 @@ class Tolerance(NamedTuple):
 
 
 def difference(found: Any, expected: Any, tolerance: Tolerance) -> tuple[float, bool]:
-    """Largest difference relative to the largest element, and whether all elements are within the tolerance.
+    """Largest difference relative to the largest element, and whether all are within tolerance.
 
     Lists, maps and None compare by element; NaN equals NaN, infinities themselves.
     """

@@ -1,4 +1,4 @@
-"""Other ways to run an ONNX model: ONNX Runtime and onnx.reference, and where these are known to be wrong."""
+"""Other runtimes of ONNX models, ONNX Runtime and onnx.reference, and their known faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FOREIGN = {f"tensor({dtype.name.lower()})" for dtype in DType if dtype.onnx >= 
 
 
 def is_foreign(declared: str) -> bool:
-    """Whether NumPy has no name for the elements of an input or output that ONNX Runtime says is of this type."""
+    """Whether NumPy lacks the element type that ONNX Runtime names for an input or output."""
     return declared in _FOREIGN
 
 
@@ -115,7 +115,7 @@ def onnxruntime_session(
 
 
 def run_session(session: Any, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Any]:
-    """The outputs of these names, or all: arrays as irc has them, of ml_dtypes where NumPy has no such type (bfloat16).
+    """The outputs of these names, or all, as irc's arrays: of ml_dtypes for types like bfloat16.
 
     Raises whatever ONNX Runtime does: also if an output is of such a type, and another one or an input is a list, or an
     input has strings.
@@ -137,7 +137,7 @@ def onnxruntime(proto: ModelProto, folder: str, threads: int = 0) -> Runner:
 
 
 def exact_onnxruntime(proto: ModelProto, folder: str) -> Runner:
-    """ONNX Runtime, on the processor, node by node: its fusions of quantised models change the results of nodes.
+    """ONNX Runtime on the CPU, node by node: its fusions of quantised models change results.
 
     Its products of bytes are exact whatever the processor. It runs on one thread: several would share the samples of
     DynamicQuantizeLSTM, and each quantize its own.
@@ -196,7 +196,7 @@ def _check_reference_is_right(proto: ModelProto) -> None:
 
 
 def _is_old(op_type: str, version: int) -> bool:
-    """Whether an operator of ONNX computed something else at ``version`` than where onnx.reference is right.
+    """Whether an ONNX operator meant something else at ``version`` than where onnx.reference is right.
 
     Of pointwise ones only element types have changed since they broadcast as NumPy does.
     """
@@ -241,7 +241,7 @@ _NOISE = re.compile(
 
 
 def reason(error: Exception) -> str:
-    """The first line of what ``error`` says, without the places in its makers' source that ONNX Runtime begins with."""
+    """The first line of ``error`` without the source places that ONNX Runtime puts first."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
     said = _NOISE.sub("", line).strip() or line
     return said if len(said) <= MOST else f"{said[: MOST // 3]}…{said[-(2 * MOST // 3 - 1) :]}"
@@ -436,7 +436,7 @@ _MIDDLE = 128
 
 
 def with_unsigned_products(proto: ModelProto) -> ModelProto:
-    """``proto``, or if it multiplies unsigned bytes by signed ones, a copy that makes these unsigned before.
+    """``proto``, or a copy whose products of unsigned by signed bytes have both unsigned.
 
     Local functions are inlined there, as the types in them are those of each call. Raises whatever onnx does.
     """
@@ -451,7 +451,7 @@ def with_unsigned_products(proto: ModelProto) -> ModelProto:
 
 
 def _make_unsigned(graph: GraphProto, outer: Mapping[str, int]) -> None:
-    """Change the products in ``graph`` and in what is inside it; ``outer`` has the element types around it."""
+    """Change the products in ``graph``, nested ones too; ``outer`` has the element types around it."""
     types = {**outer, **dict(_element_types(graph))}
     nodes: list[NodeProto] = []
     for node in graph.node:

@@ -1,4 +1,4 @@
-"""Who is right where an oracle and irc differ: operators are compared one by one, and a third party votes.
+"""Who is right where oracle and irc differ: operators are compared one by one, a third votes.
 
 The oracle is ONNX Runtime, or onnx.reference where that is not there. irc runs the model without passes. Each node of
 the model is then given the operands that it has there, alone, in the oracle: a difference is the node's own, not one
@@ -43,7 +43,7 @@ OWN = ", as it is made"
 
 
 def reads(node: NodeProto) -> list[str]:
-    """The names of all values that ``node`` reads, those that its branches and loop bodies capture included."""
+    """The names of all values that ``node`` reads, including captures of its branches and bodies."""
     found = dict.fromkeys(name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -67,7 +67,7 @@ def nodes_apart(
     constants: bool = True,
     shapes: bool = False,
 ) -> ModelProto | None:
-    """A model of ``nodes`` of ``proto``, each of which reads ``values``; its outputs are called ``name + OWN``.
+    """A model of ``nodes`` of ``proto``, each reading ``values``; outputs are called ``name + OWN``.
 
     Args:
         proto: the model that the nodes are from.
@@ -113,7 +113,7 @@ class Inner(NamedTuple):
 
 
 def inner_model(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner | None:
-    """What ``node`` runs on ``values``: a function's body, the branch that an If takes, a loop's first iteration.
+    """What ``node`` runs on ``values``: a function's body, the taken branch, a first iteration.
 
     None for other operators, and where the type of a value cannot be told.
     """
@@ -366,7 +366,7 @@ class _Ballot:
         return found or self.differing(alone, feeds, ours)[:1]
 
     def differing(self, alone: Sequence[Vote], feeds: Values, ours: Oracle) -> list[Vote]:
-        """Those of the votes on nodes that the oracle cannot compute alone whose values differ in the whole model."""
+        """The votes on nodes that the oracle cannot compute alone, if their values differ in the model."""
         names = [vote.value for vote in alone]
         if not names:
             return []
@@ -426,7 +426,7 @@ class _Ballot:
         return replace(undecided, by=explained, irc_is_right=True) if is_chosen else found
 
     def decided(self, undecided: Vote, values: Values, theirs: Values, third: Values, by: str) -> Vote | None:
-        """The vote of a third party; ``undecided`` if it sides with nobody, None if with both: they hardly differ."""
+        """A third party's vote; ``undecided`` if it sides with nobody, None if with both."""
         names = [name for name in third if name in values and name in theirs]
         irc_is_right = all(difference(values[name], third[name], self.tolerance)[1] for name in names)
         oracle_is_right = all(difference(theirs[name], third[name], self.tolerance)[1] for name in names)
@@ -477,7 +477,7 @@ def _label(node: NodeProto) -> str:
 
 
 def _widened(proto: ModelProto, node: NodeProto, values: Values) -> dict[str, Any] | None:
-    """The operands of ``node`` in double precision, where the operator takes that; None if it changes nothing."""
+    """The operands of ``node`` in double precision, if the operator takes it; None if nothing changes."""
     versions = [opset.version for opset in proto.opset_import if opset.domain == node.domain]
     schema = find(f"{node.domain or 'onnx'}::{node.op_type}", *versions[:1]) if versions else None
     if schema is None:

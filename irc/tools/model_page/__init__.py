@@ -1,4 +1,4 @@
-"""The page of a model: what compiling did to its graph, who shares memory, and the arena, as one HTML file.
+"""The page of a model as one HTML file: passes' changes, shared memory, and the arena.
 
 Nothing in it comes from elsewhere, and nothing of the model is markup or code: data stand as JSON in an element that no
 browser runs, scripts set text only, and the page's content security policy names the hash of that script.

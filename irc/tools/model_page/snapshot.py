@@ -1,4 +1,4 @@
-"""One state of a graph as plain data for the page: nodes, values, what each may share, and where boxes lie."""
+"""One state of a graph as plain data for the page: nodes, values, sharing, places of boxes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Snapshot:
         return sum(len(scope["items"]) for scope in self.data["scopes"])
 
     def _blocks(self) -> list[Block]:
-        """The blocks of the graph, outer ones first, then those of its groups and of the functions that it calls.
+        """The blocks of the graph, outer ones first, then those of its groups and called functions.
 
         So that of several values of one name, the graph's own comes first.
         """
@@ -112,7 +112,7 @@ class Snapshot:
         return found
 
     def _sources(self, node: Node, depth: int = 0) -> list[str]:
-        """The names of the model's nodes that ``node`` stands for; of a function's, as `inlined` will name them."""
+        """Names of the model's nodes that ``node`` stands for; in functions, as `inlined` names them."""
         block = node.block
         while block is not None and block.node is not None:
             block = block.node.block

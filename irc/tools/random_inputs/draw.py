@@ -1,4 +1,4 @@
-"""Random but repeatable values for the inputs of a model, within the domains that their readers require."""
+"""Random but repeatable input values, within the domains that the inputs' readers require."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _draw_tensor(source: _Source, dtype: DType, declared: Shape) -> Array:
 
 
 def _mixed(rng: np.random.Generator, drawn: Array, style: Style) -> Array:
-    """``drawn`` with some integers and zeros of either sign among it; with large and tiny numbers at the edges."""
+    """``drawn`` with some integers and zeros of either sign among it, and extreme numbers at the edges."""
     which = rng.uniform(size=list(drawn.shape))
     mixed = np.where(which < 1 / 4, np.rint(2 * drawn), drawn)
     edges = (0.0, -0.0, *_EDGES) if style is Style.EDGES else (0.0, -0.0)
@@ -257,7 +257,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _distinct(rng: np.random.Generator, shape: list[int], axis: int, low: int, high: int) -> Array:
-    """Indices that differ along ``axis``, as far as there are enough: what is scattered twice may be either."""
+    """Indices that differ along ``axis``, as far as possible: scattering twice is ambiguous."""
     axis = axis % len(shape) if -len(shape) <= axis < len(shape) else 0
     count = high - low + 1
     start = int(rng.integers(0, count))
@@ -273,7 +273,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 def computed_size(name: str, sizes: Mapping[str, int]) -> int | None:
-    """The value of ``name``: a sum or difference of products and whole quotients of numbers and names in ``sizes``.
+    """The value of ``name``, sums or differences of products and quotients of numbers and ``sizes``.
 
     None if it is anything else, such as a name of its own, or its value cannot be a size.
     """
@@ -337,7 +337,7 @@ def free_names(arguments: Iterable[Argument], sizes: Mapping[str, int]) -> list[
 
 
 def given_sizes(arguments: Iterable[Argument], given: Mapping[str, Any]) -> dict[str, int]:
-    """The named dimensions of those of ``arguments`` that ``given`` has arrays for, with the sizes of these arrays."""
+    """The named dimensions of ``arguments`` that ``given`` has arrays for, with these sizes."""
     found = (size for a in arguments if a.name in given for size in _sizes_of(given[a.name], a.type))
     return dict(found)
 

@@ -170,7 +170,7 @@ class Fitting:
         return self._nearer(best, wanted, seed, style).made or best.made
 
     def _nearer(self, attempt: Attempt, wanted: Sizes, seed: int, style: Style) -> Attempt:
-        """``attempt`` with what it need not have changed as ``wanted``, and equal sizes made different if that runs."""
+        """``attempt`` with ``wanted`` sizes where it need not differ, and equal sizes distinct if possible."""
         for name in self.free:
             sizes = {n: attempt.sizes[n] for n in self.free}
             others = [sizes[n] for n in self.free if n != name]
@@ -197,7 +197,7 @@ class Fitting:
         return self._inferred(sizes).work
 
     def accepts(self, chosen: Sizes, most: float) -> bool:
-        """Whether types do not contradict each other at these sizes of free names, and at most ``most`` is computed."""
+        """Whether types agree at these sizes of free names, and at most ``most`` is computed."""
         if self._too_large(chosen):
             return False
         attempt = self._inferred(chosen)
@@ -251,7 +251,7 @@ class Fitting:
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:
-        """An attempt that comes farther than ``attempt``: the first that succeeds, else the one that comes farthest."""
+        """An attempt that comes farther than ``attempt``: the first that succeeds, else the farthest."""
         best: Attempt | None = None
         for chosen in self._moves({name: attempt.sizes[name] for name in self.free}):
             key = (seed, *chosen.values())
@@ -322,7 +322,7 @@ class _Retyped:
         self.numbers = _sizes_of_weights(self.graph)
 
     def infer(self, attempt: Attempt, sizes: Sizes) -> None:
-        """Infer types with ``sizes``; notes in ``attempt`` how far that came, what inputs may be, how much is work."""
+        """Infer types with ``sizes``; note in ``attempt`` how far that came, input domains and work."""
         for value, type in self._before:
             value.type = _with_sizes(type, sizes)
         inference = Inference(self.graph)

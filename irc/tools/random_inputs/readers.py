@@ -215,7 +215,7 @@ def _scattered(flow: Flow, domain: Domain) -> None:
 
 
 def _coordinates(first: int | str) -> Reader:
-    """A reader of coordinates: the last axis has an index for each of the first axes of the data, from ``first`` on."""
+    """A reader of coordinates: the last axis indexes the data's axes from ``first`` on."""
 
     def narrow(flow: Flow, domain: Domain) -> None:
         start = flow.axis(first, 0)
@@ -369,7 +369,7 @@ def _note_arithmetic(flow: Flow, domain: Domain) -> None:
 
 
 def _table(*rows: tuple[Reader, str]) -> dict[tuple[str, int], Reader]:
-    """(operator, operand) -> reader, from readers and the operands that they are for: ``Pad.1`` is of ``onnx::Pad``."""
+    """(operator, operand) -> reader, for readers of operands like ``Pad.1`` (of ``onnx::Pad``)."""
     found: dict[tuple[str, int], Reader] = {}
     for reader, operands in rows:
         for name, _, number in (each.rpartition(".") for each in operands.split()):

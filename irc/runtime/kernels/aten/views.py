@@ -337,7 +337,7 @@ def tensor_split(x: Array, where: Any, dim: int = 0) -> list[Array]:
 
 
 def _evenly_split(x: Array, where: Any, dim: int, least: int) -> list[Array]:
-    """As `tensor_split`, for at least ``least`` dimensions, into parts of one size if their number is given."""
+    """As `tensor_split`, for at least ``least`` dimensions, into equal parts if their number is given."""
     if x.ndim < max(least, 1):
         raise Error("IRC421", f"the split takes {least} dimensions or more; the shape is {list(x.shape)}")
     if isinstance(where, int) and (where < 1 or x.shape[dim] % where):
