@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from irc.alias import AliasDb, analyze
 from irc.errors import Error, did_you_mean
@@ -60,7 +60,7 @@ def extract(
     if unused and not only_needed:
         message = f"no output needs %{unused[0].name}: it does not lead to {_listed(results)}"
         raise Error("IRC360", message, graph.name)
-    return _module(module, given, nodes, results)
+    return assemble(module, given, nodes, results)
 
 
 def _values(graph: Graph, names: Iterable[str], what: str) -> list[Value]:
@@ -97,8 +97,8 @@ def _needed(graph: Graph, db: AliasDb, outputs: Sequence[Value], cuts: set[Value
     return nodes, set(reached)
 
 
-def _module(module: Module, inputs: Sequence[Value], nodes: set[Node], outputs: Sequence[Value]) -> Module:
-    """A module of copies of ``nodes``."""
+def assemble(module: Module, inputs: Sequence[Value], nodes: Container[Node], outputs: Sequence[Value]) -> Module:
+    """A module of copies of ``nodes`` of ``module``, with the functions and weights that they use."""
     part = Module()
     part.sources = module.sources
     graph: Graph = part.main

@@ -22,7 +22,7 @@ from irc.ir.types import BOOL, FLOAT, INT, STR, DType, ListType, TensorType, Typ
 from irc.runtime.backends import NUMPY
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_array, is_sequence
-from irc.tools.extract import extract
+from irc.tools.extract import assemble, extract
 from irc.tools.parts import typed
 
 T = TypeVar("T")
@@ -171,15 +171,23 @@ class Parts:
         made = [node for node in self.nodes if node in inside and node.outputs]
         used = {v for n in made for v in n.outputs if any(u.ancestor_in(block) not in inside for u in v.iter_users())}
         used |= {n.outputs[0] for n in made if not any(v.has_uses for v in n.outputs)}  # what nobody needs is kept, too
-        results = [v.name for n in made for v in n.outputs if v in used] if outputs is None else list(outputs)
-        results = [name for name in results if _may_be_kept(self.module.main.value(name).type)]
+        graph = self.module.main
+        results = (
+            [v for n in made for v in n.outputs if v in used] if outputs is None else list(map(graph.value, outputs))
+        )
+        results = [value for value in results if _may_be_kept(value.type)]
         if not results:
             return None
+        is_written = self.db.any_writes() and any(map(self.db.has_writers, (*given, *results)))
         try:
-            names = [value.name for value in given if value.name not in self.module.objects]
-            part = extract(self.module, names, results, only_needed=True)
-            results = results if record_outputs else []
-            if self.are_recorded and not self.record([*(value.name for value in part.main.inputs), *results]):
+            if outputs is None or self.db.any_writes():
+                constants = {v.node for node in inside for v in self._uses.get(node, ()) if v.made_by(CONSTANT)}
+                part = assemble(self.module, list(given), inside | constants, results)
+            else:
+                names = [value.name for value in given if value.name not in self.module.objects]
+                part = extract(self.module, names, [value.name for value in results], only_needed=True)
+            kept = [value.name for value in results] if record_outputs and not is_written else []
+            if self.are_recorded and not self.record([*(value.name for value in part.main.inputs), *kept]):
                 return None
         except Error:
             return None
@@ -190,7 +198,12 @@ class Parts:
         feeds = {v.name: self.known[v.name] for v in part.main.inputs if v.name in self.known}
         for value in part.main.inputs:
             value.type = _completed(value.type, feeds.get(value.name))
-        return Part(part, feeds, {name: self.known[name] for name in results})
+        if not is_written:
+            return Part(part, feeds, {name: self.known[name] for name in kept})
+        try:  # what a part computes of memory that others write, too, is something else than in the model
+            return Part(part, feeds, self.work.run(part, feeds))
+        except Error:
+            return None
 
     def record(self, names: Iterable[str]) -> bool:
         """Run the module for unknown values of ``names``; False if one cannot be passed again."""
@@ -224,7 +237,7 @@ class Parts:
             return self.module.main
 
     def _closed(self, nodes: Collection[Node]) -> set[Node]:
-        """``nodes`` closed under producers of values that a part cannot be given, and writers."""
+        """``nodes`` closed under producers of values that a part cannot be given."""
         found, pending = set(nodes), list(nodes)
         while pending:
             node = pending.pop()
@@ -232,11 +245,8 @@ class Parts:
                 continue
             more: list[Node | None] = []
             for value in self.reads(node):
-                is_written = self.db.has_writers(value)
-                if is_written or not _may_be_kept(value.type):
+                if not _may_be_kept(value.type):
                     more.append(value.node)
-                if is_written:
-                    more += [each.ancestor_in(self.module.main.block) for each in self.db.writers(value)]
             fresh = {each for each in more if each is not None} - found
             found |= fresh
             pending += fresh
