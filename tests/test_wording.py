@@ -109,9 +109,8 @@ def _prose() -> Iterator[tuple[str, str]]:
 
 
 def test_first_lines_of_docstrings_are_an_index() -> None:
-    nodes = [
-        (s.name, n) for s in sources() for n in s.nodes if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)
-    ]
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [(source.name, node) for source in sources() for node in source.nodes if isinstance(node, kinds)]
     lines = [(name, (ast.get_docstring(node) or "").partition("\n")[0]) for name, node in nodes]
     assert not [(name, line) for name, line in lines if len(line) > 100 or line.endswith(",")]
 

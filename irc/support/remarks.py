@@ -53,7 +53,7 @@ def donate(inputs: Iterable[str]) -> Remedy:
 
 
 def fix_sizes(sizes: Iterable[str], size: int | None = None, same: bool = True) -> Remedy:
-    """Compile for one size of each of these named dimensions: ``size`` if it is given, ``same`` for all or not."""
+    """The remedy to compile for one size of each of these dimensions: ``size``, or the ``same`` for all."""
     names, number = list(dict.fromkeys(sizes)), "N" if size is None else str(size)
     text = f"compile for one size: {' '.join(f'--fix {name}={number}' for name in names)}"
     is_open = len(names) > 1 and size is None and same
