@@ -46,22 +46,28 @@ class Kept:
     Attributes:
         preparations: all that is kept for the graph.
         made: the value, once a run has made it and it was kept.
-        nbytes: the bytes it takes.
+        nbytes: the bytes it takes, without memory that another one of these shows.
+        bases: that memory's arrays, by identity.
     """
 
     preparations: Preparations
     made: Any = None
     nbytes: int = 0
+    bases: tuple[int, ...] = ()
 
     def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
         """Keep ``made``, which consists of ``arrays``, if there is room. Returns whether it is kept."""
-        size = sum(owner(array).nbytes for array in arrays)
+        bases = {id(base): base.nbytes for base in map(owner, arrays)}
+        for kept in self.preparations.kept():  # what a view shows counts once
+            for base in kept.bases:
+                bases.pop(base, None)
+        size = sum(bases.values())
         if not self.preparations.admits(size):
             return False
         for array in arrays:
             array.flags.writeable = False
             as_constant(array)
-        self.nbytes = size
+        self.nbytes, self.bases = size, tuple(bases)
         self.made = made  # last: whole, or, after an interrupt, not at all
         return True
 
@@ -98,7 +104,11 @@ class Preparations:
         """Whether ``size`` more bytes may be kept."""
         guard = CURRENT.scope.guard
         most = MOST_BYTES if guard is None else min(MOST_BYTES, guard.most_bytes)
-        return size + sum(kept.nbytes for kept in self._kept if kept.made is not None) <= most
+        return size + sum(kept.nbytes for kept in self.kept()) <= most
+
+    def kept(self) -> list[Kept]:
+        """What has been made and kept."""
+        return [kept for kept in self._kept if kept.made is not None]
 
     def group(self, node: Node) -> Kept | None:
         """Where the results of the fusion group ``node`` are kept; None if they are not."""
@@ -167,6 +177,12 @@ def lasting_nodes(db: AliasDb) -> list[Node]:
             continue
         elif node.kind in _LAID_OUT:
             same.update(node.outputs)
+            if (
+                not node.inputs[0].made_by(CONSTANT)
+                and not db.has_writers(node.outputs)
+                and not db.escapes(node.outputs)
+            ):
+                found.append(node)  # so that what is made of it may be kept, too
         elif _is_computed(node) and not db.has_writers(node.outputs) and not db.escapes(node.outputs):
             same.update(node.outputs)
             found.append(node)

@@ -456,3 +456,24 @@ def test_interrupts_leave_nothing_half_made(files: str) -> None:
         if not stopped:
             break
     assert 1 < at < 900
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_views_of_what_is_kept_are_constants_too(rows: int, backend: str, made: list[int]) -> None:
+    text = """graph(%x : Float(n, 160)):
+  %q : Char(2, 96, 160) = prim::Constant[value=@"q"]()
+  %s : Float() = prim::Constant[value=tensor([0.5])]()
+  %n : Long(2) = prim::Constant[value=tensor([192, 160])]()
+  %w : Float(2, 96, 160) = onnx::DequantizeLinear(%q, %s)
+  %v : Float(192, 160) = onnx::Reshape(%w, %n)
+  %t : Float(160, 192) = onnx::Transpose[perm=[1, 0]](%v)
+  %y : Float(n, 192) = onnx::MatMul(%x, %t)
+  return (%y)
+"""
+    q, x = RNG.integers(-99, 99, (2, 96, 160)).astype(np.int8), RNG.standard_normal((rows, 160)).astype(np.float32)
+    model = irc.compile(parse_graph(text, weights={"q": Tensor.of(q, "q")}), backend=backend)
+    wanted = x @ (q.reshape(192, 160).T * np.float32(0.5))
+    for limits in (None, None, irc.Limits(bytes=1 << 22), None):
+        np.testing.assert_allclose(model.run({"x": x}, limits=limits)["y"], wanted, rtol=1e-4, atol=1e-2)
+    assert made == [q.size]
