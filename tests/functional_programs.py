@@ -330,18 +330,18 @@ return (%a)""",
     ),
     **{f"layout after {name}": Program(_observed(write), "may share") for name, write in _WRITES.items()},
     # -- what stays ------------------------------------------------------
-    "flatten of any layout": Program(_written("aten::flatten(%a, %zero, %last)"), "only may share", 3),
+    "flatten of any layout": Program(_written("aten::flatten(%a, %zero, %last)"), "may share memory with", 3),
     "reshape of any layout": Program(
-        _written("aten::reshape(%a, %l)", "%a", {"l": _ints("three", "last")}), "only may share", 3
+        _written("aten::reshape(%a, %l)", "%a", {"l": _ints("three", "last")}), "may share memory with", 3
     ),
-    "contiguous of any layout": Program(_written("aten::contiguous(%a, %zero)"), "only may share", 3),
+    "contiguous of any layout": Program(_written("aten::contiguous(%a, %zero)"), "may share memory with", 3),
     "flatten of columns": Program(
         """
 %s : Tensor = aten::slice(%k, %one, %one, %three, %one)
 %f : Tensor = aten::flatten(%s, %zero, %one)
 %w : Tensor = aten::add_(%f, %half, %one)
 return (%k, %f)""",
-        "only may share",
+        "may share memory with",
     ),
     "expand": Program(
         """
@@ -359,7 +359,7 @@ return (%a, %e)""",
 %e : Tensor = aten::__getitem__(%l, %zero)
 %w : Tensor = aten::add_(%e, %half, %one)
 return (%a, %e)""",
-        "only may share",
+        "may share memory with",
     ),
     "a list of one that changes": Program(
         """
@@ -368,6 +368,6 @@ return (%a, %e)""",
 %e : Tensor = aten::__getitem__(%l, %zero)
 %w : Tensor = aten::add_(%e, %half, %one)
 return (%a, %e)""",
-        "only may share",
+        "may share memory with",
     ),
 }

@@ -163,9 +163,9 @@ def npy(descr: str, shape: str, content: bytes) -> bytes:
     [
         (npy("<U0", "(150000000,)", b"some"), "150000000 elements that take no bytes"),
         (npy("|S0", "(150000000,)", b"some"), "150000000 elements that take no bytes"),
-        (npy("<U1", "(1,)", b"\xff\xff\xff\x7f"), "no characters"),
-        (npy("<U1", "()", b"\xff\xff\xff\x7f"), "no characters"),
-        (npy(">U1", "(2,)", b"\0\0\0a\0\x11\0\0"), "no characters"),
+        (npy("<U1", "(1,)", b"\xff\xff\xff\x7f"), "not characters"),
+        (npy("<U1", "()", b"\xff\xff\xff\x7f"), "not characters"),
+        (npy(">U1", "(2,)", b"\0\0\0a\0\x11\0\0"), "not characters"),
     ],
 )
 def test_strings_that_are_none(content: bytes, says: str, irc: Command) -> None:
