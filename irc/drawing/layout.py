@@ -2,7 +2,8 @@
 
 Four steps, each close to linear in nodes and edges:
 
-1. ranks: a node lies below all that lead to it (longest path); edges that close a cycle count as reversed;
+1. ranks: a node lies below all that lead to it (longest path), what only feeds it right above it; edges that close a
+   cycle count as reversed;
 2. bends: an edge gets an invisible node in each layer that it crosses, which edges of one source share;
 3. order: sweeps sort each layer by the mean position of neighbours; the order with the fewest crossings is kept;
 4. coordinates: sweeps pull each node to the mean of its neighbours, as far as distances in its layer allow. That is
@@ -12,8 +13,7 @@ Four steps, each close to linear in nodes and edges:
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,6 +27,9 @@ LONGEST = 24
 
 _BEND = 4.0
 """Width of a bend."""
+
+FIXED = 1e6
+"""Weight of an item that others are to make room for."""
 
 _SWEEPS = 8
 
@@ -65,13 +68,13 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Edges, keeps_order: boo
     if not sizes:
         return Layout([], [], [], [], [], 0, 0)
     forward = _acyclic(len(sizes), edges)
-    ranks = _ranks(len(sizes), forward)
+    ranks, feeders = _ranks(len(sizes), forward)
     layers, routes = _with_bends(ranks, forward)
     above, below = _neighbours(routes, sum(map(len, layers)))
     if not keeps_order:
         layers = _ordered(layers, above, below)
     widths = [width for width, _ in sizes] + [_BEND] * (len(above) - len(sizes))
-    x = _across(layers, widths, above, below)
+    x = _across(layers, widths, above, below, feeders)
     y, thick, height = _down(layers, [height for _, height in sizes], len(above))
     routes = [route if edge == way else route[::-1] for route, edge, way in zip(routes, edges, forward)]
     return Layout(layers, x, y, thick, routes, max(map(float.__add__, x, [w / 2 for w in widths])), height)
@@ -103,27 +106,40 @@ def _acyclic(n: int, edges: Edges) -> list[tuple[int, int]]:
     return [(b, a) if (a, b) in back else (a, b) for a, b in edges]
 
 
-def _ranks(n: int, edges: Edges) -> list[int]:
-    """The layer of each node: below all its sources; a node without sources is just above its targets."""
+def _ranks(n: int, edges: Edges) -> tuple[list[int], set[int]]:
+    """The layer of each node, below all that lead to it; and the feeders.
+
+    A feeder does not depend on where the longest path begins. It lies as low as can be: next to what needs it.
+    """
     out: list[list[int]] = [[] for _ in range(n)]
     missing = [0] * n
     for a, b in edges:
         if a != b:
             out[a].append(b)
             missing[b] += 1
-    is_source = [not count for count in missing]
-    ranks, queue = [0] * n, deque(i for i in range(n) if is_source[i])
-    while queue:
-        a = queue.popleft()
+    ranks, order = [0] * n, [i for i in range(n) if not missing[i]]
+    sources = list(order)
+    for a in order:  # grows while it is walked
         for b in out[a]:
             ranks[b] = max(ranks[b], ranks[a] + 1)
             missing[b] -= 1
             if not missing[b]:
-                queue.append(b)
-    for a in range(n):
-        if is_source[a] and out[a]:
-            ranks[a] = min(ranks[b] for b in out[a]) - 1
-    return ranks
+                order.append(b)
+    below = [0] * n  # the longest path that begins here
+    for a in reversed(order):
+        below[a] = max([below[b] + 1 for b in out[a]], default=0)
+    longest = max(below)
+    depends = [False] * n
+    for a in sources:
+        depends[a] = below[a] == longest
+    for a in order:
+        if depends[a]:
+            for b in out[a]:
+                depends[b] = True
+    feeders = [a for a in order if not depends[a] and out[a]]
+    for a in reversed(feeders):
+        ranks[a] = min([ranks[b] for b in out[a]]) - 1
+    return ranks, set(feeders)
 
 
 def _with_bends(ranks: Sequence[int], edges: Edges) -> tuple[list[list[int]], list[list[int]]]:
@@ -202,6 +218,7 @@ def _across(
     widths: Sequence[float],
     above: Sequence[Sequence[int]],
     below: Sequence[Sequence[int]],
+    feeders: Collection[int],
 ) -> list[float]:
     """The x of each item's centre: near its neighbours, apart from others of its layer; 0 is the left."""
     distances = [[(widths[a] + widths[b]) / 2 + GAP for a, b in pairwise(layer)] for layer in layers]
@@ -215,14 +232,30 @@ def _across(
     # A box that nothing leads to, such as a weight's, pulls less than one in the middle of a chain.
     pull = [4.0 if up else 1.0 for up in above]
     both = [[*up, *down] for up, down in zip(above, below)]
-    for near in (above, below, above, below, both, above):
-        order = range(len(layers) - 1, -1, -1) if near is below else range(len(layers))
-        for i in order:
+
+    def sweep(near: Sequence[Sequence[int]], is_upwards: bool, moved: Collection[int] | None = None) -> None:
+        """Draw each layer to its neighbours; if only some are ``moved``, others hardly make room."""
+        for i in range(len(layers) - 1, -1, -1) if is_upwards else range(len(layers)):
             layer = layers[i]
-            others = [near[item] or [item] for item in layer]
+            moves = [moved is None or item in moved for item in layer]
+            others = [near[item] if near[item] and move else [item] for item, move in zip(layer, moves)]
             wanted = [sum([x[j] * pull[j] for j in js]) / sum([pull[j] for j in js]) for js in others]
-            for item, found in zip(layer, spaced(wanted, [weights[item] for item in layer], distances[i])):
+            stiff = [weights[item] if move else FIXED for item, move in zip(layer, moves)]
+            for item, found in zip(layer, spaced(wanted, stiff, distances[i])):
                 x[item] = found
+
+    # Long chains drift to a side in a sweep, and to the other one in the sweep back: the mean keeps them straight. It
+    # keeps distances, too, as both do.
+    for _ in range(2):
+        sweep(above, False)
+        sweep(below, True)
+        before = list(x)
+        sweep(above, False)
+        x[:] = [(a + b) / 2 for a, b in zip(x, before)]
+    if feeders:
+        sweep(below, True, feeders)
+    sweep(both, True)
+    sweep(both, False)
     left = min([at - width / 2 for at, width in zip(x, widths)])
     return [at - left for at in x]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.drawing.layout import GAP, Layout, crossings, lay_out, spaced
+from irc.drawing.layout import GAP, LEVEL, Layout, crossings, lay_out, spaced
 from tests.effort import examples
 
 Edges = list[tuple[int, int]]
@@ -91,6 +91,18 @@ def test_few_edges_cross() -> None:
     ]
     naive, ours = (crossings_of(lay_out([(80, 40)] * 168, edges, keeps_order=keeps)) for keeps in (True, False))
     assert ours < naive / 2
+
+
+def test_long_chains_are_straight_and_what_they_need_is_near() -> None:
+    """Blocks whose input goes around two nodes, and one node that needs a chain of its own at the end."""
+    blocks = 60
+    edges = [edge for i in range(0, 3 * blocks, 3) for edge in ((i, i + 1), (i + 1, i + 2), (i + 2, i + 3), (i, i + 3))]
+    end = 3 * blocks
+    edges += [(end + 1, end + 2), (end + 2, end + 3), (end + 3, end)]
+    at = lay_out([(100, 40)] * (end + 4), edges)
+    chain = at.x[: end + 1]
+    assert max(chain) - min(chain) < 300
+    assert at.y[end] - at.y[end + 1] < 4 * (40 + LEVEL)
 
 
 def test_bends_are_bounded_however_long_edges_are() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,15 @@ def test_wide_and_narrow_windows_in_both_themes_and_on_paper(opened: tuple[Brows
         browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         colours.append(browser.run("getComputedStyle(document.body).backgroundColor"))
     assert colours == ["rgb(255, 255, 255)", "rgb(22, 24, 29)"]
-    assert len(browser.call("Page.printToPDF")["data"]) > 20_000
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    parts = browser.run(
+        "[...document.querySelectorAll('.canvas, #details, #summary, #memory')].map(e => e.getBoundingClientRect())"
+        ".map(b => [b.top, b.bottom])"
+    )
+    assert len(parts) == 5 and all(bottom <= top for (_, bottom), (top, _) in pairwise(parts))
+    assert parts[0][1] - parts[0][0] > 2000  # all of it
+    assert browser.texts("button.link") and len(browser.call("Page.printToPDF")["data"]) > 20_000
     browser.call("Emulation.setEmulatedMedia", features=[])
     unnamed = (
         "[...document.querySelectorAll('button, select, input, svg')].filter(e => !(e.ariaLabel || e.textContent))"
