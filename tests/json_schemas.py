@@ -22,6 +22,7 @@ from irc.tools.catalog import Operator
 from irc.tools.comparison import Diff
 from irc.tools.costs import Costs
 from irc.tools.inspection import Inspection
+from irc.tools.layers import Layer, Layers
 from irc.tools.operator_memory import Said
 from irc.tools.reduce import Reduction
 
@@ -45,7 +46,9 @@ COMMANDS: dict[str, Any] = {
 """Command -> what it prints with ``--json``; of ``batch``, each line."""
 
 ADDED: dict[Any, dict[str, Any]] = {
-    Report: {"remarks": list[Remark]},
+    Report: {"remarks": list[Remark], "layers": Layers | None},
+    Layers: {"first_wrong": str | None},
+    Layer: {"max_error": float | str, "mean_error": float | str | None, "cosine": float | str | None},
     Costs: {"macs": int, "flops": int},
     Bisection: {"passes": str},
     Operator: {"kind": str, "memory": list[Said] | None},

@@ -69,8 +69,7 @@ def run_compile(given: argparse.Namespace) -> int:
     options.check_instruments(given)
     model = compiled(given)
     if given.json:
-        layers = {"layers": given.layers.to_dict()} if given.layers else {}
-        emit_json({**result_of(model), **layers})
+        emit_json({**result_of(model), "layers": given.layers.to_dict() if given.layers else None})
     else:
         from irc.cli.tables import print_report
 

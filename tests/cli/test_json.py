@@ -65,6 +65,7 @@ ODD = """graph(%x : Float(2)):
     "argv",
     [
         "compile m.onnx --check",
+        "compile m.onnx --check --layers",
         "compile m.onnx -o m.irc --explain",
         "run m.onnx --seed 0 -o y.npz --profile",
         "run seq.onnx --seed 0",
