@@ -211,7 +211,7 @@ class AliasDb:
         return index.writing(reach) if found is None else found
 
     def _writers_of(self, values: Values, reach: LocationSet, scope: Block | None) -> list[Node] | None:
-        """The nodes that write memory in ``reach`` that is not certainly apart from ``values`` in one run of ``scope``.
+        """The writers of memory in ``reach`` that may overlap ``values`` in one run of ``scope``.
 
         None if none of ``values`` is a part of another value, or there are too many writers to look at.
         """
@@ -238,7 +238,7 @@ class AliasDb:
         return not all(regions.apart(self, v, value, scope) for v in written)
 
     def conflict(self, a: Node, b: Node) -> bool:
-        """Whether one of two nodes of one block may write what the other one reads or writes, in one run of the block.
+        """Whether one of two nodes of a block may write what the other accesses, in one run of the block.
 
         Both write or read the same storage; the answer is whether they use parts of it that are apart.
         """

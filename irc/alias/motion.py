@@ -25,7 +25,7 @@ _FAR = 128
 
 
 _MOST_PARTS = 8
-"""Of so many nodes it is asked which parts of tensors they use."""
+"""The most nodes of which it is asked which parts of tensors they use."""
 
 
 class Footprint:

@@ -40,7 +40,7 @@ _PIECES = frozenset({"prim::ListUnpack", "aten::__getitem__"})
 
 
 class Apart(NamedTuple):
-    """Where two values lie that share no element: at ``first`` and ``second`` along an axis of what ``base`` shows."""
+    """Why two values share no element: they are at ``first`` and ``second`` along an axis of ``base``."""
 
     base: Value
     axis: Axis
@@ -69,7 +69,7 @@ def is_part(value: Value) -> bool:
 
 
 def written(node: Node) -> list[Value]:
-    """The tensors whose elements, and no other memory, ``node`` writes; empty if it may write something else."""
+    """The tensors that ``node`` writes, and no other memory; empty if it may write something else."""
     schema = resolve(node) if node.kind.endswith("_") and not record(node.kind).changes else None
     if schema is None:
         return []
@@ -100,7 +100,7 @@ def apart(db: AliasDb, a: Value, b: Value, scope: Block | None = None) -> Apart 
 
 
 def _chain(value: Value) -> tuple[Value, list[_View]]:
-    """The value that ``value`` is made of by views with rules, or is itself, and the views, the first one first."""
+    """The value that ``value`` is, or is made of by views with rules, and these views, the first first."""
     views: list[_View] = []
     for _ in range(_MOST_VIEWS):
         step = _step(value)
@@ -133,7 +133,7 @@ def _step(value: Value) -> _View | Value | None:
 
 
 def _is_settled(db: AliasDb, view: _View) -> bool:
-    """Whether the result of a view is what the rule says: nobody changes the list that it is an element of."""
+    """Whether a view's result surely is what its rule says: nothing changes the list that it is from."""
     made = view.node.outputs[0]
     return isinstance(made.type, TensorType) or not db.has_writers(made, contained=False)
 

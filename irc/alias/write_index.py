@@ -417,7 +417,7 @@ def outermost_loop(block: Block) -> Block | None:
 
 
 class SomeWriters:
-    """Some nodes that write: for `writes_between`, in place of an index and of the locations that they write."""
+    """Some nodes that write, for `writes_between`, in place of an index and of written locations."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._order = _WriterOrder(nodes)
@@ -441,7 +441,7 @@ class SomeWriters:
 
 
 def scope_between(first: Node, last: Node) -> Block | None:
-    """The innermost block that no path from the latest run of ``first`` to ``last`` leaves or enters again."""
+    """The innermost block that no path from the latest run of ``first`` to ``last`` leaves or re-enters."""
     block = common_block(first, last)
     assert block is not None, "both are in the graph"
     start, end = first.ancestor_in(block), last.ancestor_in(block)

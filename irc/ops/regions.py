@@ -28,7 +28,7 @@ _DEEPEST = 8
 """How many sums and products deep numbers are looked into."""
 
 _SIGNED = -1
-"""As the axis of an `UnknownSize`: any whole number. Other symbols are at least 0."""
+"""As the axis of an `UnknownSize`: any integer. Other symbols are at least 0."""
 
 _FAR = 1 << 31
 """Bounds from here on are the end of an axis, as exporters write it."""
@@ -100,7 +100,7 @@ def _name(of: str | UnknownSize) -> str:
 
 
 class Bound(NamedTuple):
-    """A place on an axis as slices state it: counted from the end if negative, and no further than either end.
+    """A place on an axis as slices state it: from the end if negative, and clamped to either end.
 
     Attributes:
         number: the place.
@@ -140,7 +140,7 @@ class Span(NamedTuple):
     step: int = 1
 
     def part(self, low: Bound | None, high: Bound | None, step: int = 1) -> Span:
-        """The span of those of the places that have numbers from ``low`` on and before ``high``, each ``step``-th.
+        """The span of every ``step``-th place with numbers from ``low`` to before ``high``.
 
         None stands for the first, or for the end; ``step`` is positive.
         """
@@ -247,7 +247,7 @@ def _argument(node: Node, index: int) -> Value | None:
 
 
 def _integer(node: Node, index: int, default: int) -> int | None:
-    """A constant whole number; None if it is not constant."""
+    """A constant integer; None if it is not constant."""
     value = _argument(node, index)
     found = default if value is None else quantity(value)
     return found if isinstance(found, int) else None
@@ -461,7 +461,7 @@ def onnx_slice(node: Node, made: Value, index: int, shown: Region) -> Region:
 
 
 def onnx_split(node: Node, made: Value, index: int, shown: Region) -> Region:
-    """A piece, by its length or as one of so many."""
+    """A piece, by its length or by the number of pieces."""
     dim = cast("int", node.attributes.get("axis", 0))
     sizes = _argument(node, 1)
     given: list[Size] | None = node.attributes.get("split") if sizes is None else _numbers(sizes)
