@@ -205,7 +205,7 @@ def _because(node: Node, text: str, shape: Shape | None = None, *others: Shape |
             names = [size for size in different if isinstance(size, str)]
             numbers = {size for size in different if isinstance(size, int)}
             if names and len(numbers) < 2 and all(isinstance(size, str | int) for size in different):
-                remedy = fix_sizes(names, *numbers)
+                remedy = fix_sizes(names, next(iter(numbers), None))
     return Reason(f"{_label(node)} {text}", _name(node), remedy)
 
 

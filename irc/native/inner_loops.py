@@ -526,7 +526,7 @@ class NativeLoops(InnerLoops):
 
 
 def _with(kept: dict[Any, T], kind: Any, made: T) -> dict[Any, T]:
-    """A new dict of the latest `_MOST_CALLS` or so of ``kept`` and ``made``: other threads read the old."""
+    """``kept`` and ``made`` in a new dict, as other threads read the old; ``made`` alone once it is full."""
     return {**(kept if len(kept) < _MOST_CALLS else {}), kind: made}
 
 

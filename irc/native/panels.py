@@ -63,20 +63,21 @@ def integers_at_once() -> int:
     return QUAD if current().has_byte_products else PAIR
 
 
-def add_products(total: Lanes, x: Lanes, factor: Lanes, numbers: int) -> Lanes:
+def add_products(total: Lanes, unsigned: Lanes, signed: Lanes, numbers: int) -> Lanes:
     """``total`` plus the products of the ``numbers`` in each lane of one register.
 
-    Sums of integers have 32 bits, and wrap. Of a `QUAD`, the numbers of ``x`` are unsigned, those of ``factor`` signed.
+    Sums of integers have 32 bits, and wrap. The names of the operands say how a `QUAD` is read; of other numbers both
+    are read alike.
     """
     if numbers == FLOAT:
-        return x.fma(factor, total)
+        return unsigned.fma(signed, total)
     emitter, vector = total.emitter, total.value.type
     if numbers == QUAD:
         name = f"llvm.x86.avx512.vpdpbusd.{32 * emitter.count}"
-        return total.made(emitter.call(name, vector, [total.value, x.value, factor.value]))
+        return total.made(emitter.call(name, vector, [total.value, unsigned.value, signed.value]))
     name = {16: "avx512.pmaddw.d.512", 8: "avx2.pmadd.wd", 4: "sse2.pmadd.wd"}[emitter.count]
     pairs = ir.VectorType(ir.IntType(16), 2 * emitter.count)
-    both = [emitter.builder.bitcast(each.value, pairs) for each in (x, factor)]
+    both = [emitter.builder.bitcast(each.value, pairs) for each in (unsigned, signed)]
     return total + total.made(emitter.call(f"llvm.x86.{name}", vector, both))
 
 

@@ -27,7 +27,9 @@ def copy_as_it_lies(array: Array) -> Array:
     if array.flags.forc or is_dense(array):
         return array.copy("K")
     strides = [0] * array.ndim
-    extent, step = 1, array.itemsize  # of the copy, in elements; of the original: the stride that leaves no gap
+    # From the innermost axis out: `extent` is what the axes so far span in the copy, in elements; `step` is the stride
+    # of the original's next axis, in bytes, if there is no gap. Axes of stride 0 repeat elements, and come last.
+    extent, step = 1, array.itemsize
     axes = [i for i, size in enumerate(array.shape) if size > 1]
     for i in sorted(axes, key=lambda i: (not array.strides[i], abs(array.strides[i]), -i)):
         strides[i] = extent if array.strides[i] == step else extent + 1

@@ -30,9 +30,9 @@ def functional(node: Node) -> Node | None:
     """
     if not node.kind.endswith("_") or not node.kind.startswith("onnx::"):
         return None
-    inplace_variant = copy(node)
-    inplace_variant.kind = node.kind[:-1]
-    return inplace_variant
+    functional_node = copy(node)
+    functional_node.kind = node.kind[:-1]
+    return functional_node
 
 
 def bind(node: Node) -> Kernel:
@@ -41,12 +41,12 @@ def bind(node: Node) -> Kernel:
     Raises:
         Error: IRC321 if there is none; others if an attribute has a value that the kernel refuses.
     """
-    inplace_variant = functional(node)
-    kernel = kernels.bind(inplace_variant or node)
-    if inplace_variant is not None:
-        if not can_overwrite(inplace_variant.kind, kernel):
-            raise Error("IRC322", f"{inplace_variant.kind} cannot run in place")
-        kernel = _writing_first(kernel, result_like(inplace_variant.kind))
+    functional_node = functional(node)
+    kernel = kernels.bind(functional_node or node)
+    if functional_node is not None:
+        if not can_overwrite(functional_node.kind, kernel):
+            raise Error("IRC322", f"{functional_node.kind} cannot run in place")
+        kernel = _writing_first(kernel, result_like(functional_node.kind))
     binder = binder_of_others(node)
     return kernel if binder is None else checked(kernel, node, binder, can_overwrite(node.kind, kernel))
 

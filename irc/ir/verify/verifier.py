@@ -25,7 +25,7 @@ from irc.ir.verify.diagnostics import malformed, node_error
 from irc.ir.verify.operator_rules import check_form
 from irc.ir.verify.type_relation import accepts
 
-# Rules of modules: their graphs know them, and what they say of inputs is said of inputs.
+# Rules of modules: a graph refers to its own module, and defaults and objects are those of existing inputs.
 
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false

@@ -16,7 +16,7 @@ class Says(Enum):
 
     SHARES = "a result may share with an argument; PyTorch calls it fresh"
     HOLDS = "a container holds what an argument does; PyTorch says nothing, as whatever is in one is unknown to it"
-    WHERE = "what is stored or taken is one container's; PyTorch says that it is unknown from then on"
+    WHERE = "what one container holds is followed; PyTorch takes what is stored or loaded for unknown memory"
     WRITES_LESS = "an argument is only read; PyTorch calls it written"
     TYPE = "a type, more exactly"
 

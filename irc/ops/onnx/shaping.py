@@ -141,10 +141,10 @@ def reshaped(c: NodeTypes, x: Shape | None, target: list[Dim], allow_zero: bool)
 
 
 def _is_size(target: list[Dim], at: int, x: Shape | None) -> bool:
-    """Whether ``target[at]``, no number, is surely the new size: were it 0, it would mean "copy".
+    """Whether the symbolic ``target[at]`` surely is the new size: a 0 would copy the size of ``x``.
 
-    If it were 0 and copied another size, the number of elements would stay the same only if yet another size were 0;
-    and a tensor that is empty for two reasons may have any shape.
+    Suppose it is 0 and a size other than 0 is copied. The result then has no elements only if yet another size is 0.
+    Such a tensor is empty whatever this size is, so its shape need not be known.
     """
     if x is None:
         return False

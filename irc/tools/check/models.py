@@ -156,7 +156,7 @@ def _run(
 
 
 def _says_nothing(results: Mapping[str, Any]) -> bool:
-    """Whether most numbers of an output are none."""
+    """Whether most elements of an output are NaN."""
     floats = [x for x in results.values() if is_array(x) and x.dtype.kind in "fc" and x.size]
     return any(np.isnan(x).mean() > 1 / 2 for x in floats)
 

@@ -27,7 +27,7 @@ def aten(*names: str, takes: tuple[Kernel, ...] = (), shorten: Shorten | None = 
     Args:
         names: without ``aten::``.
         takes: functions that take the same arguments, if the kernel itself takes any and hands them on.
-        shorten: makes the kernel that is called first of the one that may also refuse its operands' kinds.
+        shorten: wraps the checked kernel in one that takes a short way for common operands, without its checks.
     """
 
     def register(run: Kernel) -> Kernel:
@@ -65,7 +65,10 @@ def _most_arguments(run: Kernel) -> float:
 
 
 def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
-    """``run``, or for an overload that has more arguments, such as ``out=``, a kernel that refuses them."""
+    """``run``, or a kernel that refuses an overload with more arguments, such as ``out=``.
+
+    It refuses when it is called: a model with such a node in a branch that is never taken runs.
+    """
     given = len(node.inputs)
     if given <= max(map(_most_arguments, takes)):
         return run
