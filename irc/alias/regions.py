@@ -89,6 +89,8 @@ def apart(db: AliasDb, a: Value, b: Value, scope: Block | None = None) -> Apart 
     if not all(_is_settled(db, view) for view in (*views, *others)):
         return None
     first, second = _region(base, views), _region(base, others)
+    if first is None or second is None:
+        return None
     fixed = _around(scope or _common(a, b)) | _around(base.block)
     for axis, span in first.spans.items():
         found = second.spans.get(axis)
@@ -147,10 +149,10 @@ def _is_base(db: AliasDb, value: Value) -> bool:
     return value.node.kind != CONSTANT and db.is_own(value)
 
 
-def _region(base: Value, views: list[_View]) -> Region:
-    region = Region.whole(base)
+def _region(base: Value, views: list[_View]) -> Region | None:
+    region: Region | None = Region.whole(base)
     for view in views:
-        region = view.rule(view.node, view.made, view.number, region)
+        region = None if region is None else view.rule(view.node, view.made, view.number, region)
     return region
 
 

@@ -18,7 +18,7 @@ from irc.ir.constants import constant_value, is_constant
 from irc.ir.node import Node
 from irc.ir.polynomials import Polynomial, Size, UnknownSize, is_size, minus, plus, times
 from irc.ir.tensor import Tensor
-from irc.ir.types import NONE, PrimType, TensorType
+from irc.ir.types import NONE, ListType, PrimType, TensorType
 from irc.ir.value import Value
 
 _MOST_DIMS = 8
@@ -234,7 +234,7 @@ def _axes(value: Value) -> tuple[Axis, ...]:
     return tuple([(value, dim) for dim in range(_MOST_DIMS)])
 
 
-RegionRule: TypeAlias = Callable[[Node, Value, int, Region], Region]
+RegionRule: TypeAlias = Callable[[Node, Value, int, Region], "Region | None"]
 """From a view's node, its result (or an element of the list that is its result), the number of that and what the first
 operand shows: what the result shows."""
 
@@ -379,6 +379,14 @@ def unsqueeze(node: Node, made: Value, index: int, shown: Region) -> Region:
 def same_elements(node: Node, made: Value, index: int, shown: Region) -> Region:
     """All elements, in other dimensions."""
     return shown.within(made)
+
+
+def viewed(node: Node, made: Value, index: int, shown: Region) -> Region | None:
+    """All elements in other dimensions; None as another element type.
+
+    Places in storage count elements, so those of two types cannot be compared.
+    """
+    return shown.within(made) if isinstance(node.inputs[1].type, ListType) else None
 
 
 def same(node: Node, made: Value, index: int, shown: Region) -> Region:

@@ -154,6 +154,18 @@ graph(%x : Tensor, %like : Tensor):
   %b : Tensor = aten::select(%g, %0, %1)
   return (%a, %b)
 """,
+    "places that count elements of two sizes": """
+graph(%x : Tensor, %type : int):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %s : int[] = prim::ListConstruct(%2)
+  %t : int[] = prim::ListConstruct(%1)
+  %v : Tensor = aten::view(%x, %type)
+  %a : Tensor = aten::as_strided(%v, %s, %t, %2)
+  %b : Tensor = aten::as_strided(%x, %s, %t, %0)
+  return (%a, %b)
+""",
     "a number that may be negative": """
 graph(%x : Tensor, %n : int):
   %0 : int = prim::Constant[value=0]()
