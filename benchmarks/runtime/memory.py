@@ -62,7 +62,7 @@ def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Pro
         value.flags.writeable = False
     profiler = Profiler()
     counters = Run()
-    counters.watch = profiler
+    counters.observer = profiler
     profiler.start(compiled.graph, values, counters)
     found = one_thread().call(plan.run, values, counters)
     return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
