@@ -330,9 +330,7 @@ graph(%x : Float(8, 8)):
     assert planned.peak >= planned.least
     data = planned.to_dict()
     assert (data["peak_bytes"], data["arena_bytes"], data["least_bytes"]) == (planned.peak, 512, 768)
-    bounds = (
-        "results alive at one time need 768\n1 allocation, 2 results in 512 bytes of planned memory, at most 512"
-    )
+    bounds = "results alive at one time need 768\n1 allocation, 2 results in 512 bytes of planned memory, at most 512"
     assert bounds in str(planned)
     assert planned.memory[1][0] <= planned.events[0].start
     np.testing.assert_array_equal(planned.outputs["c"], first.outputs["c"])
