@@ -59,12 +59,21 @@ def run_bisect(given: argparse.Namespace) -> int:
         )
         tell("writing")
         loaded = [word for path in given.load for word in ("--load", path)]
-        found = write(found, given.output, loaded, given.model.path)
+        found = write(found, given.output, loaded, given.model.path, _inputs(given))
     if given.json:
         emit_json(found.to_dict())
     else:
         emit(str(found))
     return 0
+
+
+def _inputs(given: argparse.Namespace) -> list[str]:
+    """The options that say what the model is run on, as they were given."""
+    pairs = [("-i", text) for text in given.input]
+    pairs += [("--dim", f"{name}={size}") for name, size in given.dim.items()]
+    pairs += [("--shape", f"{name}={','.join(map(str, shape))}") for name, shape in given.shape.items()]
+    pairs += [("--seed", str(given.seed)), ("--backend", given.backend)]
+    return [word for pair in pairs for word in pair]
 
 
 REDUCE_EXAMPLES = """\

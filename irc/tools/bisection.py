@@ -105,6 +105,7 @@ def write_found(
     shows: Callable[[str], bool],
     options: Sequence[str] = (),
     path: str = "",
+    inputs: Sequence[str] = (),
 ) -> Bisection:
     """Write the finding into ``directory``: the part, its inputs, the fault and a command to show it.
 
@@ -116,6 +117,7 @@ def write_found(
         shows: whether the ONNX model at a path shows the fault.
         options: further ones of the command.
         path: of the model, if that is not what it is called.
+        inputs: options that say what the model is run on, for a fault that only the whole model shows.
     """
     path = path or found.model
     stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(path).stem) or "model"
@@ -132,7 +134,8 @@ def write_found(
             command += ["-i", files[-1]]
         if found.after is not None:  # of which the pass makes nothing wrong: that takes the whole model
             files.append(_write_model(replace(found, module=found.after), f"{start}-after", shows))
-            command = ["irc", "bisect", path, "-p", found.passes, *options] if os.path.isfile(path) else []
+            whole = ["irc", "bisect", path, "-p", found.passes, *options, *inputs]
+            command = whole if os.path.isfile(path) else []
         written = replace(found, files=(*files, f"{start}.txt"), command=shlex.join(command))
         with replacing(f"{start}.txt") as file:
             file.write(f"{written}\n".encode())

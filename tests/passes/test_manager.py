@@ -410,3 +410,17 @@ def test_what_compiling_reports_of_passes_is_what_the_pipeline_does() -> None:
     told = compiled.to_dict()
     assert told["remarks"] == [asdict(Remark("custom", "x", "is the first"))]
     assert [told["passes"][1][key] for key in ("name", "changed")] == ["cse", True]
+
+
+def test_rules_of_canonicalize_are_transformations_too() -> None:
+    text = (
+        "graph(%x : Float(2)):\n  %a : Float(2) = onnx::Identity(%x)\n  %b : Float(2) = onnx::Neg(%a)\n  return (%b)\n"
+    )
+    limited, free = parse_graph(text), parse_graph(text)
+    stream = io.StringIO()
+    PassManager("canonicalize", [OptimisationLimit(0, stream)]).run(limited)
+    report = PassManager("canonicalize", [OptimisationLimit(9, stream)]).run(free)
+    assert str(limited) == str(parse_graph(text)) and report.passes[0].changed
+    assert stream.getvalue() == (
+        "# 0 transformations; the last: none\n# 1 transformations; the last: canonicalize at %a = onnx::Identity\n"
+    )

@@ -14,7 +14,7 @@ import pytest
 import irc
 from benchmarks.yolov3 import build
 from irc.fuser.subgraph import subgraph_of
-from irc.ir import Builder, Graph, Node, Tensor, parse_module
+from irc.ir import Builder, Graph, Node, Tensor, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes import PassContext
 from irc.passes.registry import PIPELINES
@@ -272,7 +272,7 @@ def test_a_fault_inside_of_loops_and_before_lists_is_found(text: str, asks: bool
 
 @pytest.fixture
 def wrong_kernels(own_registries: None) -> None:
-    """Softmax adds up to two for three rows, Max fails for them."""
+    """Softmax adds up to two for three rows, Max fails for five; a mean of seven columns is twice what it should be."""
 
     def softmax(x: Any, out: Any = None) -> Any:
         e = np.exp(x - x.max(-1, keepdims=True))
@@ -283,6 +283,10 @@ def wrong_kernels(own_registries: None) -> None:
             raise irc.Error("IRC421", "five rows are too many")
         return np.maximum(*arrays, out=out)
 
+    def mean(x: Any, out: Any = None) -> Any:
+        return np.mean(x, -1, keepdims=True, out=out) * (2 if x.shape[-1] == 7 else 1)
+
+    kernel("onnx::ReduceMean", since=13)(lambda node: mean)
     kernel("onnx::Softmax", since=13)(lambda node: softmax)
     kernel("onnx::Max", since=13)(lambda node: largest)
 
@@ -295,6 +299,21 @@ def test_a_kernel_that_is_wrong_for_one_shape_is_found(
     found = bisect(network(70), given={"x": np.ones((rows, 8), np.float32)}, directory=tmp_path)
     assert (found.culprit, found.name, found.nodes) == ("kernel", name, 1)
     check(found, tmp_path, name)
+
+
+def test_a_kernel_that_is_wrong_is_no_fault_of_the_backend_that_does_without_it(
+    wrong_kernels: None, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    text = """
+graph(%x : Float(3, 7)):
+  %a : Float(3, 7) = onnx::Neg(%x)
+  %m : Float(3, 1) = onnx::ReduceMean[axes=[-1], keepdims=1, since_version=13](%a)
+  %y : Float(3, 7) = onnx::Sub(%a, %m)
+  return (%y)
+"""
+    found = bisect(parse_graph(text), given={"x": np.ones((3, 7), np.float32)}, directory=tmp_path)
+    assert (found.culprit, found.name, found.nodes) == ("kernel", "onnx::ReduceMean", 1)
 
 
 class Careless(Backend):

@@ -61,7 +61,8 @@ class Canonicalize:
                 old, affected, type = node.outputs[0], node.outputs[0].users, value.type
                 # What is equal may lie otherwise in memory: a Cast to the same type makes an array without gaps.
                 is_same = rule in SAME_TENSOR or not layouts.is_seen([old]) or rewriter.are_alike(old, value)
-                if not is_same or not rewriter.replace(old, value, keep_name=value.node in match.created):
+                may_replace = is_same and ctx.allow(node)
+                if not may_replace or not rewriter.replace(old, value, keep_name=value.node in match.created):
                     for created in reversed(match.created):
                         rewriter.erase(created)
                     continue

@@ -25,6 +25,7 @@ from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import DType
 from irc.passes import PassManager
 from irc.passes.shapes import ShapeInference
+from irc.runtime.backends import NUMPY
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, is_mapping, is_sequence
 from irc.tools.check import peers
@@ -117,7 +118,7 @@ def values_of(graph: Graph, feeds: Feeds, names: Sequence[str], instead: Feeds |
         if not copy.has_value(name):
             raise Error("IRC411", f"there is no value {name!r}: give what the model was compiled from", graph.name)
     copy.set_outputs([copy.value(n) for n in names])
-    return CompiledModel(module).run({**feeds, **given})
+    return CompiledModel(module, backend=NUMPY).run({**feeds, **given})  # the reference: native code has its own
 
 
 def unoptimised(source: Any) -> Oracle:
