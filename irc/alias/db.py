@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Generator, Iterable, Iterator, 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from irc.alias import explain, regions
+from irc.alias import explain
 from irc.alias import facts as f
 from irc.alias.check import compare
 from irc.alias.explain import Fact
@@ -24,7 +24,7 @@ from irc.alias.memory_types import has_memory
 from irc.alias.motion import Move
 from irc.alias.must import must_share, same_tensor
 from irc.alias.solver import Solver
-from irc.alias.write_index import LiveWrites, SomeWriters, outermost, scope_between, writes_between
+from irc.alias.write_index import LiveWrites, outermost, writes_between
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.kinds import IF, PRIM_LOOP
@@ -43,10 +43,6 @@ Values: TypeAlias = Value | Iterable[Value]
 
 _LOCAL = frozenset({Kind.TEMPORARY, Kind.RANDOM})
 """A write there matters only if something live reads it. Writes to all other memory are seen outside of the graph."""
-
-
-_MOST_WRITERS = 64
-"""Of memory that more nodes write, the parts that they write are not told apart."""
 
 
 class AliasDb:
@@ -106,17 +102,12 @@ class AliasDb:
         """
         answers = self._answers  # the most frequent question by far: without a call, where both answers are known
         try:
-            if answers[a].isdisjoint(answers[b]):  # type: ignore[index,arg-type]  # no value: it is not there
-                return False
+            return not answers[a].isdisjoint(answers[b])  # type: ignore[index,arg-type]  # no value: it is not there
         except (KeyError, TypeError):
             for value in (a, b):
                 if isinstance(value, Value):
                     answers[value] = askable(self.location_set(value))
-            if not intersects(self.location_set(a), self.location_set(b)):
-                return False
-        if not self.facts.has_views or not isinstance(a, Value) or not isinstance(b, Value):
-            return True
-        return regions.apart(self, a, b) is None
+            return intersects(self.location_set(a), self.location_set(b))
 
     def same_tensor(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b`` certainly are one tensor, or one container, where both are defined.
@@ -197,8 +188,7 @@ class AliasDb:
                 self._check_values(what)
             return False
         values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
-        reach = self.reach_set(values) if contained else self.location_set(values)
-        return index.touches(reach) and self._writers_of(values, reach, self.graph.block) != []
+        return index.touches(self.reach_set(values) if contained else self.location_set(values))
 
     def writers(self, values: Values) -> list[Node]:
         """The nodes that write memory of ``values``, or of what they hold; not the nodes around these."""
@@ -206,48 +196,7 @@ class AliasDb:
         if not index:
             self._check_values(values)
             return []
-        reach = self.reach_set(values)
-        found = self._writers_of(values, reach, self.graph.block)
-        return index.writing(reach) if found is None else found
-
-    def _writers_of(self, values: Values, reach: LocationSet, scope: Block | None) -> list[Node] | None:
-        """The writers of memory in ``reach`` that may overlap ``values`` in one run of ``scope``.
-
-        None if none of ``values`` is a part of another value, or there are too many writers to look at.
-        """
-        if not self.facts.has_views:
-            return None
-        parts = [values] if isinstance(values, Value) else list(each(values))
-        if not any(map(regions.is_part, parts)):
-            return None
-        writers = self._solver.index.few_writing(reach, _MOST_WRITERS)
-        if writers is None:
-            return None
-        return [node for node in writers if any(self._writes_itself(node, value, scope) for value in parts)]
-
-    def _writes_itself(self, node: Node, value: Value, scope: Block | None) -> bool:
-        """Whether ``node`` itself may write memory of ``value``, or of what it holds, in one run of ``scope``."""
-        index, dag = self._solver.index, self._dag
-        reach = self.reach_set(value)
-        met = [element for element in index.own(node) if intersects(dag.locations(element), reach)]
-        if not met:
-            return False
-        written = regions.written(node)  # other nodes may write more of a storage than they are given of it
-        if not {self._element(v) for v in written}.issuperset(met):
-            return True
-        return not all(regions.apart(self, v, value, scope) for v in written)
-
-    def conflict(self, a: Node, b: Node) -> bool:
-        """Whether one of two nodes of a block may write what the other accesses, in one run of the block.
-
-        Both write or read the same storage; the answer is whether they use parts of it that are apart.
-        """
-        if a.blocks or b.blocks or not self.facts.has_views:
-            return True
-        if any(self.writes_anything(node) and not regions.written(node) for node in (a, b)):
-            return True
-        pairs = ((a, b), (b, a))
-        return any(self._writes_itself(node, v, node.block) for node, other in pairs for v in other.inputs)
+        return index.writing(self.reach_set(values))
 
     def written_weights(self) -> frozenset[str]:
         """The names of the model's tensors, constants and attributes, that anything in the graph writes."""
@@ -275,11 +224,7 @@ class AliasDb:
         if written is EMPTY:
             self._check_values(values)
             return False
-        reach = self.reach_set(values)
-        if not intersects(written, reach):
-            return False
-        writers = self._writers_of(values, reach, self.graph.block)
-        return writers is None or any(w is node or node in w.around() for w in writers)
+        return intersects(written, self.reach_set(values))
 
     def writes_to_wildcard(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes unknown memory."""
@@ -299,10 +244,7 @@ class AliasDb:
             self._check_values(values)
             return False
         reach = self.reach_set(values)
-        if not index.touches(reach) or not writes_between(index, reach, first, last):
-            return False
-        writers = self._writers_of(values, reach, scope_between(first, last))
-        return writers is None or writes_between(SomeWriters(writers), reach, first, last)
+        return index.touches(reach) and writes_between(index, reach, first, last)
 
     def reads(self, node: Node) -> frozenset[Location]:
         """What ``node``, or one inside it, may read. Valid until the next update."""
@@ -318,9 +260,9 @@ class AliasDb:
 
     def is_functional(self, node: Node) -> bool:
         """Whether ``node`` writes nothing, and each output is a tensor in fresh memory or has no memory."""
-        return not self.writes_anything(node) and all(map(self.is_own, node.outputs))
+        return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
 
-    def is_own(self, value: Value) -> bool:
+    def _is_own(self, value: Value) -> bool:
         """Whether ``value`` certainly is a tensor in memory that its node allocates, or has no memory."""
         if value.type.__class__ is not TensorType:
             return not has_memory(value.type)
@@ -680,14 +622,6 @@ class AliasDb:
         """
         self.check_single(a, b)
         return explain.why(self, a, b)
-
-    def why_not(self, a: Value, b: Value) -> str:
-        """Why ``a`` and ``b``, one value each, never share memory; "" if they may."""
-        self.check_single(a, b)
-        if not intersects(self.location_set(a), self.location_set(b)):
-            return "no memory that one of them may denote is what the other may denote"
-        found = regions.apart(self, a, b)
-        return "" if found is None else found.text()
 
     def __repr__(self) -> str:
         return f"<alias analysis of {self.graph!r}>"

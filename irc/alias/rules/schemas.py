@@ -139,8 +139,6 @@ def run(rec: Recorder, node: Node, program: Program) -> None:
         made = _make(rec, node, program, result, output, output.type, ())
         if result.sources or result.unknown:
             bind(rec, output, made)
-            rec.facts.has_views = True
-        rec.facts.has_views |= bool(result.held)
     for container, part in program.stores:
         for value in _arguments(node, program, container):
             type, field = _step(_inside(value.type, container.steps[:-1]), container.steps[-1])
@@ -363,7 +361,6 @@ def _view(argument: int, most: int) -> Rule:
         if len(node.inputs) > most or len(outputs) != 1:
             return opaque(rec, node)
         output = outputs[0]
-        rec.facts.has_views = True
         # As `bind` of `_given`, without two calls: views are what graphs consist of, and it is a tenth of building.
         element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
         if element == NOTHING:
