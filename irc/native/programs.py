@@ -590,7 +590,7 @@ def schedule(program: Program, is_gathered: Callable[[int], bool]) -> Schedule:
     for node in everything:
         below = max((level[id(x)] for x in node.arguments), default=0) if isinstance(node, Apply) else 0
         level[id(node)] = below + is_reduction(node)
-    count = max(level.values()) + 1
+    count = max(level.values(), default=0) + 1  # a group may have lost all of its results
     reductions: list[list[Apply]] = [[] for _ in range(count)]
     for node in everything:
         if isinstance(node, Apply) and is_reduction(node):

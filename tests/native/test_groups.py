@@ -618,3 +618,19 @@ def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
     compiled.run(feeds)
     assert compiled.counters.compiled == 1 and compiled.counters.kernels == 1
     assert [call.args[0].shape for call in calls.call_args_list] == [(1, 8, 9, 9)]
+
+
+def test_a_group_without_results_computes_nothing() -> None:
+    text = """
+graph(%x : Float(2, 3), %w : Float(3)):
+  prim::FusionGroup_0(%x, %w)
+  %y : Float(2, 3) = onnx::Neg(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%a : Float(2, 3), %b : Float(3)):
+  %c : Float(2, 3) = onnx::BatchNormalization[epsilon=0.](%a, %b, %b, %b, %b)
+  return ()
+"""
+    model = irc.CompiledModel(parse_graph(text), backend="native")
+    for _ in range(3):
+        found = model.run({"x": np.ones((2, 3), np.float32), "w": np.ones(3, np.float32)})
+        np.testing.assert_array_equal(found["y"], -1)
