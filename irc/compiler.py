@@ -210,7 +210,7 @@ def _describe(report: Report, graph: Graph, passed: PassReport, analyses: Analys
     db.tighten()
     report.alias = _alias_facts(graph, db)
     report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
-    report.fallbacks = dict(Counter(node.kind for node in with_subgraphs(graph) if means(node) == "reference"))
+    report.fallbacks = fallbacks(graph)
     passing = opaque_operators(*(graph.module.graphs.values() if graph.module else [graph]))
     if passing:
         names = ", ".join(passing)
@@ -227,6 +227,11 @@ def _alias_facts(graph: Graph, db: AliasDb) -> dict[str, int]:
         "locations": len(db.locations(values)),
         "writes": sum(1 for node in graph.walk() if db.is_mutable(node)),
     }
+
+
+def fallbacks(graph: Graph) -> dict[str, int]:
+    """How often each operator of ``graph`` occurs that ``onnx.reference`` computes, for want of a kernel."""
+    return dict(Counter(node.kind for node in with_subgraphs(graph) if means(node) == "reference"))
 
 
 def _say_nothing(_: str) -> None:

@@ -104,7 +104,7 @@ def run_batch(given: argparse.Namespace) -> int:
     batch = Batch(given.command, json.dumps(settings, sort_keys=True, default=repr), work)
     tasks = list(map(Task.of, paths))
     jobs = min(given.jobs or usable_processors(), len(tasks))
-    start, found = time.perf_counter(), list["Outcome"]()
+    start, found, bad = time.perf_counter(), list["Outcome"](), 0
     with ExitStack() as stack:
         file = None if given.results is None else stack.enter_context(_results(given.results, given.resume, batch))
         tell = stack.enter_context(progress())
@@ -120,7 +120,7 @@ def run_batch(given: argparse.Namespace) -> int:
             if given.json:
                 emit(line)
             found.append(outcome)
-            bad = len(found) - totals(found)[DONE]
+            bad += outcome.status != DONE
             tell(f"{len(found)} of {count(len(tasks), 'model')}{f', {bad} not done' if bad else ''}")
     numbers = totals(found)
     if not given.json:
@@ -132,7 +132,7 @@ def run_batch(given: argparse.Namespace) -> int:
     also = f", {kept} of them before" if kept else ""
     shown = ", ".join(f"{n} {status}" for status, n in numbers.items() if n)
     say(f"{count(len(found), 'model')}: {shown}{also}; {taken:,.1f} s, {cpu:,.1f} s of processor time")
-    return int(numbers[DONE] < len(found))
+    return int(bad > 0)
 
 
 # -- what is done with one model -------------------------------------------------
@@ -209,10 +209,11 @@ def _outputs(given: argparse.Namespace, paths: Sequence[str]) -> dict[str, str]:
         for path in paths
     }
     places: dict[str, str] = {}
+    read = set(map(os.path.realpath, paths))
     for path, target in found.items():
         if places.setdefault(target, path) != path:
             raise Error("IRC503", f"{places[target]} would be written there, too: give them other names", target)
-        if os.path.realpath(target) in map(os.path.realpath, paths):
+        if os.path.realpath(target) in read:
             raise Error("IRC503", "this is one of the models that are read: give another folder", target)
     _make_folder(folder)
     if not os.access(folder, os.W_OK):

@@ -75,7 +75,7 @@ def _line(timing: Timing) -> str:
 
 def bench(given: argparse.Namespace) -> Benchmark:
     """Time what a command line says."""
-    from irc.cli.arrays import complete, read_inputs
+    from irc.cli.arrays import complete, form, read_inputs
     from irc.tools.benchmark import Benchmark, Timing, grown, machine, race, resident_bytes, version_of
 
     passes = options.pipeline_unless_compiled(given)
@@ -107,8 +107,6 @@ def bench(given: argparse.Namespace) -> Benchmark:
     ]
     for timing in timings:
         timing.ratio = timing.median / timings[0].median
-    from irc.cli.arrays import form
-
     inputs = {name: form(value) for name, value in feeds.items()}
     return Benchmark(given.model.path, inputs, given.warm_up, machine(), timings)
 

@@ -23,7 +23,7 @@ MAX_NAME = 2**16 - 1 - len(".npy")
 """Bytes of an output's name in a ``.npz`` file: ZIP keeps the length of an entry's in 16 bits (APPNOTE 4.4.10)."""
 
 
-def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], None]) -> None:
+def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], None] | None = None) -> None:
     """Write tensors, numbers and strings to a ``.npz`` file: ``y`` as ``y``, items of a list ``y[0]``...
 
     Those of a dictionary are ``y[key]``, and those of lists and dictionaries in these ``y[0][key]`` and so on.
@@ -52,7 +52,7 @@ def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], Non
         arrays[name] = _storable(_as_array(value), where)
         if why := not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
-    if empty:
+    if empty and say is not None:
         others = f", nor for {len(empty) - 1} more that are empty" if len(empty) > 1 else ""
         say(f"{empty[0]}: {path} has no entry for it{others}")
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:

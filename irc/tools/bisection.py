@@ -130,7 +130,7 @@ def write_found(
         command += [] if found.backend == NUMPY else ["--backend", found.backend]
         if found.feeds:
             files.append(f"{start}.npz")
-            write_archive(files[-1], found.feeds, _say_nothing)
+            write_archive(files[-1], found.feeds)
             command += ["-i", files[-1]]
         if found.after is not None:  # of which the pass makes nothing wrong: that takes the whole model
             files.append(_write_model(replace(found, module=found.after), f"{start}-after", shows))
@@ -144,10 +144,6 @@ def write_found(
             Path(each).unlink(missing_ok=True)
         raise
     return written
-
-
-def _say_nothing(_: str) -> None:
-    pass
 
 
 def _with_names_of_entries(found: Bisection) -> Bisection:

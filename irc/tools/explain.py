@@ -93,7 +93,6 @@ class _Copy:
     Attributes:
         graph: the copy.
         db: its alias analysis, with some inputs donated.
-        types: of each node's result, by its name: the type, and those of its operands, without constants.
     """
 
     def __init__(self, graph: Graph, donated: Iterable[str]) -> None:

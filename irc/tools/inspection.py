@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from irc.compiler import load_module
+from irc.compiler import fallbacks, load_module
 from irc.errors import Error, suggestion
 from irc.ir import Graph, Module
 from irc.ir.clone import module_of
@@ -18,7 +18,6 @@ from irc.ir.types import Type
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import PassManager
 from irc.runtime.file import is_saved, read
-from irc.runtime.kernels import means
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import without_kernels
 from irc.support.formatting import count, one_line
@@ -136,6 +135,7 @@ def inspect(model: Any, sizes: Mapping[str, int] | None = None) -> Inspection:
     whole = module.copy()
     PassManager("inline,shape-inference").run(whole)
     graph, metadata = whole.main, module.metadata
+    outputs = [(value.name, _type_of_output(whole, i)) for i, value in enumerate(graph.outputs)]
     opsets = {
         key.removeprefix("opset_import."): int(n) for key, n in metadata.items() if key.startswith("opset_import.")
     }
@@ -146,13 +146,11 @@ def inspect(model: Any, sizes: Mapping[str, int] | None = None) -> Inspection:
         opsets,
         sum(os.path.getsize(path) for path in module.sources if os.path.exists(path)) if any(module.sources) else None,
         [Interface(v.name, str(v.type), v.name in module.defaults) for v in graph.inputs],
-        [Interface(v.name, str(_type_of_output(whole, i))) for i, v in enumerate(graph.outputs)],
+        [Interface(name, str(type)) for name, type in outputs],
         functions=dict(calls),
         costs=costs(graph, sizes),
     )
-    types = [(v.name, v.type) for v in graph.inputs]
-    types += [(v.name, _type_of_output(whole, i)) for i, v in enumerate(graph.outputs)]
-    for value, type in types:
+    for value, type in [*((v.name, v.type) for v in graph.inputs), *outputs]:
         for axis, size in enumerate(type.shape or ()):
             if not isinstance(size, int):
                 place = f"{value}[{axis}]"
@@ -161,7 +159,7 @@ def inspect(model: Any, sizes: Mapping[str, int] | None = None) -> Inspection:
         raise Error("IRC311", f"the model has no open size {size!r}; {suggestion(size, found.dynamic)}", name)
     found.unknown = {operator: len(nodes) for operator, nodes in opaque_operators(graph).items()}
     found.not_run = dict(Counter(node.kind for node in without_kernels(graph) if not is_opaque(node.kind)))
-    found.reference = dict(Counter(node.kind for node in with_subgraphs(graph) if means(node) == "reference"))
+    found.reference = fallbacks(graph)
     return found
 
 

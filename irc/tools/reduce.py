@@ -34,7 +34,7 @@ MODEL, INPUTS = "{}", "{inputs}"
 """What stands in a command for the path of the model, and for that of an archive of its inputs."""
 
 _LAST_LINES = 3
-"""The most characters of a command's output in a message."""
+"""The most lines of a command's output in a message."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _write(source: Source | None, part: Part, model: str, inputs: str) -> None:
     else:
         write_part(source, part.module, model)
     if inputs and part.feeds is not None:
-        write_archive(inputs, {name.lstrip("/"): x for name, x in part.feeds.items()}, _say_nothing)
+        write_archive(inputs, {name.lstrip("/"): x for name, x in part.feeds.items()})
 
 
 def _write_trivial(model: str, inputs: str) -> None:
@@ -203,8 +203,4 @@ def _write_trivial(model: str, inputs: str) -> None:
     opsets = [helper.make_opsetid("", 13)]
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     Path(model).write_bytes(proto.SerializeToString())
-    write_archive(inputs, {"x": np.ones(1, np.float32)}, _say_nothing)
-
-
-def _say_nothing(_: str) -> None:
-    pass
+    write_archive(inputs, {"x": np.ones(1, np.float32)})
