@@ -15,6 +15,7 @@ from irc.ir import parse_module
 from irc.runtime.report import Memory, Report
 from irc.runtime.session import CONVENTIONS
 from irc.support.formatting import count, first_of, pointed_at
+from irc.tools import report_text
 from tests.layers import ROOT, sources
 
 TEXT = "graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y)\n"
@@ -42,12 +43,12 @@ def test_the_singular() -> None:
 
 def test_a_report_counts_right() -> None:
     report = Report(alias={"values": 1, "locations": 2, "writes": 1})
-    assert report.alias_text() == "1 value, 2 locations, 1 write"
+    assert report_text.aliasing(report) == "1 value, 2 locations, 1 write"
 
 
 def test_a_report_says_why_memory_is_unknown() -> None:
-    assert Report(memory=Memory(0, None)).memory_text().endswith("of unknown size: not all shapes are known")
-    planned = Report(memory=Memory(0, 5_000_000, 3_000_000, 2_000_000)).memory_text().splitlines()
+    assert report_text.memory(Report(memory=Memory(0, None))).endswith("of unknown size: not all shapes are known")
+    planned = report_text.memory(Report(memory=Memory(0, 5_000_000, 3_000_000, 2_000_000))).splitlines()
     assert planned[0].endswith("at most 5.0 MB")
     assert planned[1:] == ["planned: 3.0 MB for results, of which at least 2.0 MB are needed"]
 

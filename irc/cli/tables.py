@@ -15,6 +15,7 @@ from irc.runtime.profile import GroupProfile, Profile, headlines, ms
 from irc.runtime.report import Report
 from irc.support.formatting import count, milliseconds, printable
 from irc.support.remarks import PassRun, Remark
+from irc.tools import report_text
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
@@ -26,7 +27,7 @@ NARROWEST = 40
 def print_report(report: Report, verbose: bool = False) -> None:
     """Print a report on stderr: a summary, or if ``verbose``, all of it; in colour on a terminal."""
     console = new_console(NARROWEST)
-    text = Text(report.at_a_glance(min(80, console.width)))
+    text = Text(report_text.at_a_glance(report, min(80, console.width)))
     text.highlight_regex(r"(?m)^\w+", "bold")
     console.print(text, soft_wrap=True)
     if verbose:
@@ -47,7 +48,7 @@ def _print_sections(sections: Iterable[tuple[str, RenderableType]], narrowest: i
 def _sections(report: Report) -> Iterator[tuple[str, RenderableType]]:
     """The rows of the report; operators and passes as tables, which say more."""
     tables = {"operators": _operators(report), "passes": _passes(report.passes)}
-    for label, text in report.rows():
+    for label, text in report_text.rows(report):
         if label != "nodes":  # these are in the table of operators
             yield label, tables.get(label, text)
 

@@ -24,8 +24,9 @@ from irc.passes import instruments, registry
 from irc.runtime.execution import Counters
 from irc.runtime.model import load
 from irc.runtime.profile import NodeProfile, Profile
-from irc.runtime.report import MOST_GROUPS, FusionGroup, Memory, Report, Totals
+from irc.runtime.report import FusionGroup, Memory, Report, Totals
 from irc.support.remarks import PassRun, Remark, move_before
+from irc.tools.report_text import MOST_GROUPS
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
 

@@ -28,6 +28,7 @@ from irc.ops.pointwise import is_elementwise
 from irc.passes import PassManager, create_instruments
 from irc.passes.in_place import StorageOwners
 from irc.runtime import kernel
+from irc.tools.report_text import fusion
 from tests.doc_blocks import file_of
 from tests.effort import examples
 from tests.fuser.helpers import CHECKS, kinds, the_group
@@ -83,7 +84,7 @@ def test_refusals_of_any_policy_are_counted_in_the_report(scoped: Any) -> None:
         f"  %b : {T} = onnx::Mul(%a, %z)\n  %c : {T} = onnx::Neg(%b)\n  return (%c)"
     )
     model = irc.compile(graph, ["unfused", scoped.FuseWithinScopes(max_inputs=2), "dce"])
-    assert model.report.fusion_text().startswith("1 group with 2 operators; 1 fusion rejected")
+    assert fusion(model.report).startswith("1 group with 2 operators; 1 fusion rejected")
     assert model.report.pipeline.endswith("growable,fuse-within-scopes{max-inputs=2},dce")
 
 

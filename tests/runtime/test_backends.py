@@ -18,6 +18,7 @@ from irc.runtime.backends import ArrayType, Backend, CompiledSteps, Declined, Pl
 from irc.runtime.execution import Frame
 from irc.runtime.plan import lower
 from irc.support import plugins
+from irc.tools import report_text
 from tests.doc_blocks import file_of
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "backends.md"
@@ -106,7 +107,7 @@ def test_what_is_refused_runs_as_if_it_were_not_fused() -> None:
         assert model.counters == plain.counters
     assert not backend.asked
     assert model.report.declined == {"it is Sunday": len(model.report.groups)}
-    assert "2 groups left to NumPy: it is Sunday" in str(dict(model.report.rows())["backend"])
+    assert "2 groups left to NumPy: it is Sunday" in str(dict(report_text.rows(model.report))["backend"])
 
 
 def test_what_a_kernel_cannot_compute_its_members_compute() -> None:

@@ -24,6 +24,7 @@ from irc.passes.registry import Pipeline, print_pass
 from irc.runtime.execution import label
 from irc.runtime.report import Report
 from irc.support.formatting import count, milliseconds, one_line, printable
+from irc.tools import report_text
 from irc.tools.model_page.snapshot import Data, Snapshot
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def data_of(
     return {
         "title": one_line(told.name.replace("\\", "/").rpartition("/")[2]),
         "graphs": [*(recorder.states if recorder is not None else []), last.data],
-        "summary": [[label, printable(text)] for label, text in told.rows() if label != "passes"],
+        "summary": [[label, printable(text)] for label, text in report_text.rows(told) if label != "passes"],
         "passes": [] if report is None else _passes(report.passes, recorder),
         "effects": [] if report is None else [[one_line(name), n] for name, n in report.stats.items()],
         "remarks": [_remark(remark) for remark in remarks],
