@@ -20,7 +20,7 @@ RUNTIME = (
     *("prepack", "growable", "live_memory", "storage", "memory_plan"),
     *("limits", "profile"),
     *("backends", "groups", "lowering", "plan"),
-    *("planned_steps", "arena", "boundary", "objects"),
+    *("planned_steps", "compiled_loops", "arena", "boundary", "objects"),
     *("report", "file"),
     *("model", "session"),
 )

@@ -26,8 +26,10 @@ from irc.ops.scalar import trace
 from irc.runtime.backends import (
     ArrayType,
     Backend,
+    CompiledLoop,
     CompiledSteps,
     Declined,
+    LoopMoves,
     PlannedStep,
     Unsupported,
 )
@@ -146,6 +148,14 @@ class Native(Backend):
 
         with gc_paused():
             return tables_of(steps, self._groups)
+
+    def compile_loop(self, steps: Sequence[PlannedStep], moves: LoopMoves) -> CompiledLoop | None:
+        if unusable():
+            return None
+        from irc.native.tables import loop_of
+
+        with gc_paused():
+            return loop_of(steps, self._groups, moves)
 
     def _of_group(self, group: Graph) -> Group | Anchored:
         from irc.native.groups import Anchored, Group

@@ -48,7 +48,7 @@ _TYPE = 24
 
 _TYPE_MASK = 0xFFFFFFFF_00FFFFFF
 _C_CONTIGUOUS = 1
-_METH_FASTCALL = 0x80
+METH_FASTCALL = 0x80
 
 
 class Expected(NamedTuple):
@@ -110,7 +110,7 @@ def call_of(
     """
     expected = [n for each in arrays for n in (_ANY if each is None else each.record)]
     record = np.array([address, len(arrays), 0, end, releases, scratch, *expected, *layout], np.int64)
-    return builtin_of("irc.call", _emit, _METH_FASTCALL, record)
+    return builtin_of("irc.call", _emit, METH_FASTCALL, record)
 
 
 def builtin_of(name: str, emit: Make, flags: int, record: Array) -> Callable[..., bool]:
@@ -167,9 +167,9 @@ class Builtin:
         with self.builder.if_then(self.builder.not_(condition), likely=False):
             self.builder.ret(self.call("PyBool_FromLong", POINTER, number(0)))
 
-    def finish(self) -> tuple[str, Mapping[str, Any]]:
-        """Return True; the module's text."""
-        self.builder.ret(self.call("PyBool_FromLong", POINTER, number(1)))
+    def finish(self, result: Any = None) -> tuple[str, Mapping[str, Any]]:
+        """Return ``result``, or True; the module's text."""
+        self.builder.ret(self.call("PyBool_FromLong", POINTER, number(1)) if result is None else result)
         return str(self._module), {}
 
     def check(self, array: Any, at: Any) -> Any:

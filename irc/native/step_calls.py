@@ -127,7 +127,8 @@ class StepReader:
         places = [i for i, value in enumerate(node.inputs) if is_tensor(value)]
         operands = [x for x in (given[i] for i in places) if x is not None]
         exactly = not is_bound_to_code(node)  # as it is computed in the first run
-        return self._group(group_of(node, places), operands, outs, range(overwritable(node)), exactly)
+        over = [i for i in range(overwritable(node)) if node.inputs.count(node.inputs[i]) == 1]  # else planners do not
+        return self._group(group_of(node, places), operands, outs, over, exactly)
 
     def _group(
         self, group: Group, operands: Sequence[Operand], outs: Slots, over: Iterable[int], exactly: bool = False

@@ -1,7 +1,8 @@
-"""Tables: consecutive steps of a run in planned memory, as one call of machine code.
+"""Tables: consecutive steps of a run in planned memory, or iterations of a loop, as one call.
 
 A *table* is an array of int64 that lists calls of loop functions. A builtin function whose ``self`` is the table takes
-the frame of a run, a list, and makes all of these calls. An operator then costs 10 to 20 ns besides its loop.
+the frame of a run, a list, and makes all of these calls. An operator then costs 10 to 20 ns besides its loop. For
+iterations, it takes the arrays whose rows they take and make, and the range of their numbers, too.
 
 Invariants:
 
@@ -20,22 +21,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irc.ir.tensor import Array
-from irc.native.calls import Builtin, Expected, builtin_of, loop_function_at
+from irc.native.calls import METH_FASTCALL, Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
 from irc.native.kernels import RELEASED
-from irc.native.loops import POINTER, loop, number, offset
+from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
 from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
 from irc.runtime.array_memory import aligned
-from irc.runtime.backends import CompiledSteps, PlannedStep, Unsupported
-from irc.runtime.execution import Frame
+from irc.runtime.backends import CompiledLoop, CompiledSteps, LoopMoves, PlannedStep, Unsupported
 
 if TYPE_CHECKING:
     from irc.ir import Graph
 
-FIELDS = 6
+FIELDS = 10
 """The number of arrays that are checked, the number of calls, the most arrays of a call, the bytes of temporary memory
-that steps share, the bytes of that and of scratch memory of calls, whether to release the lock. Then come, for each
-array, its slot and what is expected of it; and for each call `_CALL` numbers, where its arrays are, and its layout."""
+that steps share, the bytes of that and of scratch memory of calls, whether to release the lock; of iterations, the
+slots of their number and of the condition, or -1, and how many moves come before the calls, and after them. Then come,
+for each array, its slot and what is expected of it; the moves before, `_MOVE` numbers each; for each call `_CALL`
+numbers, where its arrays are, and its layout; the moves after."""
+
+_MOVE = 3
+"""Where from, where to, and how many bytes. A slot, or the complement of the position of an array that has rows."""
 
 _CALL = 4
 """The code's address, the end of its range, the number of arrays, that of the layout's numbers."""
@@ -46,11 +51,11 @@ _ITEMS = 24
 _TEMPORARY = 1 << 62
 """Stands for the begin of temporary memory, in place of a slot. (A constant is the complement of its address.)"""
 
-_METH_O = 8
-
 MOST_WORK = 10_000_000
 """Nanoseconds of work of one table, by estimate: signals wait for its end."""
 
+LOOP_WORK = 30
+"""Nanoseconds that an iteration takes besides its steps."""
 
 FEWEST = 2
 """Steps that are worth a table."""
@@ -90,28 +95,53 @@ def tables_of(steps: Sequence[PlannedStep], groups: Mapping[Graph, Group | Ancho
     return found
 
 
-def _table(steps: Sequence[tuple[PlannedStep, Sequence[TableCall]]]) -> Callable[[Frame], bool]:
-    """A function of the frame that does what ``steps`` do, or refuses its arrays."""
+def loop_of(
+    steps: Sequence[PlannedStep], groups: Mapping[Graph, Group | Anchored], moves: LoopMoves
+) -> CompiledLoop | None:
+    """What runs iterations of ``steps``, as `irc.runtime.backends.Backend.compile_loop` gives it."""
+    reader = StepReader(groups)
+    try:
+        read = [(step, reader.read(step)) for step in steps]
+    except Unsupported:
+        return None
+    work = LOOP_WORK + sum([each.call.nanoseconds for _, calls in read for each in calls])
+    return CompiledLoop(_table(read, moves), int(MOST_WORK / work)) if work < MOST_WORK else None
+
+
+def _table(
+    steps: Sequence[tuple[PlannedStep, Sequence[TableCall]]], moves: LoopMoves | None = None
+) -> Callable[..., int]:
+    """A function of the frame that does what ``steps`` do, or refuses its arrays: see `table_of`."""
     expected: dict[int, Expected] = {}
     made: set[int] = set()
     for step, _ in steps:
         expected.update((x.slot, expected_of(x)) for x in step.operands if x is not None and x.slot not in made)
         made.update(step.outs)
-    return table_of([call for _, calls in steps for call in calls], expected)
+    return table_of([call for _, calls in steps for call in calls], expected, moves)
 
 
-def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Callable[[Frame], bool]:
-    """A function of the frame that makes ``calls``; it returns False, unchanged, if arrays do not fit.
+def table_of(
+    calls: Sequence[TableCall], expected: Mapping[int, Expected], moves: LoopMoves | None = None
+) -> Callable[..., int]:
+    """A function of the frame that makes ``calls``; it returns 0, unchanged, if arrays do not fit.
 
     Args:
         calls: in order.
         expected: by slot, of the arrays that are checked.
+        moves: those of iterations, of which it takes more (`irc.runtime.backends.CompiledLoop`).
     """
+    before, after, places = (), (), (-1, -1)
+    if moves is not None:
+        before = [(~i, *move) for i, move in enumerate(moves.taken)]
+        after = [(slot, ~i, nbytes) for i, (slot, nbytes) in enumerate(moves.given, len(before))]
+        after += moves.carried
+        places = [-1 if s is None else s for s in (moves.number, moves.condition)]
     numbers: list[int] = []
     constants: list[Array] = []
     temporary = 0
     for slot, each in expected.items():
         numbers += [slot, *each.record]
+    numbers += [n for move in before for n in move]
     for call, arrays in calls:
         numbers += [call.code.address, call.size, len(arrays), len(call.layout)]
         for array in arrays:
@@ -124,30 +154,41 @@ def table_of(calls: Sequence[TableCall], expected: Mapping[int, Expected]) -> Ca
                 constants.append(array)
                 numbers.append(~array.ctypes.data)
         numbers += call.layout
+    numbers += [n for move in after for n in move]
     most = max([len(arrays) for _, arrays in calls], default=0)
     scratch = max([max(call.scratch, call.work) for call, _ in calls], default=0)
-    releases = sum(call.nanoseconds for call, _ in calls) > RELEASED
+    releases = moves is not None or sum(call.nanoseconds for call, _ in calls) > RELEASED
     sizes = temporary, temporary + scratch
-    record = np.array([len(expected), len(calls), most, *sizes, releases, *numbers], np.int64)
-    run = builtin_of("irc.table", _emit, _METH_O, record)
+    fields = len(expected), len(calls), most, *sizes, releases, *places, len(before), len(after)
+    run = builtin_of("irc.table", _emit, METH_FASTCALL, np.array([*fields, *numbers], np.int64))
     codes = [call.code for call, _ in calls]
 
-    def table(frame: Frame) -> bool:
-        return run(frame)
+    def table(*given: Any) -> int:
+        return run(*given)
 
     table.holds = codes, constants  # type: ignore[attr-defined]
     return table
 
 
 def _emit() -> tuple[str, Mapping[str, Any]]:
-    """The builtin: ``PyObject *table(PyObject *self, PyObject *frame)``."""
-    builtin = Builtin("irc.table", [POINTER])
-    builder, (frame,) = builtin.builder, builtin.given
-    checked, calls, most, temporary, whole, releases = (builtin.read(builtin.record, 8 * i) for i in range(FIELDS))
-    items = builtin.read(frame, _ITEMS, POINTER)
+    """The builtin: ``PyObject *table(PyObject *self, PyObject *const *args, Py_ssize_t nargs)``."""
+    builtin = Builtin("irc.table", [POINTER, INT])
+    builder, (arguments, given) = builtin.builder, builtin.given
+    fields = [builtin.read(builtin.record, 8 * i) for i in range(FIELDS)]
+    checked, calls, most, temporary, whole, releases, numbered, condition, before, after = fields
+    items, rows = (builder.alloca(POINTER) for _ in range(2))
+    first, last, done = (builder.alloca(INT) for _ in range(3))
+    for i, into in enumerate((items, rows)):
+        with builder.if_then(builder.icmp_unsigned(">", given, number(i))):
+            builder.store(builtin.read(builtin.read(arguments, 8 * i, POINTER), _ITEMS, POINTER), into)
+    for i, into in enumerate((first, last)):
+        builder.store(number(i), into)
+        with builder.if_then(builder.icmp_unsigned(">", given, number(i + 2))):
+            builder.store(builtin.call("PyLong_AsLongLong", INT, builtin.read(arguments, 8 * (i + 2), POINTER)), into)
+    items = builder.load(items)
 
-    def item(slot: Any) -> Any:
-        return builtin.read(items, builder.shl(slot, number(3)), POINTER)
+    def item(slot: Any, within: Any = items) -> Any:
+        return builtin.read(within, builder.shl(slot, number(3)), POINTER)
 
     at = builder.alloca(POINTER)
     pointers = builder.alloca(POINTER, builder.add(most, number(1)))
@@ -156,30 +197,67 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
         slot = builtin.read(builder.load(at), 0)
         builder.store(offset(builder, builder.load(at), number(8)), at)
         builtin.check(item(slot), at)
-    with builtin.scratch(whole) as memory, builtin.released(releases), loop(builder, number(0), calls):
-        fields = builder.load(at)
-        address, end, count, length = (builtin.read(fields, 8 * i) for i in range(_CALL))
-        arrays = offset(builder, fields, number(8 * _CALL))
-        with loop(builder, number(0), count) as i:
-            place = builder.shl(i, number(3))
-            word = builtin.read(arrays, place)
-            to = offset(builder, pointers, place)
-            is_constant = builder.icmp_signed("<", word, number(0))
-            with builder.if_else(is_constant) as (constant, slot):
-                with constant:
-                    builder.store(builder.inttoptr(builder.not_(word), POINTER), to)
-                with slot:
-                    is_slot = builder.icmp_signed("<", word, number(_TEMPORARY))
-                    with builder.if_else(is_slot) as (in_frame, shared):
-                        with in_frame:
-                            builder.store(builtin.elements(item(word)), to)
-                        with shared:
-                            place = builder.sub(word, number(_TEMPORARY))
-                            builder.store(offset(builder, memory, place), to)
-        behind = builder.shl(count, number(3))
-        builder.store(offset(builder, memory, temporary), offset(builder, pointers, behind))
-        layout = offset(builder, arrays, behind)
-        builder.store(offset(builder, layout, builder.shl(length, number(3))), at)
-        builder.call(loop_function_at(builder, address), [pointers, layout, number(0), end])
+    listed, ended = builder.load(at), builder.append_basic_block()
+
+    def move(count: Any, iteration: Any) -> None:
+        with loop(builder, number(0), count):
+            *places, nbytes = (builtin.read(builder.load(at), 8 * i) for i in range(_MOVE))
+            source, target = (address(place, builder.mul(iteration, nbytes)) for place in places)
+            builtin.call("memcpy", POINTER, target, source, nbytes)
+            builder.store(offset(builder, builder.load(at), number(8 * _MOVE)), at)
+
+    def address(place: Any, row: Any) -> Any:
+        is_row = builder.icmp_signed("<", place, number(0))
+        slot = builder.select(is_row, builder.not_(place), place)
+        array = item(slot, builder.select(is_row, builder.load(rows), items))
+        return offset(builder, builtin.elements(array), builder.select(is_row, row, number(0)))
+
+    with builtin.scratch(whole) as memory, builtin.released(releases):
+        with loop(builder, builder.load(first), builder.load(last)) as iteration:
+            builder.store(listed, at)
+            with builder.if_then(builder.icmp_signed(">=", numbered, number(0))):
+                builder.store(iteration, builtin.elements(item(numbered)))
+            move(before, iteration)
+            with loop(builder, number(0), calls):
+                _emit_call(builtin, at, item, pointers, memory, temporary)
+            move(after, iteration)
+            builder.store(builder.add(iteration, number(1)), done)
+            with builder.if_then(builder.icmp_signed(">=", condition, number(0))):
+                is_last = builder.not_(builtin.is_set(builtin.read(builtin.elements(item(condition)), 0, BYTE)))
+                with builder.if_then(is_last):
+                    builder.branch(ended)
+        builder.branch(ended)
+        builder.position_at_end(ended)
     builtin.raise_if_any()
-    return builtin.finish()
+    return builtin.finish(builtin.call("PyLong_FromLongLong", POINTER, builder.load(done)))
+
+
+def _emit_call(
+    builtin: Builtin, at: Any, item: Callable[[Any], Any], pointers: Any, memory: Any, temporary: Any
+) -> None:
+    """Emit the call that ``at`` points to, with its arrays in ``pointers``; ``at`` then points behind it."""
+    builder = builtin.builder
+    fields = builder.load(at)
+    address, end, count, length = (builtin.read(fields, 8 * i) for i in range(_CALL))
+    arrays = offset(builder, fields, number(8 * _CALL))
+    with loop(builder, number(0), count) as i:
+        place = builder.shl(i, number(3))
+        word = builtin.read(arrays, place)
+        to = offset(builder, pointers, place)
+        is_constant = builder.icmp_signed("<", word, number(0))
+        with builder.if_else(is_constant) as (constant, slot):
+            with constant:
+                builder.store(builder.inttoptr(builder.not_(word), POINTER), to)
+            with slot:
+                is_slot = builder.icmp_signed("<", word, number(_TEMPORARY))
+                with builder.if_else(is_slot) as (in_frame, shared):
+                    with in_frame:
+                        builder.store(builtin.elements(item(word)), to)
+                    with shared:
+                        place = builder.sub(word, number(_TEMPORARY))
+                        builder.store(offset(builder, memory, place), to)
+    behind = builder.shl(count, number(3))
+    builder.store(offset(builder, memory, temporary), offset(builder, pointers, behind))
+    layout = offset(builder, arrays, behind)
+    builder.store(offset(builder, layout, builder.shl(length, number(3))), at)
+    builder.call(loop_function_at(builder, address), [pointers, layout, number(0), end])

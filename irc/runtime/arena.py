@@ -8,24 +8,22 @@ back for any later run, so there are as many arenas as runs were ever active at 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from irc.ir import Node, Value
+from irc.ir import Node
 from irc.ir.graph import gc_paused
 from irc.ir.tensor import Array
 from irc.runtime.array_memory import ArrayType, aligned_bytes
+from irc.runtime.compiled_loops import compiled_loop, were_steps
 from irc.runtime.execution import NOWHERE, Code, Frame, Run, Step, execute
-from irc.runtime.groups import subgraph_of
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
 from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.plan_cache import PlanCache
-from irc.runtime.planned_steps import FastSteps, PlannedSteps
+from irc.runtime.planned_steps import FastSteps, PlannedSteps, frame_over
 from irc.runtime.values import is_array
 
 LEAST_PLANS = 8
@@ -90,8 +88,8 @@ class _Planned:
         self.fast = plan.code
         self.once: Sequence[Step] = ()
         self.count = 0
-        self._slots = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
-        self._sources = [(s, place.source) for s, place in self._slots if place.source is not None]
+        places = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
+        self._sources = [(s, place.source) for s, place in places if place.source is not None]
 
     @cached_property
     def _code(self) -> Code:
@@ -100,14 +98,7 @@ class _Planned:
 
     def frame(self, memory: Array, once: Iterable[Step] = ()) -> Frame:
         """What runs start from whose arena is ``memory``, once some steps are done."""
-        frame = self._plan.template.copy()
-        # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
-        arrays = {
-            place: np.ndarray(place.form.shape, place.form.dtype, memory, place.offset)
-            for place in {place for _, place in self._slots if place.source is None}
-        }
-        for slot, place in self._slots:
-            frame[slot] = arrays.get(place)
+        frame = frame_over(self._plan, self.memory, memory)
         for step in once:
             step(frame)
         return frame
@@ -226,14 +217,15 @@ class PlannedRuns:
     def _plan(self, key: RunKey, recorder: FormRecorder) -> _Planned | None:
         forms = recorder.forms
         donated = key[len(self.lowerer.graph.inputs) :]
-        compiled = frozenset([group for group in self._own_groups if not _were_steps(group, forms)])
+        compiled = frozenset([group for group in self._own_groups if not were_steps(group, forms)])
         planner = self._planner(compiled)
         memory, planned = planner.plan(forms, donated), None
-        if memory.place_of:
+        if memory.place_of or self.lowerer.plan.loops:
             plan, arena = self.lowerer.plan, self._take(memory.nbytes)
             planned = _Planned(memory, plan, compiled)
             frame, owner = planned.frame(arena.memory), arena.memory.base
-            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner)
+            loop = partial(compiled_loop, plan=plan, known=recorder)
+            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, loop)
             planned.fast, planned.once, planned.count = steps.code(plan.code), steps.once, steps.count
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)
@@ -263,8 +255,3 @@ class PlannedRuns:
             return arena
         del arena  # before there is a larger one
         return _Arena(nbytes)
-
-
-def _were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
-    """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
-    return any(value in forms for node in subgraph_of(group).nodes for value in node.outputs)

@@ -84,12 +84,46 @@ class CompiledSteps(NamedTuple):
 
     Attributes:
         steps: how many they are.
-        function: does what they do, in a frame, or refuses its arrays, and returns False, before it writes anything.
-            None: they run one by one.
+        function: does what they do, in a frame, or refuses its arrays, and returns 0, before it writes anything. None:
+            they run one by one.
     """
 
     steps: int
-    function: Callable[[Frame], bool] | None
+    function: Callable[[Frame], int] | None
+
+
+class LoopMoves(NamedTuple):
+    """What an iteration of a loop moves, in slots of the frame, besides its steps.
+
+    Attributes:
+        number: where the number of the iteration goes, an array of int64.
+        taken: before the steps, for each sequence: where a row of it goes, and its bytes.
+        given: after the steps, for each scan output: where a row of it comes from, and its bytes.
+        carried: after that: where a carried value comes from, where it goes, and its bytes.
+        params: where all carried values are when an iteration begins.
+        condition: where an array of one bool says whether there is another iteration; None: there is.
+    """
+
+    number: int | None
+    taken: Sequence[tuple[int, int]]
+    given: Sequence[tuple[int, int]]
+    carried: Sequence[tuple[int, int, int]]
+    params: Slots
+    condition: int | None
+
+
+class CompiledLoop(NamedTuple):
+    """What a backend makes of the iterations of a loop.
+
+    Attributes:
+        function: of the frame, sequences and scan outputs in C order, the numbers of the first iteration and of the
+            last one plus 1. It returns the number of the last that it ran plus 1, or 0, if it refuses what it is given,
+            before it writes anything.
+        most: how many iterations one call may run.
+    """
+
+    function: Callable[[Frame, Sequence[Array], int, int], int]
+    most: int
 
 
 class Backend:
@@ -149,6 +183,13 @@ class Backend:
         limited, the steps run one by one.
         """
         return ()
+
+    def compile_loop(self, steps: Sequence[PlannedStep], moves: LoopMoves) -> CompiledLoop | None:
+        """What runs iterations of ``steps``, in order, with these ``moves``; None: they run step by step.
+
+        Asked once for each loop in each kind of run whose memory is planned. It is as of `compile_steps`.
+        """
+        return None
 
 
 def find_backend(name: str | Backend) -> Backend | None:

@@ -12,7 +12,7 @@ lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from irc.runtime.plan import Plan
 
 
-_FIRST_ROWS = 16
+FIRST_ROWS = 16
+"""Rows for which there is room at first."""
 
 
 class Stack:
@@ -58,16 +59,25 @@ class Stack:
             first = describe(buffer[0])
             was = f"a scan output was {first} in the first iteration and is {describe(row)} in a later one"
             raise Error("IRC432", was)
-        if buffer is None or self._count == len(buffer):
-            # Doubled, so that n rows cost O(n) copies; the guard of a run with limits is asked for each new buffer.
-            rows = 2 * self._count or _FIRST_ROWS
-            rows = rows if self._most is None else min(self._most, rows)
-            larger = np.empty(check_size((rows, *row.shape), row.dtype), row.dtype)
-            if buffer is not None:
-                larger[: self._count] = buffer
-            buffer = self._buffer = larger
-        buffer[self._count, ...] = row  # without the ellipsis, a string would become an array
+        self.buffer_for(1, row.dtype, row.shape)[self._count, ...] = row  # else a string would become an array
         self._count += 1
+
+    def buffer_for(self, count: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        """The rows, of this type, and memory for at least ``count`` more."""
+        buffer, needed = self._buffer, self._count + count
+        if buffer is None or needed > len(buffer):
+            # Doubled, so that n rows cost O(n) copies; the guard of a run with limits is asked for each new buffer.
+            rows = max(needed, 2 * self._count or FIRST_ROWS)
+            rows = rows if self._most is None else min(self._most, rows)
+            larger = np.empty(check_size((rows, *shape), dtype), dtype)
+            if buffer is not None:
+                larger[: self._count] = buffer[: self._count]
+            buffer = self._buffer = larger
+        return buffer
+
+    def added(self, count: int) -> None:
+        """Note that ``count`` rows have been written to the buffer."""
+        self._count += count
 
     def result(self, axis: int = 0, backwards: bool = False) -> Array:
         """All rows along ``axis`` of the result, the last first if ``backwards``; C order, not shared.
@@ -94,6 +104,29 @@ class Stack:
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(axis_in(axis, len(shape) + 1), 0)
         return np.empty(check_size(shape, self._row.dtype.numpy), self._row.dtype.numpy)
+
+
+class Iterate(Protocol):
+    """Runs all iterations of a loop at once, of which there is at least one."""
+
+    def __call__(
+        self,
+        frame: Frame,
+        values: Sequence[Any],
+        sequences: Sequence[Array],
+        most: int | None,
+        stacks: Sequence[Stack],
+    ) -> list[Any] | None:
+        """The carried values at the end; None if it can do nothing with these operands.
+
+        Args:
+            frame: the graph's.
+            values: the carried values, which are read only.
+            sequences: their rows are what iterations take.
+            most: the number of iterations, or the most; None: unknown.
+            stacks: collect the rows.
+        """
+        ...
 
 
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
@@ -149,27 +182,36 @@ def _lower_loop(
     # The first iteration owns the initial values that nothing else needs: an entry here would keep them alive.
     handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
 
-    def step(frame: Frame) -> None:
-        limit = None if limit_slot is None else trip_count(frame[limit_slot])
-        go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
-        values = body.initial_values([frame[s] for s in initial])
-        for s in handed_over:
-            frame[s] = None
-        stacks = body.stacks(limit)
-        i = 0
-        try:
-            while go_on and (limit is None or i < limit):
-                (condition,), values = body.run(frame, [make(i) for make in leading], values, (), stacks)
-                go_on = truth(condition)
-                i += 1
-        except Exception as error:
-            if is_located(error):
-                raise
-            fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
-        values.extend(stack.result() for stack in stacks)
-        put(frame, outs, values, dead)
+    def step_of(iterate: Iterate | None = None) -> Step:
+        def step(frame: Frame) -> None:
+            limit = None if limit_slot is None else trip_count(frame[limit_slot])
+            go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
+            stacks = body.stacks(limit)
+            if iterate is not None and go_on and (limit is None or limit > 0):
+                found = iterate(frame, [frame[s] for s in initial], (), limit, stacks)
+                if found is not None:
+                    put(frame, outs, [*found, *(stack.result() for stack in stacks)], dead)
+                    return
+            values = body.initial_values([frame[s] for s in initial])
+            for s in handed_over:
+                frame[s] = None
+            i = 0
+            try:
+                while go_on and (limit is None or i < limit):
+                    (condition,), values = body.run(frame, [make(i) for make in leading], values, (), stacks)
+                    go_on = truth(condition)
+                    i += 1
+            except Exception as error:
+                if is_located(error):
+                    raise
+                fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
+            values.extend(stack.result() for stack in stacks)
+            put(frame, outs, values, dead)
 
-    return step
+        return step
+
+    lowering.may_iterate_at_once(node, body.code, step_of)
+    return step_of()
 
 
 class Body:
@@ -258,14 +300,19 @@ def _number(value: Any, what: str) -> Any:
 
 def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """Lower a Scan of any version."""
-    scan = _Scan(Body(lowering, node, ins, outs), node)
-    run = scan.run_batches if is_batched(node) else scan.run
+    scan, batched = _Scan(Body(lowering, node, ins, outs), node), is_batched(node)
     dead = lowering.emptied(ins)
 
-    def step(frame: Frame) -> None:
-        put(frame, outs, run(frame, [frame[s] for s in ins]), dead)
+    def step_of(iterate: Iterate | None = None) -> Step:
+        def step(frame: Frame) -> None:
+            inputs = [frame[s] for s in ins]
+            put(frame, outs, scan.run_batches(frame, inputs) if batched else scan.run(frame, inputs, iterate), dead)
 
-    return step
+        return step
+
+    if not batched:
+        lowering.may_iterate_at_once(node, scan.body.code, step_of)
+    return step_of()
 
 
 class _Scan:
@@ -289,10 +336,10 @@ class _Scan:
         self.out_backwards = directions("scan_output_directions", stacked)
         self.out_axes = option("scan_output_axes", stacked)
 
-    def run(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+    def run(self, frame: Frame, inputs: Sequence[Any], iterate: Iterate | None) -> list[Any]:
         """Final states, then stacked outputs."""
         sequences = [np.moveaxis(x, axis_in(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
-        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences)
+        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences, iterate)
         return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
 
     def run_batches(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
@@ -321,12 +368,17 @@ class _Scan:
             raise Error("IRC433", "Scan of version 8 needs a batch of at least one")
         return [np.stack(column) for column in zip(*results)]
 
-    def _scan(self, frame: Frame, states: list[Any], sequences: Sequence[Array]) -> tuple[list[Any], list[Stack]]:
+    def _scan(
+        self, frame: Frame, states: list[Any], sequences: Sequence[Array], iterate: Iterate | None = None
+    ) -> tuple[list[Any], list[Stack]]:
         iterations = len(sequences[0])
         if any(len(s) != iterations for s in sequences):
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
         stacks = self.body.stacks(iterations)
+        found = iterate(frame, states, sequences, iterations, stacks) if iterate is not None and iterations else None
+        if found is not None:
+            return found, stacks
         states = self.body.initial_values(states)
         for t in range(iterations):
             _, states = self.body.run(frame, (), states, [sequence[t, ...] for sequence in sequences], stacks)

@@ -42,7 +42,7 @@ class Counters:
         units: bulks of operators dispatched, on any thread; a loop body counts once an iteration.
         breaks: why a bulk ended before the last operator of its block -> how often.
         kernels: kernel calls, including those inside fusion groups.
-        compiled: calls of kernels that a backend compiled from a fusion group or from several steps.
+        compiled: calls of kernels that a backend compiled from a fusion group, several steps or a loop.
         in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
             (``onnx::Add_``), the first.
         copies: arrays copied at the boundary, because a result would have shared memory with something the caller,

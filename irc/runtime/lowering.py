@@ -41,6 +41,7 @@ from irc.runtime.values import ConstantList, is_sequence, is_tuple, typed, with_
 if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Value
     from irc.runtime.backends import Backend
+    from irc.runtime.control_flow import Iterate
     from irc.runtime.kernels.registry import Kernel
     from irc.runtime.plan import Plan
     from irc.runtime.storage import Storage
@@ -336,6 +337,11 @@ class Lowering:
         """Note the ``slot`` of the result of the step being lowered, if that runs at most once a run."""
         if self.runs_once:
             self.plan.slot_of[value] = slot
+
+    def may_iterate_at_once(self, node: Node, body: Code, step_of: Callable[[Iterate | None], Step]) -> None:
+        """Note the body of a loop and what makes its step, if that runs at most once a run."""
+        if self.runs_once:
+            self.plan.loops[node] = {value: self._slots[value] for value in node.captures()}, body, step_of
 
     @property
     def runs_once(self) -> bool:

@@ -117,12 +117,14 @@ class FormRecorder(Observer):
 
     Attributes:
         forms: by value; for a block that runs several times, those of its last run.
+        varying: the values that had several.
         strides: of those that do not lie in C order.
         few: the elements of small arrays of integers, by value.
     """
 
     def __init__(self) -> None:
         self.forms: dict[Value, ArrayType] = {}
+        self.varying: set[Value] = set()
         self.strides: dict[Value, tuple[int, ...]] = {}
         self.few: dict[Value, Array] = {}
 
@@ -130,7 +132,10 @@ class FormRecorder(Observer):
         for value, slot in zip(node.outputs, outs):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
-                self.forms[value] = ArrayType(array.dtype, array.shape)
+                form = ArrayType(array.dtype, array.shape)
+                if self.forms.setdefault(value, form) != form:
+                    self.forms[value] = form
+                    self.varying.add(value)
                 if not array.flags.c_contiguous:
                     self.strides[value] = array.strides
                 if array.size <= FEW and array.dtype.kind in "biu":
@@ -227,6 +232,8 @@ class Planner:
         placeable: the results whose kernels can be given the arrays for them.
         compiled: the fusion groups that are one kernel, and their kernels. The members of others are steps like all
             others.
+        params: inputs of the graph that lie in planned memory until its end, as its results then do: it is the body of
+            a loop, which copies them. None: neither do.
 
     Attributes:
         static: the values whose shapes the shapes of the inputs decide.
@@ -240,8 +247,10 @@ class Planner:
         storage: Storage,
         placeable: Container[Value],
         compiled: Mapping[Node, CompiledGroup] | None = None,
+        params: Sequence[Value] | None = None,
     ) -> None:
         self._storage = storage
+        self._params = params or ()
         self._inputs = graph.inputs
         groups = own_groups(graph)
         self.static, contents = static_values(graph, groups, storage.written)
@@ -250,7 +259,9 @@ class Planner:
         order = list(enumerate(self._in_order(graph), 1))
         self._turns = {node: turn for turn, node in order if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
-        self._kept = {ESCAPED, *map(storage.of, lasting)}.union(*map(storage.shown, graph.outputs))
+        self._kept = {ESCAPED, *map(storage.of, lasting)}
+        if params is None:
+            self._kept.update(*map(storage.shown, graph.outputs))
         self._same: dict[Value, Value] = {}  # inner and outer values of groups
         for node, group in self._groups.items():
             self._same.update(zip(group.inputs, node.inputs))
@@ -259,6 +270,8 @@ class Planner:
         for turn, node in order:
             for value in self._touched(node):
                 self._last.update(dict.fromkeys(storage.shown(value), turn))
+        for value in (*params, *graph.outputs) if params is not None else ():
+            self._last.update(dict.fromkeys(storage.shown(value), len(order) + 1))
         self.inner = {value for value in self.static if storage.of(value) not in self._kept}
         changed = set(map(storage.of, storage.written))
         self.known = {value for value in contents & self.inner if storage.of(value) not in changed}
@@ -276,7 +289,7 @@ class Planner:
             forms: of all values that may get a place.
             donated: positions of inputs whose memory may be taken.
         """
-        made: dict[Value, _Buffer] = {}
+        made = {value: _Buffer(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
         for turn, node, value in self._placeable:

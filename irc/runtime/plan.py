@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -16,7 +16,7 @@ from irc.ops.opaque import is_opaque
 from irc.runtime.backends import Backend
 from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
-from irc.runtime.control_flow import lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
+from irc.runtime.control_flow import Iterate, lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
 from irc.runtime.execution import Code, Frame, Instruction, Run, Step, execute
 from irc.runtime.groups import Members
 from irc.runtime.growable import lower_append
@@ -49,6 +49,7 @@ class Plan:
         slot_of: the slots of results of the top block that may be made in arrays that lie there.
         groups: the members of fusion groups that a backend may compile, where steps run at most once.
         branches: the codes of the blocks of an If there, and what makes its step of them.
+        loops: the slots of what the body of a loop there captures, its code, and what makes the loop's step.
         frame: what runs start from, but for weights that are not in memory yet.
         unread: the slots of those, which the first run fills.
         bound: the kernels and constants.
@@ -60,6 +61,7 @@ class Plan:
         self.graph_inputs = graph_inputs
         self.groups: dict[Node, Members] = {}
         self.branches: dict[Node, tuple[Sequence[Code], Callable[[Code, Code], Step]]] = {}
+        self.loops: dict[Node, tuple[Mapping[Value, int], Code, Callable[[Iterate | None], Step]]] = {}
         self.slot_of: dict[Value, int] = {}
         self.frame: Frame = [None]
         self.unread: list[tuple[int, Node]] = []

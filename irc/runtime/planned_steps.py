@@ -11,20 +11,38 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 
+import numpy as np
+
 from irc.ir import Node, Value
 from irc.ir.constants import is_none
 from irc.ir.kinds import GROUP
+from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.backends import PlannedOperand, PlannedStep
+from irc.runtime.control_flow import Iterate
 from irc.runtime.execution import Code, Frame, Instruction, Step, execute, put
 from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
 from irc.runtime.steps import drop_step, kernel_step, placed_step
 from irc.runtime.values import is_array
+
+
+def frame_over(plan: Plan, memory: MemoryPlan, arena: Array) -> Frame:
+    """What runs start from whose results lie in ``arena``."""
+    frame = plan.template.copy()
+    slots = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
+    # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
+    arrays = {
+        place: np.ndarray(place.form.shape, place.form.dtype, arena, place.offset)
+        for place in {place for _, place in slots if place.source is None}
+    }
+    for slot, place in slots:
+        frame[slot] = arrays.get(place)
+    return frame
 
 
 class PlannedSteps:
@@ -89,6 +107,7 @@ class FastSteps(PlannedSteps):
         known: what was recorded in a run of this kind.
         frame: has constants and the arrays for results. What is done once puts its results there.
         owner: of the arena's memory.
+        loop: what runs the iterations of a loop at once, if there is something.
 
     Attributes:
         once: the steps that are done once for an arena.
@@ -104,10 +123,11 @@ class FastSteps(PlannedSteps):
         known: FormRecorder,
         frame: Frame,
         owner: object,
+        loop: Callable[[Node], Iterate | None] = lambda _: None,
     ) -> None:
         super().__init__(plan, memory, compiled)
         self._planner, self._known = planner, known
-        self._frame, self._owner = frame, owner
+        self._frame, self._owner, self._loop = frame, owner, loop
         self._constants = plan.template
         self.once: list[Step] = []
         self.count = 0
@@ -116,6 +136,17 @@ class FastSteps(PlannedSteps):
         self._look(range(len(frame)))
 
     def code(self, code: Code) -> Code:
+        made, found = self._steps(code)
+        return made.with_instructions(self._with_compiled(found))
+
+    def to_compile(self, code: Code) -> tuple[Code, list[PlannedStep]] | None:
+        """The steps of ``code`` for a backend, and what else is to know of it; None if it may not compile all."""
+        made, found = self._steps(code)
+        steps = [each for each in found if each.ins or each.outs]
+        return (made, [*map(self._planned, steps)]) if all(map(self._may_be_compiled, steps)) else None
+
+    def _steps(self, code: Code) -> tuple[Code, list[Instruction]]:
+        """The steps of ``code`` that are done in each run, and what else is to know of it."""
         made = code.with_instructions([])
         found: list[Instruction] = []
         for each in self._expanded(code.instructions, made):
@@ -131,7 +162,15 @@ class FastSteps(PlannedSteps):
             dead = tuple([s for s in each.dead if self._frame[s] is None])
             if dead:
                 found.append(Instruction(drop_step(dead), node, (), (), dead))
-        return made.with_instructions(self._with_compiled(found))
+        return made, found
+
+    def _step(self, each: Instruction) -> Instruction:
+        found = self._plan.loops.get(each.node)
+        iterate = self._loop(each.node) if found is not None else None
+        if found is None or iterate is None:
+            return super()._step(each)
+        self.count += 1
+        return each._replace(step=found[2](iterate))
 
     def _done_once(self, each: Instruction) -> Step | None:
         """A step that does what ``each`` does, once; None if that may differ from run to run.
@@ -205,7 +244,7 @@ class FastSteps(PlannedSteps):
         return PlannedStep(each.node, tuple(map(self._operands.get, each.ins)), each.outs)
 
 
-def _compiled(function: Callable[[Frame], bool], instructions: list[Instruction]) -> Instruction:
+def _compiled(function: Callable[[Frame], int], instructions: list[Instruction]) -> Instruction:
     """One instruction for several, which run one by one where ``function`` refuses the arrays."""
     steps = Code().with_instructions(instructions)
     groups = sum([each.node.kind == GROUP for each in instructions])

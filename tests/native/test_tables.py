@@ -55,6 +55,11 @@ def test_many_small_operators_are_one_call() -> None:
     assert model.counters.kernels == 300
 
 
+def test_an_operand_that_is_given_twice() -> None:
+    text = chain("Mul Sub Add", "Float(8)").replace("(%v0, %w)", "(%v0, %v0)").replace("(%v2, %w)", "(%v2, %v2)")
+    assert same_runs(text, *[{"v0": f32(8), "w": f32(8)} for _ in range(4)]).counters.compiled == 1
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "shape", "operators"),
     [

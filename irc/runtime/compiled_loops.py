@@ -1,0 +1,295 @@
+"""Loops whose iterations run at once, in code that a backend has compiled from the body.
+
+The body is copied to a graph of its own, whose inputs are the parameters and what the body captures. Its parameters and
+results have places in memory of their own. An iteration begins by copying the rows of sequences to their parameters. It
+ends by copying its rows to the scan outputs, and carried values over their parameters. So each iteration does the same
+work in the same places, and the backend compiles it like other steps of planned runs.
+
+Invariants:
+
+- In the run that was recorded, each value of the body had one form in all iterations, and so had each carried value.
+  With initial values or sequences of other forms the loop runs step by step.
+- Nothing in the body writes to its operands, and what is carried shares no memory with a parameter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irc.alias import analyze
+from irc.ir import Block, Graph, Node, Value
+from irc.ir.clone import ValueMap, clone_node
+from irc.ir.constants import constant_tensor
+from irc.ir.kinds import CONSTANT, GROUP, ONNX_LOOP, PRIM_LOOP
+from irc.ir.region_flow import carried
+from irc.ir.tensor import Array
+from irc.ir.types import TensorType
+from irc.runtime.array_memory import ArrayType, aligned_bytes
+from irc.runtime.backends import CompiledLoop, LoopMoves
+from irc.runtime.control_flow import FIRST_ROWS, Iterate, Stack
+from irc.runtime.execution import Code, Frame, Run, Step, put
+from irc.runtime.groups import subgraph_of
+from irc.runtime.kernels.support import axis_in
+from irc.runtime.lowering import Bound, Lowering
+from irc.runtime.memory_plan import FormRecorder, Planner, own_groups
+from irc.runtime.plan import SPECIAL, Plan
+from irc.runtime.planned_steps import FastSteps, frame_over
+from irc.runtime.storage import Storage
+from irc.runtime.values import is_array
+
+Forms = Mapping[Value, ArrayType]
+
+
+def were_steps(group: Node, forms: Forms) -> bool:
+    """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
+    return any(value in forms for node in subgraph_of(group).nodes for value in node.outputs)
+
+
+def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None:
+    """What runs all iterations of a loop in runs like the recorded one; None if nothing does.
+
+    Args:
+        node: the loop, in the top block or a branch of the graph.
+        plan: of the graph.
+        known: what was recorded.
+    """
+    backend, (block,), (slot_of, code, _) = plan.bound.backend, node.blocks, plan.loops[node]
+    inside = [each for each in block.nodes if each.kind != CONSTANT]
+    made = {value for each in inside for value in each.outputs}
+    forms = _forms_of_params(node, known.forms)
+    if backend is None or not forms or any(each.kind in SPECIAL for each in inside):
+        return None
+    if not known.forms.keys() - known.varying >= made:
+        return None
+    copy = _copied(block, list(slot_of), plan.bound)
+    storage = Storage(analyze(copy.graph, noalias=copy.graph.inputs))
+    if storage.written:
+        return None
+    given = {value: form for value in slot_of if (form := _form_of(value, known.forms)) is not None}
+    recorded = FormRecorder()
+    recorded.forms = copy.of({**known.forms, **given, **forms})
+    recorded.strides, recorded.few = copy.of(known.strides), copy.of(known.few)
+    own = Plan(copy.graph.name, copy.graph.inputs, copy.bound)
+    own.code = Lowering(own, copy.graph, storage, {}, lambda _: None).region(copy.graph.block)
+    params = {copy.values[param]: slot for param, slot in zip(block.params, own.code.params) if param in forms}
+    own.slot_of.update(params)
+    groups = [group for group in own_groups(copy.graph) if not were_steps(group, recorded.forms)]
+    compiled = {group: found for group in groups if (found := copy.bound.compiled(group)) is not None}
+    planner = Planner(copy.graph, storage, own.slot_of, compiled, tuple(params))
+    memory = planner.plan(recorded.forms)
+    once: list[Step] = []
+
+    def new_frame() -> Frame:
+        frame = frame_over(own, memory, aligned_bytes(memory.nbytes))
+        if node.kind == ONNX_LOOP:
+            frame[own.code.params[1]][...] = True  # as the condition is inside of an iteration
+        for step in once:
+            step(frame)
+        return frame
+
+    frame = new_frame()
+    fast = FastSteps(own, memory, compiled, planner, recorded, frame, frame[min(params.values())].base)
+    found, once = fast.to_compile(own.code), fast.once
+    moves = None if found is None else _moves(node, copy.graph, own.code, storage, frame)
+    if found is None or moves is None:
+        return None
+    counts, steps = found
+    function = backend.compile_loop(steps, moves)
+    if function is None:
+        return None
+    counts.units, counts.breaks = code.units, code.breaks
+    counts.kernels += sum([step.node.kind == GROUP for step in steps])
+    captured = [slot for value, slot in slot_of.items() if not value.made_by(CONSTANT)]
+    return _Iterations(function, moves, frame, new_frame, counts, captured)
+
+
+class _Copy(NamedTuple):
+    """The body of a loop as a graph.
+
+    Attributes:
+        graph: its inputs are the parameters, then what the body captures, but for constants.
+        values: the copies of values.
+        bound: its kernels, and the constants that the graph around the loop has.
+    """
+
+    graph: Graph
+    values: ValueMap
+    bound: Bound
+
+    def of(self, found: Mapping[Value, Any]) -> dict[Value, Any]:
+        """What is known of values, by their copies."""
+        return {self.values.get(value, value): each for value, each in found.items()}
+
+
+def _copied(block: Block, captured: Sequence[Value], bound: Bound) -> _Copy:
+    copy = _Copy(Graph("body", block.graph.weights, block.graph.module), {}, Bound((), bound.backend, bound.typed))
+    copy.bound.constants = dict(bound.constants)
+    outside = [node for value in captured if (node := value.made_by(CONSTANT)) is not None]
+    for value in (*block.params, *(value for value in captured if not value.made_by(CONSTANT))):
+        copy.values[value] = copy.graph.add_input(value.type, value.name)
+    for node in (*outside, *block.nodes):
+        made = copy.graph.block.append(clone_node(node, copy.graph, copy.values))
+        made.attributes = node.attributes  # of a group, the graph that the backend has compiled
+        if node in bound.constants:
+            copy.bound.constants[made] = bound.constants[node]
+    copy.graph.set_outputs([copy.values[value] for value in block.returns])
+    return copy
+
+
+def _form_of(value: Value, forms: Forms) -> ArrayType | None:
+    """The form of a value outside of the loop; None if it is not known, or no tensor of numbers."""
+    tensor = constant_tensor(value)
+    form = forms.get(value) if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape)
+    return None if form is None or form.dtype.hasobject else form
+
+
+def _forms_of_params(node: Node, forms: Forms) -> dict[Value, ArrayType]:
+    """The forms of the parameters of a loop's body; empty if one is unknown or varies."""
+    at, (block,) = carried(node), node.blocks
+    found: dict[Value, ArrayType] = {}
+    if node.kind == ONNX_LOOP:
+        for param, kind in zip(block.params, (np.int64, np.bool_)):
+            rank = param.type.rank if isinstance(param.type, TensorType) else None
+            found[param] = ArrayType(np.dtype(kind), (1,) * (rank or 0))
+    axes: Sequence[int] = node.attributes.get("scan_input_axes") or [0] * len(node.inputs)
+    for i, (param, value) in enumerate(zip(block.params[at.param :], node.inputs[at.input :])):
+        form = _form_of(value, forms)
+        if form is None:
+            return {}
+        if i >= at.many:
+            axis = axis_in(axes[i - at.many], len(form.shape))
+            form = ArrayType(form.dtype, form.shape[:axis] + form.shape[axis + 1 :])
+        found[param] = form
+    for param, value in zip(block.params[at.param :][: at.many], block.returns[at.returned :]):
+        if found.get(value, forms.get(value)) != found[param]:
+            return {}
+    return {} if node.kind == PRIM_LOOP and block.params[0].has_uses else found
+
+
+def _moves(node: Node, graph: Graph, code: Code, storage: Storage, frame: Frame) -> LoopMoves | None:
+    """What iterations move from slot to slot; None if they do not run at once.
+
+    Args:
+        node: the loop.
+        graph: of its body.
+        code: of that.
+        storage: of that.
+        frame: the arrays that iterations work on.
+    """
+    at = carried(node)
+    found: list[Any] = [frame[s] for s in code.returns]
+    can_be_copied = [is_array(x) and x.flags.c_contiguous and not x.dtype.hasobject for x in found]
+    if not all(can_be_copied[at.returned :]):
+        return None
+    returned = list(zip(graph.outputs, code.returns))[at.returned :]
+    shown = {storage.of(param) for param in graph.inputs}
+    is_true = [x is True for x in found]
+    goes_on = at.returned == 0 or is_true[0] or (node.kind == ONNX_LOOP and graph.outputs[0] is graph.inputs[1])
+    if not goes_on:
+        is_flag = can_be_copied[0] and found[0].dtype == np.bool_ and found[0].size == 1
+        if not is_flag or storage.of(graph.outputs[0]) in shown:
+            return None
+    over: list[tuple[int, int, int]] = []
+    for param, slot, (value, source) in zip(graph.inputs[at.param :], code.params[at.param :], returned[: at.many]):
+        if value is param:
+            continue
+        if storage.of(value) in shown:
+            return None
+        over.append((source, slot, frame[slot].nbytes))
+    scanned = code.params[at.param + at.many : len(node.blocks[0].params)]
+    return LoopMoves(
+        number=code.params[0] if node.kind == ONNX_LOOP and graph.inputs[0].has_uses else None,
+        taken=[(slot, frame[slot].nbytes) for slot in scanned],
+        given=[(slot, frame[slot].nbytes) for _, slot in returned[at.many :]],
+        carried=over,
+        params=code.params[at.param :][: at.many],
+        condition=None if goes_on else code.returns[0],
+    )
+
+
+class _Iterations:
+    """Runs the iterations of a loop: see `irc.runtime.control_flow.Iterate`.
+
+    Args:
+        compiled: of the body.
+        moves: what iterations move.
+        frame: for one run at a time.
+        new_frame: makes another one.
+        counts: what an iteration counts.
+        captured: the slots of what the body captures, in the frame of the graph around the loop.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledLoop,
+        moves: LoopMoves,
+        frame: Frame,
+        new_frame: Callable[[], Frame],
+        counts: Code,
+        captured: Sequence[int],
+    ) -> None:
+        self._compiled, self._moves, self._counts = compiled, moves, counts
+        self._frames, self._new_frame = [frame], new_frame
+        self._captured = captured
+        first = len(counts.params) - len(captured)
+        self._places = counts.params[first:]
+        self._given = [_type_of(frame[s]) for s in moves.params]
+        self._taken = [_type_of(frame[s]) for s, _ in moves.taken]
+        self._rows = [_type_of(frame[s]) for s, _ in moves.given]
+
+    def __call__(
+        self,
+        frame: Frame,
+        values: Sequence[Any],
+        sequences: Sequence[Array],
+        most: int | None,
+        stacks: Sequence[Stack],
+    ) -> list[Any] | None:
+        if not all(is_array(x) and _type_of(x) == form for x, form in zip(values, self._given, strict=True)):
+            return None
+        if [ArrayType(x.dtype, x.shape[1:]) for x in sequences] != self._taken:
+            return None
+        try:
+            own = self._frames.pop()
+        except IndexError:
+            own = self._new_frame()
+        try:
+            put(own, self._places, [frame[s] for s in self._captured])
+            for s, x in zip(self._moves.params, values):
+                own[s][...] = x
+            if not self._run(own, frame[0], [*map(np.ascontiguousarray, sequences)], most, stacks):
+                return None
+            return [own[s].copy() for s in self._moves.params]
+        finally:
+            put(own, (), (), self._places)
+            self._frames.append(own)
+
+    def _run(self, own: Frame, run: Run, rows: list[Array], most: int | None, stacks: Sequence[Stack]) -> bool:
+        """Run iterations until the loop ends; False if the code refuses what it is given, before the first."""
+        counts, condition, done, goes_on = self._counts, self._moves.condition, 0, True
+        while goes_on and (most is None or done < most):
+            count = self._compiled.most if most is None else min(self._compiled.most, most - done)
+            if condition is not None and stacks:
+                count = min(count, max(done, FIRST_ROWS))  # nobody knows how many rows there will be
+            buffers = [stack.buffer_for(count, *form) for stack, form in zip(stacks, self._rows)]
+            end = self._compiled.function(own, [*rows, *buffers], done, done + count)
+            if not end:
+                return False
+            made, done = end - done, end
+            for stack in stacks:
+                stack.added(made)
+            run.units += made * counts.units
+            run.kernels += made * counts.kernels
+            run.in_place += made * counts.in_place
+            if counts.breaks:
+                run.breaks = Counter(run.breaks) + Counter({why: made * n for why, n in counts.breaks.items()})
+            goes_on = condition is None or own[condition].item()
+        return True
+
+
+def _type_of(x: Array) -> ArrayType:
+    return ArrayType(x.dtype, x.shape)

@@ -1,0 +1,231 @@
+"""Loops whose iterations run at once: results, counters, when they end, and what runs step by step instead."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import irc
+from irc.ir import parse_graph
+from irc.ir.tensor import Array, Tensor
+from irc.runtime.limits import Limits
+from irc.runtime.model import CompiledModel
+from tests.native.test_tables import f32, same_runs
+
+SCAN = """
+graph(%s : Float(7), %x : Float(5, 7), %k : Float(7)):
+  %t : Float(7), %y : Float(5, 7), %z : Float(5, 7) = onnx::Scan[num_scan_inputs=1, OPTIONSsince_version=16](%s, %x)
+    block0(%c : Float(7), %r : Float(7)):
+      %a : Float(7) = onnx::Mul(%c, %k)
+      %b : Float(7) = onnx::Add(%a, %r)
+      %d : Float(7) = onnx::Tanh(%b)
+      %e : Float(7) = onnx::Sub(%d, %c)
+      -> (%d, %e, %c)
+  return (%t, %y, %z)
+"""
+
+
+def scan_feeds(rows: int = 5) -> dict[str, Any]:
+    return {"s": f32(7), "x": f32(rows, 7), "k": f32(7)}
+
+
+@pytest.mark.parametrize(
+    "options", ["", "scan_input_directions=[1], ", "scan_output_directions=[1, 0], ", "scan_output_axes=[1, -1], "]
+)
+def test_scans(options: str) -> None:
+    model = same_runs(SCAN.replace("OPTIONS", options), *[scan_feeds() for _ in range(4)], exactly=False)
+    assert model.counters.compiled == 1
+    assert model.counters.units == 6
+
+
+def test_a_scan_along_another_axis_of_any_number_of_rows() -> None:
+    text = SCAN.replace("OPTIONS", "scan_input_axes=[1], ").replace("%x : Float(5, 7)", "%x : Float(7, *)")
+    for rows in (1, 9, 0):
+        feeds = {**scan_feeds(), "x": f32(7, rows)}
+        model = same_runs(text, *[feeds] * 3, exactly=False)
+        assert model.counters.compiled == (rows > 0)
+
+
+def test_a_run_gives_the_bits_of_the_first_one() -> None:
+    model = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")))
+    feeds = scan_feeds()
+    runs = [[x.tobytes() for x in model.run(feeds).values()] for _ in range(4)]
+    assert runs == runs[:1] * 4
+    assert model.counters.compiled == 1
+
+
+LOOP = """
+graph(%n : Long(), %go : Bool(), %s : Float(1, 6), %most : Float(), %w : Float(6, 6)):
+  %t : Float(1, 6), %y : Float(*, 1, 6), %j : Long(*) = onnx::Loop(%n, %go, %s)
+    block0(%i : Long(), %c : Bool(), %v : Float(1, 6)):
+      %p : Float(1, 6) = onnx::MatMul(%v, %w)
+      %a : Float(1, 6) = onnx::Abs(%p)
+      %m : Float() = onnx::ReduceMax[keepdims=0](%a)
+      %g : Bool() = onnx::Less(%m, %most)
+      %d : Long() = onnx::Add(%i, %i)
+      -> (%g, %a, %p, %d)
+  return (%t, %y, %j)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 40, 1 << 60])
+def test_loops_end_when_their_condition_says_so(count: int) -> None:
+    w = 1.01 * np.linalg.qr(f32(6, 6))[0]
+    feeds = [
+        {"n": np.array(count), "go": np.array(True), "s": f32(1, 6), "most": np.array(6, np.float32), "w": w}
+        for _ in range(4)
+    ]
+    model = same_runs(LOOP, *feeds, exactly=False)
+    assert model.counters.compiled == 1
+    assert 1 <= model.counters.units - 1 <= count
+
+
+def test_loops_without_an_iteration() -> None:
+    feeds = {"n": np.array(9), "go": np.array(True), "s": f32(1, 6), "most": np.array(0, np.float32), "w": f32(6, 6)}
+    model = same_runs(LOOP, *[feeds, {**feeds, "go": np.array(False)}, {**feeds, "n": np.array(0)}, feeds] * 2)
+    assert model.counters.units == 2
+
+
+def body(lines: str, returns: str, carried: str = "%a, %b", sizes: str = "4") -> str:
+    """A Loop that carries two arrays, and gives a row."""
+    return f"""
+graph(%n : Long(), %x : Float({sizes}), %y : Float({sizes}), %flag : Bool()):
+  %none : NoneType = prim::Constant()
+  %yes : Bool() = prim::Constant[value=splat(True)]()
+  %p : Float({sizes}), %q : Float({sizes}), %r : Float(*, {sizes}) = onnx::Loop(%n, %none, %x, %y)
+    block0(%i : Long(), %c : Bool(), %a : Float({sizes}), %b : Float({sizes})):
+{lines}
+      -> ({returns})
+  return (%p, %q, %r)
+"""
+
+
+SUM = "      %s : Float(4) = onnx::Add(%a, %b)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "returns", "is_at_once"),
+    [
+        (SUM, "%c, %s, %b, %s", True),
+        (SUM, "%c, %s, %s, %a", True),
+        (SUM, "%yes, %a, %s, %b", True),
+        (SUM, "%c, %b, %a, %s", False),  # what is carried is another parameter
+        (SUM, "%c, %s, %a, %s", False),
+        (SUM, "%flag, %s, %b, %s", False),  # the condition is made elsewhere
+        (f"{SUM}\n      %t : Float(4) = onnx::Reshape(%a, %i)", "%c, %t, %b, %s", False),
+        (f"{SUM}\n      %t : Float(4) = onnx::Identity(%a)", "%c, %s, %t, %s", None),
+    ],
+)
+def test_what_is_carried(lines: str, returns: str, is_at_once: bool | None) -> None:
+    if "Reshape" in lines:
+        lines = lines.replace("%i)", "%four)")
+        text = body(lines, returns).replace("  %yes", "  %four : Long(1) = prim::Constant[value=tensor([4])]()\n  %yes")
+    else:
+        text = body(lines, returns)
+    feeds = [{"n": np.array(5), "x": f32(4), "y": f32(4), "flag": np.array(turn < 3)} for turn in range(4)]
+    model = same_runs(text, *feeds)
+    if is_at_once is not None:
+        assert (model.counters.compiled == 1) == is_at_once
+
+
+def test_shapes_that_come_and_go_run_step_by_step() -> None:
+    """After an even number of iterations what is carried has its first shape again."""
+    lines = "      %s : Float(*, *) = onnx::Transpose[perm=[1, 0]](%a)\n      %t : Float(*, *) = onnx::Neg(%s)"
+    text = body(lines, "%c, %t, %b, %b", sizes="*, *")
+    feeds = [{"n": np.array(4), "x": f32(2, 3), "y": f32(2, 3), "flag": np.array(True)} for _ in range(4)]
+    assert same_runs(text, *feeds).counters.compiled == 0
+
+
+def test_arrays_that_lie_otherwise_and_other_iterations() -> None:
+    model = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none")
+    plain = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none", backend="numpy")
+    for turn in range(6):
+        feeds = scan_feeds()
+        feeds["k"] = f32(14)[::2] if turn % 2 else feeds["k"]
+        feeds["x"] = np.asfortranarray(feeds["x"])
+        feeds["s"] = f32(7)[::-1]
+        found, wanted = model.run(feeds), plain.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
+            assert not any(np.shares_memory(found[name], x) for x in feeds.values())
+
+
+def test_branches_of_constant_weights() -> None:
+    text = """
+graph(%which : Bool(), %s : Float(1, 20), %x : Float(6, 1, 20)):
+  %w : Float(20, 20) = prim::Constant[value=@"w"]()
+  %r : Float(1, 20) = prim::If(%which)
+    block0():
+      %t : Float(1, 20) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
+        block0(%c : Float(1, 20), %v : Float(1, 20)):
+          %p : Float(1, 20) = onnx::MatMul(%c, %w)
+          %a : Float(1, 20) = onnx::Add(%p, %v)
+          %d : Float(1, 20) = onnx::Sigmoid(%a)
+          -> (%d)
+      -> (%t)
+    block1():
+      -> (%s)
+  return (%r)
+"""
+    graph = parse_graph(text, {"w": Tensor.of(f32(20, 20), "w")})
+    for passes in ("none", "default"):
+        native, plain = (irc.compile(graph, passes=passes, backend=name) for name in ("native", "numpy"))
+        for turn in range(8):
+            feeds = {"which": np.array(turn % 4 < 3), "s": f32(1, 20), "x": f32(6, 1, 20)}
+            np.testing.assert_allclose(native.run(feeds)["r"], plain.run(feeds)["r"], rtol=1e-4, atol=1e-5)
+        assert native.counters.compiled == 1  # also in runs that do not come there
+
+
+def test_threads_at_once() -> None:
+    model = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none")
+    feeds = [scan_feeds() for _ in range(8)]
+    wanted: list[dict[str, Array]] = [CompiledModel(model.graph).run(fed) for fed in feeds]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            for found, each in zip(pool.map(model.run, feeds), wanted):
+                assert all(found[name].tobytes() == value.tobytes() for name, value in each.items())
+
+
+ENDLESS = """
+graph(%n : Long(), %x : Float(4), %y : Float(4)):
+  %none : NoneType = prim::Constant()
+  %p : Float(4) = onnx::Loop(%n, %none, %x)
+    block0(%i : Long(), %c : Bool(), %a : Float(4)):
+      %s : Float(4) = onnx::Add(%a, %y)
+      %t : Float(4) = onnx::Mul(%s, %y)
+      -> (%c, %t)
+  return (%p)
+"""
+
+
+def endless() -> tuple[CompiledModel, dict[str, Any]]:
+    feeds = {"n": np.array(3), "x": f32(4), "y": f32(4)}
+    model = same_runs(ENDLESS, *[feeds] * 3)
+    assert model.counters.compiled == 1
+    return model, {**feeds, "n": np.array(1 << 60)}
+
+
+def test_an_interrupt_ends_a_loop() -> None:
+    model, feeds = endless()
+    timer = threading.Timer(0.05, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.run(feeds)
+    timer.join()
+    assert model.run({**feeds, "n": np.array(2)})
+
+
+def test_limits_and_profiles_see_each_step() -> None:
+    model, feeds = endless()
+    with pytest.raises(irc.Error, match="IRC44"):
+        model.run(feeds, limits=Limits(seconds=0.05))
+    with pytest.raises(irc.Error, match="IRC44"):
+        model.run(feeds, limits=Limits(steps=100))
+    assert len(model.profile({**feeds, "n": np.array(2)}).nodes) == 3
