@@ -14,7 +14,7 @@ from typing import Any
 
 from irc.alias import AliasDb
 from irc.ir import Node, Value
-from irc.ir.clone import exchange_outputs, splice_node
+from irc.ir.clone import exchange_outputs, splice_node, splice_subgraph
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.metadata import quantization
@@ -66,18 +66,7 @@ def make_group(nodes: Sequence[Node], db: AliasDb) -> Node:
 
 def dissolve(group: Node, db: AliasDb) -> list[Node]:
     """Put the nodes of ``group`` back in its place and erase it. Returns them, constants too."""
-    graph = subgraph_of(group)
-    for param, value in zip(graph.inputs, group.inputs, strict=True):
-        param.replace_all_uses_with(value)
-    results = list(zip(graph.outputs, group.outputs, strict=True))
-    # Emptied before nodes leave: the subgraph may not return values of another graph.
-    graph.set_outputs(())
-    nodes = list(graph.nodes)
-    for node in nodes:
-        splice_node(node, group)
-    for inner, value in results:
-        exchange_outputs(inner, value)
-        inner.replace_all_uses_with(value)
+    nodes = splice_subgraph(group)
     db.erase_node(group)
     group.erase()
     return nodes

@@ -13,6 +13,7 @@ from typing import Any
 from irc.ir.block import Block
 from irc.ir.declarations import FIXED_SIZES_KEYS, OUTPUT_TYPE
 from irc.ir.graph import Graph, Module
+from irc.ir.kinds import GROUP
 from irc.ir.node import Node
 from irc.ir.objects import map_tensors
 from irc.ir.tensor import Tensor, WeightTable
@@ -209,6 +210,36 @@ def exchange_outputs(a: Value, b: Value) -> None:
         node = value.node
         assert node is not None, "only outputs of nodes can be exchanged"
         node.outputs = (*node.outputs[: value.index], value, *node.outputs[value.index + 1 :])
+
+
+def splice_subgraph(group: Node) -> list[Node]:
+    """Move the nodes of a fusion group to right before it, and return them; the caller erases the group.
+
+    What is used outside stays the value that it was, under its name, and is now a result of the node that makes it.
+    """
+    inner: Graph = group.attributes["Subgraph"]
+    for param, value in zip(inner.inputs, group.inputs, strict=True):
+        param.replace_all_uses_with(value)
+    results = list(zip(inner.outputs, group.outputs, strict=True))
+    inner.set_outputs(())  # a graph may not return values of another one
+    nodes = list(inner.nodes)
+    for node in nodes:
+        splice_node(node, group)
+    for made, value in results:
+        if made.node is None or made is value:  # an operand of the group
+            value.replace_all_uses_with(made)
+        else:
+            exchange_outputs(made, value)
+            made.replace_all_uses_with(value)
+    return nodes
+
+
+def dissolve_groups(graph: Graph) -> None:
+    """Replace all fusion groups by their nodes. Values used outside keep their names."""
+    groups = [node for node in graph.walk() if node.kind == GROUP]
+    for group in groups:  # grows by those that were inside of others
+        groups += [each for node in splice_subgraph(group) for each in (node, *node.nested()) if each.kind == GROUP]
+        group.erase()
 
 
 def _splice_value(value: Value, graph: Graph) -> None:

@@ -22,9 +22,8 @@ import numpy as np
 
 from irc.alias import AliasDb, Kind, analyze
 from irc.alias.location_sets import intersects, members
-from irc.fuser.subgraph import dissolve, is_group
 from irc.ir import Graph, Node, Tensor, Value
-from irc.ir.clone import copy_graph
+from irc.ir.clone import copy_graph, dissolve_groups
 from irc.ir.constants import constant_value
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import describe
@@ -97,13 +96,8 @@ class _Copy:
 
     def __init__(self, graph: Graph, donated: Iterable[str]) -> None:
         self.graph = copy_graph(graph, graph.weights)
+        dissolve_groups(self.graph)
         self._ctx = PassContext(graph.module, analyze=partial(_analyzed, donated=tuple(donated)))
-        if groups := [node for node in self.graph.walk() if is_group(node)]:
-            db = self._ctx.alias_db(self.graph)
-            with db.rewrite():
-                for group in groups:
-                    dissolve(group, db)
-            self._ctx.drop_alias_db(self.graph)
         self.db = self._ctx.alias_db(self.graph)
 
     def run(self, p: InPlace | Growable) -> list[Remark]:

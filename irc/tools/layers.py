@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from irc.ir import Value
-from irc.ir.clone import module_of
+from irc.ir.clone import dissolve_groups, module_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_array
 from irc.support.formatting import count
 from irc.tools.check.models import comparable, refuse_random, runs
 from irc.tools.check.oracles import Oracles, Tolerance, difference, values_of
 from irc.tools.parts import typed
-from irc.tools.shrink import without_groups
 
 BUDGET = 2**28
 """Bytes of values that are compared at once, about."""
@@ -123,8 +122,9 @@ def compare_layers(
     refuse_random(model.module)
     run = next(iter(runs(model, source, seeds=(seed,), sizes=sizes or {}, given=given or {})))
     tolerance, asked = Tolerance.of(source), Oracles(source)
-    module = model.module if model.graph is model.module.main else module_of(model.graph)
-    members = typed(without_groups(module)).main
+    module = module_of(model.graph)
+    dissolve_groups(module.main)
+    members = typed(module).main
     outside = {value.name for value in comparable(model.graph)}
     kept = {value.name: value for value in comparable(members)}
     values = [kept[name] for name in asked.values() if name in kept]

@@ -14,9 +14,9 @@ import numpy as np
 
 from irc.alias import analyze
 from irc.errors import Error
-from irc.fuser.subgraph import dissolve, is_group
 from irc.ir import Graph, Module, Node, Tensor, Value
-from irc.ir.kinds import CONSTANT, IF, LOOPS, SCAN
+from irc.ir.clone import splice_subgraph
+from irc.ir.kinds import CONSTANT, GROUP, IF, LOOPS, SCAN
 from irc.ir.region_flow import carried
 from irc.ir.types import BOOL, FLOAT, INT, STR, DType, ListType, TensorType, Type
 from irc.runtime.backends import NUMPY
@@ -286,8 +286,12 @@ def opened(module: Module, at: int) -> list[Module]:
     to those who look for a fault.
     """
     node = list(module.main.nodes)[at]
-    if is_group(node):
-        return [without_groups(module, (at,))]
+    if node.kind == GROUP:
+        copy = module.copy()
+        group = list(copy.main.nodes)[at]
+        splice_subgraph(group)
+        group.erase()
+        return [copy]
     if node.kind != IF and node.kind not in LOOPS:
         return []
     found: list[Module] = []
@@ -298,16 +302,6 @@ def opened(module: Module, at: int) -> list[Module]:
             copy.main.set_outputs(dict.fromkeys([*copy.main.outputs, *(made if more else ())]))
             found.append(copy)
     return found
-
-
-def without_groups(module: Module, at: Collection[int] | None = None) -> Module:
-    """A copy of ``module`` with fusion groups replaced by members; ``at``: those of some nodes only."""
-    copy = module.copy()
-    db = analyze(copy.main, copy)
-    for number, node in enumerate(list(copy.main.nodes)):
-        if is_group(node) and (at is None or number in at):
-            dissolve(node, db)
-    return copy
 
 
 def _open(node: Node, number: int) -> list[Value] | None:

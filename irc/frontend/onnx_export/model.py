@@ -32,11 +32,11 @@ from irc.frontend.onnx_export.operators import (
     opsets_of,
 )
 from irc.frontend.onnx_export.tensors import InFile, Weights
-from irc.ir import Graph, Module, Node, Tensor, Value
+from irc.ir import Graph, Module, Node, Tensor
 from irc.ir.builder import Builder
-from irc.ir.clone import exchange_outputs, splice_node
+from irc.ir.clone import dissolve_groups
 from irc.ir.constants import CONSTANT, constant_tensor
-from irc.ir.kinds import CALL, GROUP, IF
+from irc.ir.kinds import CALL, IF
 from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE, DType, Type
 from irc.ops.onnx_signatures import newest_opset, split_kind, versions
@@ -409,32 +409,6 @@ def _graphs(module: Module) -> Iterator[Graph]:
 
 def _nodes(module: Module) -> Iterator[Node]:
     return with_subgraphs(*module.graphs.values())
-
-
-def dissolve_groups(graph: Graph) -> None:
-    """Replace fusion groups by their nodes. Values used outside keep their names."""
-    groups = [node for node in graph.walk() if node.kind == GROUP]
-    for group in groups:  # grows by those that were inside of others
-        inner: Graph = group.attributes["Subgraph"]
-        for param, value in zip(inner.inputs, group.inputs, strict=True):
-            param.replace_all_uses_with(value)
-        results = list(zip(inner.outputs, group.outputs, strict=True))
-        inner.set_outputs(())
-        for node in list(inner.nodes):
-            splice_node(node, group)
-            groups += [each for each in (node, *node.nested()) if each.kind == GROUP]
-        for made, value in results:
-            _stand_for(made, value)
-        group.erase()
-
-
-def _stand_for(made: Value, value: Value) -> None:
-    """Use ``made`` in place of ``value``, under the name of ``value``."""
-    if made.node is not None and made is not value:
-        exchange_outputs(made, value)
-        made.replace_all_uses_with(value)
-    else:
-        value.replace_all_uses_with(made)
 
 
 def _refuse(module: Module) -> None:
