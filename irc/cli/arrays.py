@@ -16,7 +16,7 @@ from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.support.files import open_regular
-from irc.tools.archives import LEVELS, read_archive
+from irc.tools.archives import LEVELS, as_entries, read_archive
 from irc.tools.random_inputs import draw
 from irc.tools.random_inputs.fitting import Fitting, make_or_explain
 
@@ -31,16 +31,17 @@ def read_inputs(model: CompiledModel, given: Sequence[str]) -> dict[str, Any]:
     """The values of inputs in the files ``given`` as ``NAME=FILE`` or ``FILE.npz``, by input name.
 
     An input that is a list or tuple of tensors is given once for each of them; in archives, they are ``NAME[0]`` and so
-    on.
+    on, and names need not begin with the ``/`` that inputs may begin with.
     """
     arguments = {argument.name: argument for argument in model.inputs}
+    names = {**as_entries({name: name for name in arguments}), **{name: name for name in arguments}}
     arrays: dict[str, list[Array]] = {}
     for text in given:
         name, path = _name_and_path(text, arguments)
         is_archive = name not in arguments and text.endswith(".npz")
         for entry, array in read_archive(text) if is_archive else [(name, _read(path) if name in arguments else None)]:
-            known = entry if entry in arguments else entry.rpartition("[")[0]
-            if known not in arguments or array is None:
+            known = names.get(entry) or names.get(entry.rpartition("[")[0])
+            if known is None or array is None:
                 raise Error("IRC410", f"the model has no input {entry!r}; {suggestion(entry, arguments)}")
             arrays.setdefault(known, []).append(array)
     return {name: _as_stated(files, arguments[name]) for name, files in arrays.items()}

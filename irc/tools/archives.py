@@ -50,7 +50,7 @@ def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], Non
             what = "only tensors, numbers, strings, and lists and dictionaries of them, can be written to .npz"
             raise Error("IRC503", f"{what}, not {describe(value)}", where)
         arrays[name] = _storable(_as_array(value), where)
-        if why := not_an_entry(name):
+        if why := _not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
     if empty and say is not None:
         others = f", nor for {len(empty) - 1} more that are empty" if len(empty) > 1 else ""
@@ -59,6 +59,11 @@ def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], Non
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def as_entries(feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """``feeds`` under the names of their entries: exporters write ``/conv/y``, and no entry may begin so."""
+    return {name.lstrip("/"): value for name, value in feeds.items()}
 
 
 def read_archive(path: str) -> Iterator[tuple[str, Array]]:
@@ -108,7 +113,7 @@ def _storable(array: Array, where: str) -> Array:
     return array.view(f"V{array.dtype.itemsize}") if is_foreign else array
 
 
-def not_an_entry(name: str) -> str:
+def _not_an_entry(name: str) -> str:
     """Why no entry of an archive can be named after the output ``name``; "" if one can."""
     if name.startswith("/") or ".." in name.split("/"):
         return "it is a path out of the folder that the archive is unpacked to"

@@ -17,7 +17,7 @@ from irc.runtime.backends import NUMPY
 from irc.runtime.model import CompiledModel
 from irc.support.files import replacing
 from irc.support.formatting import count
-from irc.tools.archives import not_an_entry, write_archive
+from irc.tools.archives import as_entries, write_archive
 
 Values = Mapping[str, Any]
 
@@ -122,7 +122,6 @@ def write_found(
     path = path or found.model
     stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(path).stem) or "model"
     start = str(Path(os.fsdecode(directory)) / f"bisect-{stem}")
-    found = _with_names_of_entries(found)
     files: list[str] = []
     try:
         files.append(_write_model(found, start, shows))
@@ -130,7 +129,7 @@ def write_found(
         command += [] if found.backend == NUMPY else ["--backend", found.backend]
         if found.feeds:
             files.append(f"{start}.npz")
-            write_archive(files[-1], found.feeds)
+            write_archive(files[-1], as_entries(found.feeds))
             command += ["-i", files[-1]]
         if found.after is not None:  # of which the pass makes nothing wrong: that takes the whole model
             files.append(_write_model(replace(found, module=found.after), f"{start}-after", shows))
@@ -144,21 +143,6 @@ def write_found(
             Path(each).unlink(missing_ok=True)
         raise
     return written
-
-
-def _with_names_of_entries(found: Bisection) -> Bisection:
-    """``found`` with inputs renamed that cannot be entries of archives: exporters write ``/conv/y``."""
-    names = {name: f"input_{i}" for i, name in enumerate(found.feeds or ()) if not_an_entry(name)}
-    if not names or found.feeds is None:
-        return found
-    changed = [None if module is None else module.copy() for module in (found.module, found.after)]
-    for module in filter(None, changed):
-        for value in module.main.inputs:
-            value.name = names.get(value.name, value.name)
-        module.defaults = {names.get(name, name): value for name, value in module.defaults.items()}
-    assert changed[0] is not None
-    feeds = {names.get(name, name): value for name, value in found.feeds.items()}
-    return replace(found, module=changed[0], after=changed[1], feeds=feeds)
 
 
 def _write_model(found: Bisection, start: str, shows: Callable[[str], bool]) -> str:

@@ -25,7 +25,7 @@ from irc.errors import Error
 from irc.frontend.onnx.files import Source, read_file
 from irc.runtime.file import is_saved
 from irc.support.formatting import count
-from irc.tools.archives import write_archive
+from irc.tools.archives import as_entries, write_archive
 from irc.tools.inspection import module_in
 from irc.tools.parts import typed, write_part
 from irc.tools.shrink import Part, Parts, Work, minimise
@@ -193,7 +193,7 @@ def _write(source: Source | None, part: Part, model: str, inputs: str) -> None:
     else:
         write_part(source, part.module, model)
     if inputs and part.feeds is not None:
-        write_archive(inputs, {name.lstrip("/"): x for name, x in part.feeds.items()})
+        write_archive(inputs, as_entries(part.feeds))
 
 
 def _write_trivial(model: str, inputs: str) -> None:

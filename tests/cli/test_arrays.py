@@ -29,6 +29,14 @@ def test_numbers_that_are_no_tensors(irc: Command) -> None:
     assert irc("run", "g.ir", "--seed", "0", *given[2:]).status == 0
 
 
+def test_entries_without_the_slash_of_a_name(irc: Command) -> None:
+    irc.write("g.ir", 'graph(%"/x" : float, %x : float, %"/y" : float):\n  return (%"/x", %x, %"/y")\n')
+    np.savez("given.npz", x=np.array(1.0), y=np.array(2.0))
+    irc.write("slash.npy", np.array(3.0))
+    result = irc("run", "g.ir", "-i", "given.npz", "-i", "/x=slash.npy")
+    assert result.out == "/x: 3.0\nx: 1.0\n/y: 2.0\n", result.err
+
+
 LISTS = """graph(%l : Float(n)[], %t : (Long(), str[])):
   %i : Long(), %s : str[] = prim::TupleUnpack(%t)
   return (%l, %i, %s)
