@@ -418,7 +418,7 @@ def how_it_differs(found: Any, expected: Any, tolerance: Tolerance) -> str:
     return f"has max error {difference(found, expected, tolerance)[0]:.1e} relative to max|ref|"
 
 
-# After which pass a compiled model is wrong, and which value is first: the pipeline runs again, up to some pass.
+# After which pass a compiled model is wrong, and which value is first: the pipeline runs again.
 
 
 AT_ONCE = 32
@@ -466,18 +466,16 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
         source: as `irc.compile` takes it.
         manager: the pipeline.
     """
-    prefixes = _Prefixes(source, manager)
     try:
-        names = prefixes.passes()
-        plain = prefixes.after(0)
-        if not _agrees(plain, wanted):  # other oracles may round otherwise: did passes change what irc computes?
-            wanted = wanted._replace(outputs=CompiledModel(prefixes.after(0)).run(wanted.feeds))
-            if _agrees(prefixes.after(len(names)), wanted):
+        names, states = _states(source, manager)
+        if not _agrees(states[0], wanted):  # other oracles may round otherwise: did passes change what irc computes?
+            wanted = wanted._replace(outputs=CompiledModel(states[0].copy()).run(wanted.feeds))
+            if _agrees(states[-1], wanted):
                 return "it is so without any pass, too"
-        elif _agrees(prefixes.after(len(names)), wanted):
+        elif _agrees(states[-1], wanted):
             return "compiled again, it is right: a pass or an instrument does not do the same each time"
-        at = first_wrong(len(names), lambda count: not _agrees(prefixes.after(count), wanted))
-        value = _first_changed(prefixes.after(at - 1), prefixes.after(at), wanted)
+        at = first_wrong(len(names), lambda count: not _agrees(states[count], wanted))
+        value = _first_changed(states[at - 1], states[at], wanted)
     except Error as error:
         return f"the pass that made it so is not known, as compiling it again fails: {error}"
     first = f", which changes {value} first" if value else ""
@@ -489,12 +487,11 @@ def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
 
     None if the model cannot be lowered without passes either.
     """
-    prefixes = _Prefixes(source, manager)
     try:
-        names = prefixes.passes()
-        if not _is_lowered(prefixes.after(0)) or _is_lowered(prefixes.after(len(names))):
+        names, states = _states(source, manager)
+        if not _is_lowered(states[0]) or _is_lowered(states[-1]):
             return None
-        at = first_wrong(len(names), lambda count: not _is_lowered(prefixes.after(count)))
+        at = first_wrong(len(names), lambda count: not _is_lowered(states[count]))
     except Error:
         return None
     return Error(error.code, with_note(error.message, f"since pass {names[at - 1]}"), error.where)
@@ -502,7 +499,7 @@ def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
 
 def _is_lowered(module: Module) -> bool:
     try:
-        CompiledModel(module)
+        CompiledModel(module.copy())
     except Error:
         return False
     return True
@@ -516,7 +513,7 @@ def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
 def _agrees(module: Module, wanted: Wanted) -> bool:
     """Whether ``module`` computes what is wanted; one that cannot run does not."""
     try:
-        found = CompiledModel(module).run(wanted.feeds)
+        found = CompiledModel(module.copy()).run(wanted.feeds)
     except Error:
         return False
     return all(difference(found[name], value, wanted.tolerance)[1] for name, value in wanted.outputs.items())
@@ -539,48 +536,26 @@ def _first_changed(before: Module, after: Module, wanted: Wanted) -> str:
     return ""
 
 
-# -- the pipeline, up to some pass ------------------------------------------------
+# -- what each pass leaves --------------------------------------------------------
 
 
-class _Stopped(BaseException):
-    """The pipeline has come as far as it should. (No Exception: it is no failure of an instrument.)"""
+class _States(PassEnds):
+    """Notes the passes that have run, and copies the module after each."""
 
-
-class _Counted(PassEnds):
-    """Notes the passes that have run, and ends the pipeline after ``count`` of them (None: never)."""
-
-    def __init__(self, count: int | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.count = count
         self.names: list[str] = []
+        self.modules: list[Module] = []
 
     def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
-        """Note the pass; stop if it is the last one to run."""
+        """Note the pass, and copy what it has left."""
         self.names.append(self.words(last))
-        if len(self.names) == self.count:
-            raise _Stopped
+        self.modules.append(module.copy())
 
 
-class _Prefixes:
-    """A model after the first passes of a pipeline, compiled afresh each time."""
-
-    def __init__(self, source: Any, manager: PassManager) -> None:
-        self._source = source
-        self._manager = manager
-
-    def passes(self) -> list[str]:
-        """The passes that run, in words and in order: those of groups in each round."""
-        return self._run(load_module(self._source)[0], None)
-
-    def after(self, count: int) -> Module:
-        """The model after the first ``count`` of them."""
-        module, _ = load_module(self._source)
-        if count:
-            with suppress(_Stopped):
-                self._run(module, count)
-        return module
-
-    def _run(self, module: Module, count: int | None) -> list[str]:
-        counted = _Counted(count)
-        self._manager.watched_by([counted]).run(module)
-        return counted.names
+def _states(source: Any, manager: PassManager) -> tuple[list[str], list[Module]]:
+    """The passes that run, in words and in order, those of groups in each round; modules before and after them."""
+    module, _ = load_module(source)
+    before, states = module.copy(), _States()
+    manager.watched_by([states]).run(module)
+    return states.names, [before, *states.modules]
