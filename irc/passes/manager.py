@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
+from operator import methodcaller
 
 from irc.alias.builder import Analyze
 from irc.errors import Error
@@ -184,7 +185,7 @@ class _Run:
             altered = self.on_graph(p, graph)
             seconds += time.perf_counter() - begin
             ran, changed = True, changed or altered
-            self.tell("after pass", p, partial(_after, p, graph, self.ctx, altered))
+            self.tell("after pass", p, methodcaller("after", p, graph, self.ctx, altered))
         if ran and isinstance(self.target, Module):  # a pass on a function may have changed the main graph, too
             _check_interface(p, known, _interface(self.target))
         if ran:
@@ -194,8 +195,6 @@ class _Run:
         ctx = self.ctx
         self.tell("before pass", p, lambda each: each.before(p, graph, ctx))
         ctx.begin(p.name, graph)
-        whole = self.target if isinstance(self.target, Module) and self.target.main is graph else None
-        known = _interface(whole) if whole else {}
         changed = run_pass(
             p,
             graph,
@@ -206,8 +205,6 @@ class _Run:
             raise Error(
                 "IRC305", f"pass {p.name} returns {changed!r}: run must return whether it changed the graph", graph.name
             )
-        if whole:
-            _check_interface(p, known, _interface(whole))
         if changed:
             self.version += 1
             self.ctx.version = self.version
@@ -218,10 +215,6 @@ class _Run:
                 ctx.analyses.begin(graph)
         self.settled[graph, p] = self.version
         return changed
-
-
-def _after(p: Pass, graph: Graph, ctx: PassContext, changed: bool, instrument: Instrument) -> None:
-    instrument.after(p, graph, ctx, changed)
 
 
 Interface = dict[str, list[tuple[str, Type]]]
