@@ -176,8 +176,9 @@ class PassContext:
     # -- reporting -------------------------------------------------------
 
     def count(self, key: str, n: int = 1) -> None:
-        """Add ``n`` to the running pass's statistic ``key``."""
-        self.stats[f"{self.pass_name}.{key}"] += n
+        """Add ``n`` to the running pass's statistic ``key``; what is 0 is none."""
+        if n:
+            self.stats[f"{self.pass_name}.{key}"] += n
 
     @property
     def remarks(self) -> list[Remark]:

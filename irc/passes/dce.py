@@ -200,10 +200,8 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
     else:
         for node, dead in cut:
             _remove_slots(rewriter, node, dead)
-    if erased:
-        ctx.count("erased", erased)
-    if cut:
-        ctx.count("slots", sum(len(dead) for _, dead in cut))
+    ctx.count("erased", erased)
+    ctx.count("slots", sum(len(dead) for _, dead in cut))
     return bool(cut or erased)
 
 
@@ -233,8 +231,7 @@ def _trim_outputs(graph: Graph, ctx: PassContext) -> bool:
         if unused:
             rewriter.erase_outputs(node, unused)
             trimmed += len(unused)
-    if trimmed:
-        ctx.count("outputs", trimmed)
+    ctx.count("outputs", trimmed)
     return bool(trimmed)
 
 

@@ -64,8 +64,7 @@ class InPlace:
             pass
         for node, reason in overwriter.reasons():
             ctx.note(node, Reason(f"not in place: {reason}", reason.blocker, reason.remedy), NOT_IN_PLACE)
-        if overwriter.done:
-            ctx.count("in_place", overwriter.done)
+        ctx.count("in_place", overwriter.done)
         return bool(overwriter.done)
 
 

@@ -229,6 +229,5 @@ def _drop_unused(graph: Graph, module: Module, ctx: PassContext, changed: bool) 
         dropped = references.drop_unreached()
     if ctx.version is not None:  # to look through all functions after each that changes would be quadratic
         ctx.memory[_drop_unused] = ctx.version + (changed or dropped > 0), references
-    if dropped:
-        ctx.count("dropped", dropped)
+    ctx.count("dropped", dropped)
     return dropped > 0

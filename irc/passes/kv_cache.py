@@ -101,8 +101,7 @@ def concatenate_instead(graph: Graph, ctx: PassContext) -> bool:
     # The last first, so that no other append's result changes with it.
     appends = [node for node in reversed([*graph.walk()]) if node.kind == APPEND and ctx.allow(node)]
     _replace(appends, CONCAT, ctx.rewriter(graph), lambda node: node.inputs)
-    if appends:
-        ctx.count("concatenated", len(appends))
+    ctx.count("concatenated", len(appends))
     return bool(appends)
 
 

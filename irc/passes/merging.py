@@ -174,8 +174,7 @@ class Cse:
             if block is not graph.block:
                 merges.let_use(block.return_node)
         changed = merges.apply()
-        if changed:
-            ctx.count("merged", changed)
+        ctx.count("merged", changed)
         _report(kept, db, ctx)
         return changed > 0
 
@@ -280,8 +279,7 @@ class ConstantPool:
             else:
                 changed |= top.hoist(node, ctx)
         merged = merges.apply()
-        if merged:
-            ctx.count("merged", merged)
+        ctx.count("merged", merged)
         return changed or merged > 0
 
 

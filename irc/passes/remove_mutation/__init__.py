@@ -25,7 +25,7 @@ from irc.passes.kv_cache import concatenate_instead
 from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.registry import register
 from irc.passes.remove_mutation.family import Family, check_form, only_may_share
-from irc.passes.remove_mutation.rewrite import Returned, rewrite, undo, use_elements
+from irc.passes.remove_mutation.rewrite import Returned, Rewrite, undo, use_elements
 from irc.passes.remove_mutation.views import Origins
 
 _NO_MEMORY = frozenset({Kind.RANDOM, Kind.WORLD})
@@ -50,7 +50,7 @@ class RemoveMutation:
         changed = concatenate_instead(graph, ctx)
         changed |= use_elements(graph, ctx)
         refused: dict[Node, str] = {}
-        while _round(graph, ctx, refused) or _undo(graph, ctx, refused):
+        while _round(graph, ctx, refused) or undo(refused, graph, ctx):
             changed = True
         for node in graph.walk() if refused else ():
             if node in refused:
@@ -81,23 +81,15 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
             continue
         if not ctx.allow(writers[0]):
             break
-        rewrite(family, returned)
+        Rewrite(family).run(returned)
         later = db.union(later, db.reach_set(family.beside))
         removed += len(writers)
     for end, values in returned.items():
         end.set_inputs([*end.inputs, *values])
+    ctx.count("removed", removed)
     if removed:
-        ctx.count("removed", removed)
         db.refresh()  # what shares with what has changed wherever the memory was seen
     return removed > 0
-
-
-def _undo(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
-    """Try again for the writes that are refused; return whether any could be removed."""
-    undone = undo(refused, graph, ctx)
-    if undone:
-        ctx.count("removed", undone)
-    return undone > 0
 
 
 class _Written:

@@ -25,15 +25,7 @@ _MOST_PIECES = 16
 """Of lists of more elements than this, elements are taken one by one: of n, taken n times, there would be n²."""
 
 
-def rewrite(family: Family, returned: Returned) -> None:
-    """Make the writes of ``family`` functional. The alias analysis is not updated.
-
-    Additional returns of blocks are collected in ``returned``: thousands of families may be written in one block.
-    """
-    _Rewrite(family).run(returned)
-
-
-class _Rewrite:
+class Rewrite:
     """Turns each version into a value: a functional operator's result, or what a branch or loop passes on.
 
     A user of a member then uses the same part of the version that it saw.
@@ -68,6 +60,10 @@ class _Rewrite:
         """By the block where they are. Users come in order: so what was made in a block is there for the next."""
 
     def run(self, returned: Returned) -> None:
+        """Make the writes functional. The alias analysis is not updated.
+
+        Additional returns of blocks are collected in ``returned``: thousands of families may be written in one block.
+        """
         for node in self._family.versions.around:
             self._carry(node)
         for node in self._users:
@@ -236,8 +232,7 @@ def use_elements(graph: Graph, ctx: PassContext) -> bool:
     changed = 0
     while used := _use(graph, ctx):  # once more: of what was taken out of a list of lists, more is known now
         changed += used
-    if changed:
-        ctx.count("elements", changed)
+    ctx.count("elements", changed)
     return changed > 0
 
 
@@ -296,11 +291,11 @@ _ROUNDS = 2
 """Those that are left of a first round had others beside them, so they are asked once more; then it would take long."""
 
 
-def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
-    """Make those of ``nodes`` functional that ``in-place`` could restore; return how many."""
+def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> bool:
+    """Make those of ``nodes`` functional that ``in-place`` could restore; return whether there are any."""
     db = ctx.alias_db(graph)
     if db.declares_unknown():
-        return 0  # unknown code may look, and copies of the graph do not say so
+        return False  # unknown code may look, and copies of the graph do not say so
     layouts = Layouts(graph, db, ctx.memory)
     candidates = [
         node
@@ -314,12 +309,13 @@ def undo(nodes: Iterable[Node], graph: Graph, ctx: PassContext) -> int:
             break
         names = again
     else:
-        return 0
+        return False
     if not names or not ctx.allow(candidates[0]):
-        return 0
+        return False
     _make_functional(names, graph)
     ctx.alias_db(graph).refresh()
-    return len(names)
+    ctx.count("removed", len(names))
+    return True
 
 
 def _made_again(names: set[str], graph: Graph, ctx: PassContext) -> set[str]:
