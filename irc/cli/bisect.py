@@ -7,7 +7,7 @@ from pathlib import Path
 
 from irc.cli import options
 from irc.cli.options import Kind
-from irc.cli.output import emit, emit_json, progress
+from irc.cli.output import progress, show
 
 BISECT_EXAMPLES = """\
   irc bisect model.onnx                          which rewrite of the default passes is wrong
@@ -60,11 +60,7 @@ def run_bisect(given: argparse.Namespace) -> int:
         tell("writing")
         loaded = [word for path in given.load for word in ("--load", path)]
         found = write(found, given.output, loaded, given.model.path, _inputs(given))
-    if given.json:
-        emit_json(found.to_dict())
-    else:
-        emit(str(found))
-    return 0
+    return show(found, given.json)
 
 
 def _inputs(given: argparse.Namespace) -> list[str]:
@@ -126,8 +122,4 @@ def run_reduce(given: argparse.Namespace) -> int:
             plain = CompiledModel(load_module(source)[0], backend=NUMPY)
             feeds = complete(plain, read_inputs(plain, given.input), given)
         found = reduce(source, given.command, output, timeout=given.timeout, feeds=feeds, progress=tell)
-    if given.json:
-        emit_json(found.to_dict())
-    else:
-        emit(str(found))
-    return 0
+    return show(found, given.json)

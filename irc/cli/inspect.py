@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irc.cli import options
-from irc.cli.output import emit, emit_json, say
+from irc.cli.output import emit, emit_json, say, show
 from irc.errors import Error, suggestion
 
 if TYPE_CHECKING:
     from irc.alias import AliasDb
+    from irc.cli.results import Aliasing, Why
     from irc.ir import Graph, Value
     from irc.tools.catalog import Operator
 
@@ -80,33 +81,26 @@ def print_alias(given: argparse.Namespace) -> int:
     module = given.model.module()
     options.check_operators(module, given.strict, given.model.path)
     db = analyze(module.main, module)
-    if given.json:
-        emit_json(_result(module.main, db, given))
-    elif given.why:
-        a, b = (_value(module.main, name, given.model.path) for name in given.why)
-        lines = _why(db, a, b)
-        for node in db.writing_nodes():
-            seen = [f"%{value.name}" for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]
-            if seen:
-                lines.append(f"{node!r}    writes what {' and '.join(seen)} may be or hold")
-        emit("\n".join(lines))
-    else:
+    shown = _why(module.main, db, given) if given.why else _aliasing(module.main, db) if given.json else None
+    if shown is None:
         emit(_FORMATS[given.format](db))
-    return 0
+        return 0
+    return show(shown, given.json)
 
 
-def _result(graph: Graph, db: AliasDb, given: argparse.Namespace) -> dict[str, Any]:
-    """What ``--json`` prints."""
+def _aliasing(graph: Graph, db: AliasDb) -> Aliasing:
+    from irc.cli.results import AliasedValue, Aliasing
+
+    values = [*graph.inputs, *(value for node in graph.walk() for value in node.outputs)]
+    rows = ((v, [repr(node) for node in db.writers(v)]) for v in values)
+    return Aliasing([AliasedValue(v.name, sorted(map(str, db.locations(v))), writers) for v, writers in rows])
+
+
+def _why(graph: Graph, db: AliasDb, given: argparse.Namespace) -> Why:
+    """The chains of facts from both values to where they meet, and who writes what they may be or hold."""
     from irc.alias.explain import meeting
-    from irc.cli.results import AliasedValue, Aliasing, Why, Writer
+    from irc.cli.results import Why, Writer
 
-    if not given.why:
-        values = [*graph.inputs, *(value for node in graph.walk() for value in node.outputs)]
-        rows = [
-            AliasedValue(v.name, sorted(map(str, db.locations(v))), [repr(node) for node in db.writers(v)])
-            for v in values
-        ]
-        return Aliasing(rows).to_dict()
     a, b = (_value(graph, name, given.model.path) for name in given.why)
     found, shown = meeting(db, a, b), Why(a.name, b.name)
     if found is not None:
@@ -115,7 +109,7 @@ def _result(graph: Graph, db: AliasDb, given: argparse.Namespace) -> dict[str, A
     for node in db.writing_nodes():
         if written := [value.name for value in dict.fromkeys((a, b)) if db.writes_to_alias(node, value)]:
             shown.writers.append(Writer(repr(node), written))
-    return shown.to_dict()
+    return shown
 
 
 def _svg(db: AliasDb) -> str:
@@ -126,19 +120,6 @@ def _svg(db: AliasDb) -> str:
 
 
 _FORMATS: dict[str, Callable[[AliasDb], str]] = {"text": str, "dot": lambda db: db.to_dot(), "svg": _svg}
-
-
-def _why(db: AliasDb, a: Value, b: Value) -> list[str]:
-    """The chains of facts from both values to where they meet, each under the value that it starts from."""
-    from irc.alias.explain import meeting
-
-    found = meeting(db, a, b)
-    if found is None:
-        return [f"%{a.name} and %{b.name} never share memory"]
-    lines = [f"%{a.name} and %{b.name} meet at {found.location}"]
-    for value, facts in {a: found.from_a, b: found.from_b}.items():
-        lines += [f"from %{value.name}:", *(f"  {fact}" for fact in facts)]
-    return lines
 
 
 def _value(graph: Graph, name: str, where: str) -> Value:

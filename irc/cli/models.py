@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from irc.cli import options
-from irc.cli.output import emit, emit_json
+from irc.cli.output import emit, emit_json, show
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ def inspected(given: argparse.Namespace) -> Inspection:
 
 def run_inspect(given: argparse.Namespace) -> int:
     """Print what the model is."""
-    found = inspected(given)
-    if given.json:
-        emit_json(found.to_dict())
-    else:
-        emit(str(found))
-    return 0
+    return show(inspected(given), given.json)
 
 
 EXTRACT_EXAMPLES = """\

@@ -33,6 +33,15 @@ def emit_json(result: Any) -> None:
     emit(json.dumps(result, indent=2, allow_nan=False))
 
 
+def show(result: Any, as_json: bool) -> int:
+    """Write a result to stdout: its text, or as JSON what its ``to_dict`` gives. The exit status, 0."""
+    if as_json:
+        emit_json(result.to_dict())
+    else:
+        emit(str(result))
+    return 0
+
+
 def say(message: str) -> None:
     """Write a line to stderr, over the words that `progress` may be showing."""
     start = "\r\x1b[K" if sys.stderr.isatty() else ""

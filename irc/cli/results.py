@@ -98,6 +98,16 @@ class Why(Result):
     from_b: list[str] = field(default_factory=list[str])
     writers: list[Writer] = field(default_factory=list[Writer])
 
+    def __str__(self) -> str:
+        lines = [f"%{self.a} and %{self.b} never share memory"]
+        if self.meet is not None:
+            lines = [f"%{self.a} and %{self.b} meet at {self.meet}"]
+            for name, facts in {self.a: self.from_a, self.b: self.from_b}.items():
+                lines += [f"from %{name}:", *(f"  {fact}" for fact in facts)]
+        for writer in self.writers:
+            lines.append(f"{writer.node}    writes what {' and '.join(f'%{n}' for n in writer.writes)} may be or hold")
+        return "\n".join(lines)
+
 
 @dataclass
 class OutputValue:

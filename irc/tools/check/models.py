@@ -554,7 +554,7 @@ class _States(PassEnds):
 
 
 def _states(source: Any, manager: PassManager) -> tuple[list[str], list[Module]]:
-    """The passes that run, in words and in order, those of groups in each round; modules before and after them."""
+    """The passes that run, in words, those of groups in each round; the modules before and after them."""
     module, _ = load_module(source)
     before, states = module.copy(), _States()
     manager.watched_by([states]).run(module)
