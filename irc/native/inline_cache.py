@@ -17,7 +17,6 @@ from irc.native.inner_loops import LOOPS
 from irc.ops.algebra import SINGLE
 from irc.runtime.bounds import CURRENT, check_work
 from irc.runtime.kernels.convolution import repeats_one_filter
-from irc.runtime.kernels.numerics import FEW_ROWS
 from irc.runtime.kernels.registry import takes_out
 from irc.runtime.kernels.shape import kept_and_added
 from irc.runtime.kernels.support import check_size, filled, ints, is_constant
@@ -120,7 +119,8 @@ def multiplying(node: Node, kernel: Kernel) -> Kernel:
     Whether the first operand has been met before decides about no bit of the result.
     """
     given = node.attributes
-    if given.get("alpha", 1) != 1 or given.get("beta", 1) != 1 or given.get("transA") or given.get("broadcast", 1) != 1:
+    broadcasts = given.get("broadcast", node.version is None or node.version > 6)
+    if given.get("alpha", 1) != 1 or given.get("beta", 1) != 1 or given.get("transA") or not broadcasts:
         return kernel
     is_gemm, is_turned = node.kind == "onnx::Gemm", bool(given.get("transB"))
     latest: Latest | None = None
@@ -149,7 +149,7 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
     if x.dtype != SINGLE or x.ndim < 2 or w.ndim != 2 or not x.flags.c_contiguous or (is_gemm and x.ndim > 2):
         return nothing
     depth, columns = w.shape[::-1] if is_turned else w.shape
-    if x.shape[-1] != depth or x.size <= FEW_ROWS * depth:
+    if x.shape[-1] != depth or x.size <= depth:
         return nothing
     if b is not None and (b.dtype != SINGLE or b.shape not in ((columns,), (1, columns))):
         return nothing

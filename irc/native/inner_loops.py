@@ -49,6 +49,9 @@ _MOST_CALLS = 512
 _MOST_TAPS = 36
 """Of a window whose elements are looked at together."""
 
+MOST_ROWS = 32
+"""Rows of a product of floats for which OpenBLAS takes much longer, as it packs the constant matrix each time."""
+
 LEAST_COLUMNS = 128
 """Of a product of floats: of fewer, it takes as long to pack the first matrix."""
 
@@ -268,14 +271,14 @@ class NativeLoops(InnerLoops):
     def multiplier(self, a: Array, b: Array, is_turned: bool = False) -> Compute | None:
         """What multiplies float32 arrays that lie like ``a`` by the constant ``b``, perhaps ``is_turned``."""
         columns = b.shape[0 if is_turned else 1]
-        if columns < LEAST_COLUMNS or a.size * columns < 16 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
+        if columns < LEAST_COLUMNS or a.size * columns < 4 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return None
         from irc.native.panels import FLOAT
         from irc.native.products import is_blas_behind, packed_bytes, packed_floats
 
-        if not is_blas_behind():
-            return None
         size = a.shape[-1], columns
+        if a.size > MOST_ROWS * size[0] and not is_blas_behind():
+            return None
         purpose = "product", is_turned
         packed = PACKED.of((b,), purpose, lambda: packed_bytes(*size), lambda: packed_floats(b.T if is_turned else b))
         if packed is None:

@@ -49,6 +49,11 @@ def were_steps(group: Node, forms: Forms) -> bool:
     return any(value in forms for node in subgraph_of(group).nodes for value in node.outputs)
 
 
+def _results(node: Node) -> list[tuple[Value, Value]]:
+    """The results of a fusion group, and what they are inside; none of any other node."""
+    return list(zip(node.outputs, subgraph_of(node).outputs)) if node.kind == GROUP else []
+
+
 def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None:
     """What runs all iterations of a loop in runs like the recorded one; None if nothing does.
 
@@ -60,18 +65,20 @@ def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None
     backend, (block,), (slot_of, code, _) = plan.bound.backend, node.blocks, plan.loops[node]
     inside = [each for each in block.nodes if each.kind != CONSTANT]
     made = {value for each in inside for value in each.outputs}
-    forms = _forms_of_params(node, known.forms)
-    if backend is None or not forms or any(each.kind in SPECIAL for each in inside):
-        return None
-    if not known.forms.keys() - known.varying >= made:
+    found = {value: form for value, form in known.forms.items() if value not in known.varying}
+    for outer, inner in [pair for each in inside for pair in _results(each)]:  # of members that ran one by one
+        if inner in found:
+            found[outer] = found[inner]
+    forms = _forms_of_params(node, found)
+    if backend is None or not forms or not made <= found.keys() or any(each.kind in SPECIAL for each in inside):
         return None
     copy = _copied(block, list(slot_of), plan.bound)
     storage = Storage(analyze(copy.graph, noalias=copy.graph.inputs))
     if storage.written:
         return None
-    given = {value: form for value in slot_of if (form := _form_of(value, known.forms)) is not None}
+    given = {value: form for value in slot_of if (form := _form_of(value, found)) is not None}
     recorded = FormRecorder()
-    recorded.forms = copy.of({**known.forms, **given, **forms})
+    recorded.forms = copy.of({**found, **given, **forms})
     recorded.strides, recorded.few = copy.of(known.strides), copy.of(known.few)
     own = Plan(copy.graph.name, copy.graph.inputs, copy.bound)
     own.code = Lowering(own, copy.graph, storage, {}, lambda _: None).region(copy.graph.block)
@@ -93,11 +100,11 @@ def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None
 
     frame = new_frame()
     fast = FastSteps(own, memory, compiled, planner, recorded, frame, frame[min(params.values())].base)
-    found, once = fast.to_compile(own.code), fast.once
-    moves = None if found is None else _moves(node, copy.graph, own.code, storage, frame)
-    if found is None or moves is None:
+    to_compile, once = fast.to_compile(own.code), fast.once
+    moves = None if to_compile is None else _moves(node, copy.graph, own.code, storage, frame)
+    if to_compile is None or moves is None:
         return None
-    counts, steps = found
+    counts, steps = to_compile
     function = backend.compile_loop(steps, moves)
     if function is None:
         return None

@@ -183,6 +183,28 @@ graph(%which : Bool(), %s : Float(1, 20), %x : Float(6, 1, 20)):
         assert native.counters.compiled == 1  # also in runs that do not come there
 
 
+def test_groups_that_the_backend_declines_are_steps() -> None:
+    text = """
+graph(%s : Float(2, 6), %x : Float(5, 2, 6)):
+  %t : Float(2, 6), %y : Float(5, 2, 6) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
+    block0(%c : Float(2, 6), %v : Float(2, 6)):
+      %w : Float(6, 6) = prim::Constant[value=@"w"]()
+      %p : Float(2, 6) = onnx::MatMul(%c, %w)
+      %a : Float(2, 6) = onnx::Add(%p, %v)
+      -> (%a, %a)
+  return (%t, %y)
+"""
+    graph = parse_graph(text, {"w": Tensor.of(f32(6, 6), "w")})
+    native, plain = (irc.compile(graph, backend=name) for name in ("native", "numpy"))
+    for _ in range(4):
+        feeds = {"s": f32(2, 6), "x": f32(5, 2, 6)}
+        found, wanted = native.run(feeds), plain.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4)
+    assert native.counters.compiled == 1
+    assert native.report.declined == {"one operator behind a product is as fast by itself": 1}
+
+
 def test_threads_at_once() -> None:
     model = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none")
     feeds = [scan_feeds() for _ in range(8)]
