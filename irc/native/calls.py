@@ -140,11 +140,13 @@ class Builtin:
         own: ``self``.
         record: the numbers of the array that ``self`` is.
         given: the other operands.
+        needs: functions of the library that are called, and what emits them.
     """
 
     def __init__(self, name: str, operands: Sequence[Any]) -> None:
         made, self.builder = function(name, [POINTER, *operands], POINTER)
         self._module = made.module
+        self.needs: dict[str, Make] = {}
         self.own, *self.given = made.args
         self.record = self.read(self.own, _DATA, POINTER)
         self._array_type = self.read(self.own, _CLASS, POINTER)
@@ -170,7 +172,7 @@ class Builtin:
     def finish(self, result: Any = None) -> tuple[str, Mapping[str, Any]]:
         """Return ``result``, or True; the module's text."""
         self.builder.ret(self.call("PyBool_FromLong", POINTER, number(1)) if result is None else result)
-        return str(self._module), {}
+        return str(self._module), self.needs
 
     def check(self, array: Any, at: Any) -> Any:
         """Refuse ``array`` unless it is as the numbers say to which ``at`` points; where its elements begin.
@@ -232,6 +234,14 @@ class Builtin:
         yield
         with builder.if_then(self.is_set(releases)):
             self.call("PyEval_RestoreThread", VOID, builder.load(thread))
+
+    def call_python(self, function: Any, operand: Any) -> Any:
+        """Call a function of Python, with the GIL held or not; whether it has returned. Its exception stays."""
+        state = self.call("PyGILState_Ensure", ir.IntType(32))
+        made = self.call("PyObject_CallOneArg", POINTER, function, operand)
+        self.call("Py_DecRef", VOID, made)
+        self.call("PyGILState_Release", VOID, state)
+        return self.is_set(made)
 
     def raise_if_any(self) -> None:
         """Return what tells Python of an exception, if there is one."""

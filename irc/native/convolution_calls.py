@@ -14,6 +14,7 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.convolution_rows import ConvolutionOfRows, are_few, convolution_of_rows
 from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
+from irc.native.inner_loops import CheckedCall, OneCall
 from irc.native.kernels import Call
 from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
 from irc.native.target import current
@@ -32,6 +33,9 @@ SCRATCH = 1 << 20
 WORTH_PARTS = 6
 """Blocks of features, from which on two threads pack the same panels for half of the features each."""
 
+LEAST_ITEM, MOST_ITEMS = 20_000, 8
+"""Nanoseconds of work, by estimate, that positions are cut into, for threads, and into how many parts at most."""
+
 MOST_SCRATCH = 1 << 22
 """Bytes of work memory; where a panel needs more, it is not in the cache."""
 
@@ -41,8 +45,8 @@ LEAST_CHANNELS = 12
 _TRANSFORM = 5.0
 """What it takes to transform a tile for a channel, or for a feature, in products of a vector of tiles."""
 
-_PICOSECONDS = 6.0
-"""For a multiplication, by estimate."""
+_PICOSECONDS, _OF_TILES = 20.0, 14.0
+"""For a multiplication, by estimate; with tiles, for one that they save."""
 
 LARGEST_BITS = int(np.float32(LARGEST).view(np.int32))
 """The bits of `LARGEST`."""
@@ -80,15 +84,15 @@ class Convolution(NamedTuple):
         """The weights and the bias as code reads them: see below."""
         return packed(w, b, self.group, self.form)
 
-    def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        """What `call` takes besides input and result; None if the largest magnitude must be found first."""
-        return None if self.form.kind == TILES else (*weights, np.zeros(1, np.int32))
+    def compute(self, weights: tuple[Array, ...]) -> OneCall | CheckedCall:
+        """What convolves one image with packed weights. Tiles may make of the result what is not finite."""
+        if self.form.kind == TILES:
+            return CheckedCall(self.call, weights, LARGEST_BITS)
+        return OneCall(self.call, (*weights, np.zeros(1, np.int32)))
 
     def run(self, x: Array, weights: tuple[Array, ...], out: Array) -> bool:
-        """Whether ``out`` is the result: tiles may make of it what is not finite."""
-        largest = np.zeros(1, np.int32)
-        self.call.run((x, *weights, largest, out))
-        return bool(largest[0] <= LARGEST_BITS)
+        """Whether ``out`` is the result."""
+        return self.compute(weights)(x, out)
 
 
 def convolution_of(
@@ -126,11 +130,13 @@ def convolution_of(
     if panel > MOST_SCRATCH:
         return None
     panels, planes, blocks = -(-positions // form.positions), out.shape[0] * group, -(-features // form.features)
-    groups = -(-panels // max(1, SCRATCH // panel))
+    work = out.size * depth
+    nanoseconds = work * (_OF_TILES if form.kind == TILES else _PICOSECONDS) / 1000
+    wanted = min(MOST_ITEMS, int(nanoseconds / LEAST_ITEM)) // planes
+    groups = max(-(-panels // max(1, SCRATCH // panel)), min(panels, wanted))
     together = -(-panels // groups)
     items = planes * -(-panels // together)
-    parts = 2 if items == 1 and blocks >= WORTH_PARTS else 1
-    work = out.size * depth
+    parts = 2 if items in (1, 3) and blocks >= WORTH_PARTS else 1
     layout = Layout(
         panels=panels,
         at_once=together,
@@ -158,7 +164,7 @@ def convolution_of(
         blocks=blocks,
         work=max(1, work // (8 * items * parts)),
     )
-    name, nanoseconds, memory = "irc.convolution", work * _PICOSECONDS / 1000, together * panel + ALIGNMENT
+    name, memory = "irc.convolution", together * panel + ALIGNMENT
     make = partial(emit_convolution, name, form, current())
     call = Call.of_loops(name, f"{name} {form!r}", make, 6, layout, items * parts, nanoseconds, memory)
     return Convolution(form, call, group)

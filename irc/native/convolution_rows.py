@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from irc.ir.tensor import Array
+from irc.native.inner_loops import OneCall
 from irc.native.kernels import Call
 from irc.native.moves import call_for_rows
 from irc.native.panels import SIZE, lanes_of_panel
@@ -61,9 +62,9 @@ class ConvolutionOfRows(NamedTuple):
         """The weights and the bias as code reads them."""
         return packed_floats(w.reshape(len(w), -1).T, b)
 
-    def constants(self, weights: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        """What `call` takes besides an image and the result; None if images are stored with their padding."""
-        return None if self.stored.shape is not None else self.of_stored(weights)
+    def compute(self, weights: tuple[Array, ...]) -> OneCall | None:
+        """What convolves one image with packed weights; None if images are stored with their padding."""
+        return OneCall(self.call, self.of_stored(weights)) if self.stored.shape is None else None
 
     def of_stored(self, weights: tuple[Array, ...]) -> tuple[Array, ...]:
         """What `call` takes besides an image with its padding and the result."""

@@ -86,6 +86,25 @@ class OneCall(NamedTuple):
         return self.call.run((x, *self.constants, out))
 
 
+class CheckedCall(NamedTuple):
+    """A call that may fail to make a result: one way to compute (`Compute`).
+
+    Attributes:
+        call: takes the operand, the constants, one int32, which is 0 before, and the result.
+        constants: arrays that never change.
+        most: of what that number is afterwards if the result is right.
+    """
+
+    call: Call
+    constants: tuple[Array, ...]
+    most: int
+
+    def __call__(self, x: Array, out: Array) -> bool:
+        met = np.zeros(1, np.int32)
+        self.call.run((x, *self.constants, met, out))
+        return bool(met[0] <= self.most)
+
+
 class _Loop(NamedTuple):
     """What is called for arrays of one kind.
 
@@ -198,8 +217,8 @@ class NativeLoops(InnerLoops):
         if found is None:
             return self._stacked(x, w, b, axes, out, exact) if len(axes) == 3 and group == 1 else None
         how, weights = found
-        constants = how.constants(weights) if len(x) == 1 and x.flags.c_contiguous else None
-        return (lambda x, out: how.run(x, weights, out)) if constants is None else OneCall(how.call, constants)
+        compute = how.compute(weights) if len(x) == 1 and x.flags.c_contiguous else None
+        return compute or (lambda x, out: how.run(x, weights, out))
 
     def _stacked(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array, exact: bool) -> Compute | None:
         """Convolution along three axes, plane by plane: a window's planes are channels of one image."""

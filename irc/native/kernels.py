@@ -123,7 +123,7 @@ class Call(NamedTuple):
         if self.scratch and CURRENT.scope.guard is not None:
             check_size((pieces, self.scratch), BYTE)
         if pieces == 1:
-            return call(*arrays, _work_memory(work)) if work else call(*arrays)
+            return call(*arrays, work_memory(work)) if work else call(*arrays)
         refused: list[int] = []
         # Long pieces begin where a cache line does, as vectors that are stored across two of them take 10 % longer.
         mask = -ALIGNMENT if size >= pieces << 10 else -1
@@ -132,7 +132,7 @@ class Call(NamedTuple):
             return size * number // pieces & mask if number < pieces else size
 
         def piece(number: int) -> None:
-            own = [_work_memory(work)] if work else []
+            own = [work_memory(work)] if work else []
             if not call(*arrays, *own, bound(number), bound(number + 1)):
                 refused.append(number)
             pace()
@@ -141,7 +141,7 @@ class Call(NamedTuple):
         return not refused
 
 
-def _work_memory(size: int) -> Array:
+def work_memory(size: int) -> Array:
     """Bytes that this thread keeps, as many or more."""
     scope = CURRENT.scope
     kept = scope.scratch.get(_WORK)

@@ -20,8 +20,8 @@ from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
 from irc.native.groups import Anchored, Group, GroupCall, group_of_text
 from irc.native.inline_cache import product_like
-from irc.native.inner_loops import LANES, LOOPS, Compute, OneCall
-from irc.native.kernels import Call
+from irc.native.inner_loops import LANES, LOOPS, CheckedCall, Compute, OneCall
+from irc.native.kernels import SMALL_SCRATCH, Call
 from irc.native.lanes import INT32
 from irc.native.loops import space_of
 from irc.native.moves import call_for_copy, call_for_rows
@@ -30,10 +30,10 @@ from irc.ops.axes import reduces
 from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
-from irc.runtime.execution import Slots
+from irc.runtime.execution import Frame, Slots, fail
 from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels.attention import form_of, is_plain
-from irc.runtime.kernels.convolution import repeats_one_filter
+from irc.runtime.kernels.convolution import convolve, repeats_one_filter
 from irc.runtime.kernels.matmul import product_shape
 from irc.runtime.kernels.support import axis_in, is_constant
 from irc.runtime.kernels.windows import outputs, resolver
@@ -54,16 +54,30 @@ class Temporary(NamedTuple):
     nbytes: int
 
 
+class Check(NamedTuple):
+    """What follows a call that may fail.
+
+    Attributes:
+        most: of the int32 before the result, if this is right.
+        otherwise: makes the result of what is in the frame.
+    """
+
+    most: int
+    otherwise: Callable[[Frame], object]
+
+
 class TableCall(NamedTuple):
     """A call in a table.
 
     Attributes:
-        call: of a loop function, in one piece.
+        call: of a loop function.
         arrays: its operands, then its results: slots of the frame, constants, or temporary memory.
+        check: for a call that may fail (`irc.native.inner_loops.CheckedCall`), what makes the result then.
     """
 
     call: Call
     arrays: Sequence[int | Array | Temporary]
+    check: Check | None = None
 
 
 Calls = tuple[list[TableCall], ArrayType]
@@ -103,12 +117,12 @@ class StepReader:
         self._taken = 0
         operands = [None if x is None else Operand(x.slot, x.type, x.strides, x.constant) for x in step.operands]
         try:
-            return _in_one_piece(self._calls(step.node, operands, step.outs))
+            return self._calls(step.node, operands, step.outs)
         except Unsupported:
             if all(x is None or x.strides is None for x in operands):
                 raise
         copies, ordered = self._ordered(operands)
-        return _in_one_piece([*copies, *self._calls(step.node, ordered, step.outs)])
+        return [*copies, *self._calls(step.node, ordered, step.outs)]
 
     def _calls(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
         if node.kind == GROUP:
@@ -212,10 +226,26 @@ class StepReader:
         group = node.attributes.get("group", 1)
         padded = LOOPS.padded_convolution(given, weights, bias, group, axes, result)
         if padded is None:
-            return [_one_call(LOOPS.convolver(given, weights, bias, group, axes, result), x, out)], made
-        pad, nbytes, convolve = padded
+            compute = LOOPS.convolver(given, weights, bias, group, axes, result)
+            if not isinstance(compute, CheckedCall):
+                return [_one_call(compute, x, out)], made
+
+            place = x.place
+            assert not isinstance(place, Temporary), "the image lies in order"
+
+            def otherwise(frame: Frame) -> object:
+                image: Array = frame[place] if isinstance(place, int) else place
+                try:
+                    return convolve(image, weights, bias, group, axes, frame[out])
+                except Exception as error:
+                    fail(error, node, [image, weights, bias])
+
+            met = self._temporary(4)
+            check = Check(compute.most, otherwise)
+            return [TableCall(compute.call, [x.place, *compute.constants, met, out], check)], made
+        pad, nbytes, of_padded = padded
         stored = self._temporary(nbytes)
-        return [TableCall(pad, [x.place, stored]), TableCall(convolve.call, [stored, *convolve.constants, out])], made
+        return [TableCall(pad, [x.place, stored]), TableCall(of_padded.call, [stored, *of_padded.constants, out])], made
 
     def _attention(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
         """The call of attention of one row of each head, where nothing broadcasts."""
@@ -329,13 +359,6 @@ class StepReader:
     """What reads a step of an operator of these families."""
 
 
-def _in_one_piece(calls: Sequence[TableCall]) -> Sequence[TableCall]:
-    """``calls``, none of which is worth several threads; else raises `Unsupported`."""
-    if any(each.call.pieces > 1 for each in calls):
-        raise Unsupported("it is worth several threads")
-    return calls
-
-
 def _lies_in_order(x: Operand) -> bool:
     """Whether ``x`` itself, not just a copy, lies in C order: windows are read by rows' strides."""
     return x.strides is None and not isinstance(x.place, Temporary)
@@ -397,8 +420,8 @@ def _calls(group: Group, operands: Sequence[Expected], over: Iterable[int], exac
     calls, allowed, (made, *_) = group.calls(operands, exactly), group.overwrites(types), group.results(types)
     if any(i < len(types) and types[i] == made and (0, i) not in allowed for i in over):
         raise Unsupported("the result may be in the way")
-    if not all(each.call.is_simple for each in calls):
-        raise Unsupported("it is worth several threads, or much memory")
+    if any(each.call.work or each.call.scratch > SMALL_SCRATCH for each in calls):
+        raise Unsupported("it takes much memory")
     return calls
 
 

@@ -10,24 +10,28 @@ Invariants:
   alive. Only constants are in the table by address, and what holds the table holds them.
 - An array that no call of the table has made is checked before the first call: another element type, shape or order
   than C's makes the table refuse, before anything is written.
-- Calls that are worth several threads are in no table.
+- Where a run may use several threads, they share calls that are worth it (`irc.native.team`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from irc.ir.tensor import Array
+from irc.native import team
 from irc.native.calls import METH_FASTCALL, Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
 from irc.native.kernels import RELEASED
 from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
 from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
+from irc.native.target import ir
 from irc.runtime.array_memory import aligned
 from irc.runtime.backends import CompiledLoop, CompiledSteps, LoopMoves, PlannedStep, Unsupported
+from irc.runtime.bounds import CURRENT, in_turn
 
 if TYPE_CHECKING:
     from irc.ir import Graph
@@ -42,14 +46,18 @@ numbers, where its arrays are, and its layout; the moves after."""
 _MOVE = 3
 """Where from, where to, and how many bytes. A slot, or the complement of the position of an array that has rows."""
 
-_CALL = 4
-"""The code's address, the end of its range, the number of arrays, that of the layout's numbers."""
+_CALL = 8
+"""The code's address, the end of its range, the number of arrays, that of the layout's numbers, the pieces that threads
+share, the mask of where they begin; and for a call that may fail, the most that it gives if it has not, and the
+address of the function of Python that makes the result then, else 0."""
 
 _ITEMS = 24
 """The offset of the pointer to its items in a list of Python."""
 
 _TEMPORARY = 1 << 62
 """Stands for the begin of temporary memory, in place of a slot. (A constant is the complement of its address.)"""
+
+_BIT, _INT32 = ir.IntType(1), ir.IntType(32)
 
 MOST_WORK = 10_000_000
 """Nanoseconds of work of one table, by estimate: signals wait for its end."""
@@ -138,12 +146,16 @@ def table_of(
         places = [-1 if s is None else s for s in (moves.number, moves.condition)]
     numbers: list[int] = []
     constants: list[Array] = []
-    temporary = 0
+    temporary, shared = 0, 0.0
     for slot, each in expected.items():
         numbers += [slot, *each.record]
     numbers += [n for move in before for n in move]
-    for call, arrays in calls:
-        numbers += [call.code.address, call.size, len(arrays), len(call.layout)]
+    for call, arrays, check in calls:
+        pieces = min(int(call.nanoseconds) // team.PIECE, call.size)
+        mask = team.bounds_mask(call.size, pieces)
+        numbers += [call.code.address, call.size, len(arrays), len(call.layout), pieces, mask]
+        numbers += [0, 0] if check is None else [check.most, id(check.otherwise)]
+        shared += call.nanoseconds if pieces > 1 else 0
         for array in arrays:
             if isinstance(array, int):
                 numbers.append(array)
@@ -155,25 +167,35 @@ def table_of(
                 numbers.append(~array.ctypes.data)
         numbers += call.layout
     numbers += [n for move in after for n in move]
-    most = max([len(arrays) for _, arrays in calls], default=0)
-    scratch = max([max(call.scratch, call.work) for call, _ in calls], default=0)
-    releases = moves is not None or sum(call.nanoseconds for call, _ in calls) > RELEASED
+    most = max([len(arrays) for _, arrays, _ in calls], default=0)
+    scratch = max([max(call.scratch, call.work) for call, _, _ in calls], default=0)
+    releases = moves is not None or sum(call.nanoseconds for call, _, _ in calls) > RELEASED
     sizes = temporary, temporary + scratch
     fields = len(expected), len(calls), most, *sizes, releases, *places, len(before), len(after)
     run = builtin_of("irc.table", _emit, METH_FASTCALL, np.array([*fields, *numbers], np.int64))
-    codes = [call.code for call, _ in calls]
+    has_help = moves is None and shared >= team.WORTH_HELP
+    with_helpers = team.help_of(most, scratch) if has_help else None
 
     def table(*given: Any) -> int:
-        return run(*given)
+        if with_helpers is None or (share := CURRENT.scope.share) is in_turn:
+            return run(*given)
+        return with_helpers(partial(run, *given), share)
 
-    table.holds = codes, constants  # type: ignore[attr-defined]
+    table.holds = [(call.code, check) for call, _, check in calls], constants  # type: ignore[attr-defined]
     return table
 
 
 def _emit() -> tuple[str, Mapping[str, Any]]:
-    """The builtin: ``PyObject *table(PyObject *self, PyObject *const *args, Py_ssize_t nargs)``."""
+    """The builtin: ``PyObject *table(PyObject *self, PyObject *const *args, Py_ssize_t nargs)``.
+
+    It takes the frame, and a team if there are helpers; or for iterations, what `CompiledLoop` says.
+    """
     builtin = Builtin("irc.table", [POINTER, INT])
     builder, (arguments, given) = builtin.builder, builtin.given
+    frame, helpers = builtin.read(arguments, 0, POINTER), builder.alloca(POINTER)
+    has_team = builder.icmp_unsigned("==", given, number(2))
+    with builder.if_then(has_team):
+        builder.store(builtin.elements(builtin.read(arguments, 8, POINTER)), helpers)
     fields = [builtin.read(builtin.record, 8 * i) for i in range(FIELDS)]
     checked, calls, most, temporary, whole, releases, numbered, condition, before, after = fields
     items, rows = (builder.alloca(POINTER) for _ in range(2))
@@ -190,7 +212,8 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
     def item(slot: Any, within: Any = items) -> Any:
         return builtin.read(within, builder.shl(slot, number(3)), POINTER)
 
-    at = builder.alloca(POINTER)
+    at, goes_on = builder.alloca(POINTER), builder.alloca(_BIT)
+    builder.store(_BIT(1), goes_on)
     pointers = builder.alloca(POINTER, builder.add(most, number(1)))
     builder.store(offset(builder, builtin.record, number(8 * FIELDS)), at)
     with loop(builder, number(0), checked):
@@ -213,13 +236,16 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
         return offset(builder, builtin.elements(array), builder.select(is_row, row, number(0)))
 
     with builtin.scratch(whole) as memory, builtin.released(releases):
+        run = _Run(builtin, frame, item, pointers, memory, temporary, has_team, helpers, goes_on)
         with loop(builder, builder.load(first), builder.load(last)) as iteration:
             builder.store(listed, at)
             with builder.if_then(builder.icmp_signed(">=", numbered, number(0))):
                 builder.store(iteration, builtin.elements(item(numbered)))
             move(before, iteration)
-            with loop(builder, number(0), calls):
-                _emit_call(builtin, at, item, pointers, memory, temporary)
+            with loop(builder, number(0), calls) as job:
+                _emit_call(run, at, job)
+            with builder.if_then(builder.not_(builder.load(goes_on)), likely=False):
+                builder.branch(ended)
             move(after, iteration)
             builder.store(builder.add(iteration, number(1)), done)
             with builder.if_then(builder.icmp_signed(">=", condition, number(0))):
@@ -232,13 +258,38 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
     return builtin.finish(builtin.call("PyLong_FromLongLong", POINTER, builder.load(done)))
 
 
-def _emit_call(
-    builtin: Builtin, at: Any, item: Callable[[Any], Any], pointers: Any, memory: Any, temporary: Any
-) -> None:
-    """Emit the call that ``at`` points to, with its arrays in ``pointers``; ``at`` then points behind it."""
+class _Run(NamedTuple):
+    """What calls of a table are emitted with.
+
+    Attributes:
+        builtin: the function.
+        frame: of the run.
+        item: the array in a slot of it.
+        pointers: a place for where the arrays of a call begin.
+        memory: temporary memory, and work memory behind it.
+        temporary: the bytes of the first.
+        has_team: whether there are helpers.
+        helpers: a place for their team.
+        goes_on: a place for whether no call has raised.
+    """
+
+    builtin: Builtin
+    frame: Any
+    item: Callable[[Any], Any]
+    pointers: Any
+    memory: Any
+    temporary: Any
+    has_team: Any
+    helpers: Any
+    goes_on: Any
+
+
+def _emit_call(run: _Run, at: Any, job: Any) -> None:
+    """Emit the call that ``at`` points to, maybe as a job of this number; ``at`` then points behind it."""
+    builtin, pointers = run.builtin, run.pointers
     builder = builtin.builder
     fields = builder.load(at)
-    address, end, count, length = (builtin.read(fields, 8 * i) for i in range(_CALL))
+    address, end, count, length, pieces, mask, right, otherwise = (builtin.read(fields, 8 * i) for i in range(_CALL))
     arrays = offset(builder, fields, number(8 * _CALL))
     with loop(builder, number(0), count) as i:
         place = builder.shl(i, number(3))
@@ -252,12 +303,29 @@ def _emit_call(
                 is_slot = builder.icmp_signed("<", word, number(_TEMPORARY))
                 with builder.if_else(is_slot) as (in_frame, shared):
                     with in_frame:
-                        builder.store(builtin.elements(item(word)), to)
+                        builder.store(builtin.elements(run.item(word)), to)
                     with shared:
                         place = builder.sub(word, number(_TEMPORARY))
-                        builder.store(offset(builder, memory, place), to)
+                        builder.store(offset(builder, run.memory, place), to)
     behind = builder.shl(count, number(3))
-    builder.store(offset(builder, memory, temporary), offset(builder, pointers, behind))
+    own = offset(builder, run.memory, run.temporary)
+    builder.store(own, offset(builder, pointers, behind))
     layout = offset(builder, arrays, behind)
     builder.store(offset(builder, layout, builder.shl(length, number(3))), at)
-    builder.call(loop_function_at(builder, address), [pointers, layout, number(0), end])
+    with builder.if_then(builder.load(run.goes_on)):
+        may_fail = builtin.is_set(otherwise)
+        met = offset(builder, pointers, builder.sub(behind, number(16)))
+        with builder.if_then(may_fail):
+            builder.store(_INT32(0), builder.load(met, typ=POINTER))
+        is_shared = builder.and_(run.has_team, builder.icmp_signed(">", pieces, number(1)))
+        with builder.if_else(is_shared) as (several, one):
+            with several:
+                given = builder.inttoptr(address, POINTER), layout, pointers, count, end, pieces, mask
+                team.emit_job(builtin, builder.load(run.helpers), job, dict(zip(team.JOB, given)), own)
+            with one:
+                builder.call(loop_function_at(builder, address), [pointers, layout, number(0), end])
+        with builder.if_then(may_fail):
+            found = builder.zext(builder.load(builder.load(met, typ=POINTER), typ=_INT32), INT)
+            with builder.if_then(builder.icmp_signed(">", found, right), likely=False):
+                has_returned = builtin.call_python(builder.inttoptr(otherwise, POINTER), run.frame)
+                builder.store(has_returned, run.goes_on)

@@ -24,6 +24,7 @@ import ctypes
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import count, product
 from pathlib import Path, PurePosixPath
@@ -47,6 +48,7 @@ class Pool:
         self._waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._threads: list[Thread] = []
         self._lock = RLock()
+        self._avoided: int | None = None
 
     @property
     def size(self) -> int:
@@ -63,6 +65,21 @@ class Pool:
                 except RuntimeError:
                     return  # there cannot be more of them: the thread that has work does it itself
                 self._threads.append(thread)
+
+    def make_way(self) -> None:
+        """Keep the threads off the calling thread's processor.
+
+        Linux often wakes a thread where the one that wakes it runs, and which goes on running there. On another
+        system, nothing is done.
+        """
+        own = processor()
+        if own == self._avoided:
+            return
+        self._avoided = own
+        others = os.sched_getaffinity(0) - {own}
+        for thread in self._threads if others else ():
+            with suppress(OSError):  # it may have ended
+                os.sched_setaffinity(thread.native_id or 0, others)
 
     def submit(self, task: Callable[[], None]) -> None:
         """Have a worker call ``task``, which must not raise, as soon as one is free."""
@@ -99,6 +116,7 @@ class _Crew:
         try:
             if helpers > 0:
                 _shared.grow(helpers)
+                _shared.make_way()
                 for _ in range(min(helpers, _shared.size)):
                     _shared.submit(self._help)
             self._work()
@@ -251,6 +269,16 @@ def functions_of_blas(*names: str, suffixes: Sequence[str] = ("64_", "")) -> lis
                 return found
     return None
 
+
+def _no_processor() -> None:
+    return None
+
+
+processor: Callable[[], int | None] = _no_processor
+"""The processor that the calling thread runs on; None if that is not known."""
+
+if hasattr(os, "sched_setaffinity"):
+    processor = getattr(ctypes.CDLL(None), "sched_getcpu", _no_processor)
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
