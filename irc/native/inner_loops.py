@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from irc.native.convolution_rows import ConvolutionOfRows
     from irc.native.groups import Group
     from irc.native.kernels import Call
+    from irc.runtime.kernels.ml import Decided, Machine
     from irc.runtime.kernels.ml_trees import TreeTables
     from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.registry import Kernel
@@ -527,6 +528,16 @@ class NativeLoops(InnerLoops):
     def fused(self, text: str, operands: Sequence[Array]) -> Array | None:
         made = _compiling(text).run(operands)
         return None if made is NotImplemented else made
+
+    def decide(self, similarities: Array, machine: Machine) -> Decided | None:
+        rows, vectors = similarities.shape
+        classes, has_chances = len(machine.ends) - 1, machine.slopes.size > 0
+        kind = "decide", rows, vectors, classes, has_chances
+        loop = self._loops.get(kind) or self._keep(kind, "machines", "call_for_machine", *kind[1:])
+        best, scores = np.empty(rows, np.int64), np.empty((rows, classes * (classes - 1) // 2), SINGLE)
+        chances = np.empty((rows, classes if has_chances else 0), SINGLE)
+        is_done = rows and similarities.flags.c_contiguous and loop.run(similarities, *machine, best, scores, chances)
+        return (best, scores, chances if has_chances else None) if is_done else None
 
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Compute | None:
         dense = _dense_rows(x)

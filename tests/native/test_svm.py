@@ -13,7 +13,11 @@ from tests.effort import examples
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.native.inner_loops import LOOPS
+from irc.runtime.bounds import CURRENT
+from irc.runtime.kernels.ml import Decided, Machine, _decided
 from irc.runtime.limits import Limits
+from irc.runtime.threads import share
 
 
 @examples(20)
@@ -43,3 +47,40 @@ def test_regressors(seed: int, features: int, vectors: int, rows: list[int]) -> 
         ]
         for each in found:
             np.testing.assert_allclose(each, found[-1], rtol=1e-5, atol=1e-6)
+
+
+def machine(sizes: list[int], has_chances: bool, seed: int = 0) -> Machine:
+    rng, classes, vectors = np.random.default_rng(seed), len(sizes), sum(sizes)
+    pairs = classes * (classes - 1) // 2
+    slopes, shifts = (rng.standard_normal(pairs * has_chances).astype("f4") for _ in range(2))
+    ends = np.cumsum([0, *sizes], dtype=np.int64)
+    return Machine(rng.standard_normal((classes - 1, vectors)), ends, rng.standard_normal(pairs), slopes, shifts)
+
+
+def check_decided(found: Decided | None, wanted: Decided) -> None:
+    assert found is not None
+    for one, other in zip(found, wanted):
+        if other is None:
+            assert one is None
+        else:
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+
+
+SIZES = [[3, 4], [1, 0, 2], [0, 0, 5], [7, 30, 1, 19], [2] * 12]
+
+
+@pytest.mark.parametrize("has_chances", [True, False])
+@pytest.mark.parametrize("rows", [1, 3, 3000])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_classifiers(sizes: list[int], rows: int, has_chances: bool) -> None:
+    given_ = machine(sizes, has_chances)
+    similarities = np.random.default_rng(1).random((rows, sum(sizes)))
+    similarities[rows // 2, 0] = np.nan
+    wanted = _decided(similarities, given_)
+    check_decided(LOOPS.decide(similarities, given_), wanted)
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        check_decided(LOOPS.decide(similarities, given_), wanted)
+    finally:
+        CURRENT.scope.share = before

@@ -11,9 +11,10 @@ Lin, "LIBSVM: a library for support vector machines", 2011).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -534,34 +535,67 @@ def _by_vectors(node: Node, sizes: list[int]) -> Kernel:
     if pairs == 1 and not slopes.size and name == "PROBIT":
         raise Error("IRC320", "the scores of two classes by support vectors have no PROBIT")
     similar = _similarity(node, vectors.reshape(count, -1), node.attributes.get("kernel_type", "LINEAR"))
-    first, second = np.triu_indices(classes, 1)
     # A vector has a coefficient for each class but its own: of class i against j, greater, in row j - 1; of j in row i.
     table = coefficients[: (classes - 1) * count].reshape(classes - 1, count)
-    ends = np.cumsum(sizes).tolist()
-    of = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    ends = np.cumsum([0, *sizes], dtype=np.int64)
+    machine = Machine(table, ends, rho[:pairs], slopes[:pairs], shifts[:pairs])
 
     def run(x: Array) -> tuple[Array, Array]:
         similarities = similar(x)
-        sums = np.empty(check_size((len(similarities), classes, classes - 1), similarities.dtype))
         check_work(similarities.size * classes)
-        for i, part in enumerate(of):
-            np.matmul(similarities[:, part], table[:, part].T, out=sums[:, i])
-        scores = (sums[:, first, second - 1] + sums[:, second, first] + rho[:pairs]).astype(np.float32)
-        votes = np.zeros((len(scores), classes), np.int64)
-        np.add.at(votes, (np.arange(len(scores))[:, None], np.where(scores > 0, first, second)), 1)
-        best = labels[votes.argmax(1)]
-        if slopes.size:
-            less = 1 - TRANSFORMS["LOGISTIC"](scores * slopes[:pairs] + shifts[:pairs])
-            scores = _coupled(np.clip(less, 1e-7, 1 - 1e-7, dtype=np.float32), first, second, classes)
-        elif pairs == 1:
+        made = CURRENT.scope.loops.decide(similarities, machine)
+        best, scores, chances = _decided(similarities, machine) if made is None else made
+        if chances is None and pairs == 1:
             both = np.hstack([-scores if name in ("NONE", "LOGISTIC") else 1 - scores, scores])
-            return best, TRANSFORMS[name](both) if name == "LOGISTIC" else both
-        return best, TRANSFORMS[name](scores).astype(np.float32, order="C")
+            return labels[best], TRANSFORMS[name](both) if name == "LOGISTIC" else both
+        found = scores if chances is None else chances
+        return labels[best], TRANSFORMS[name](found).astype(np.float32, order="C")
 
     return run
 
 
-_MOST_TURNS = 100
+class Machine(NamedTuple):
+    """What decides between classes, of which each pair has a score.
+
+    Attributes:
+        table: factors of similarities (classes - 1, vectors), float64.
+        ends: the number of the first vector of each class, and of the vectors (classes + 1), int64.
+        rho: what is added to scores (pairs), float64.
+        slopes: of scores, for probabilities (pairs), float32; empty: there are none.
+        shifts: likewise.
+    """
+
+    table: Array
+    ends: Array
+    rho: Array
+    slopes: Array
+    shifts: Array
+
+
+Decided = tuple[Array, Array, "Array | None"]
+"""The number of the best class (N), int64, scores (N, pairs), and probabilities, if there are any (N, classes)."""
+
+
+def _decided(similarities: Array, machine: Machine) -> Decided:
+    """What `Machine` makes of ``similarities`` (N, vectors)."""
+    table, ends, rho, slopes, shifts = machine
+    n, classes = len(similarities), len(ends) - 1
+    first, second = np.triu_indices(classes, 1)
+    sums = np.empty(check_size((n, classes, classes - 1), similarities.dtype))
+    for i, (begin, end) in enumerate(pairwise(ends.tolist())):
+        np.matmul(similarities[:, begin:end], table[:, begin:end].T, out=sums[:, i])
+    scores = (sums[:, first, second - 1] + sums[:, second, first] + rho).astype(np.float32)
+    votes = np.zeros((n, classes), np.int64)
+    np.add.at(votes, (np.arange(n)[:, None], np.where(scores > 0, first, second)), 1)
+    chances = None
+    if slopes.size:
+        less = 1 - TRANSFORMS["LOGISTIC"](scores * slopes + shifts)
+        chances = _coupled(np.clip(less, 1e-7, 1 - 1e-7, dtype=np.float32), first, second, classes)
+    return votes.argmax(1), scores, chances
+
+
+MOST_TURNS = 100
+"""Passes over the classes, until probabilities are taken as they are."""
 
 
 def _coupled(less: Array, first: Array, second: Array, classes: int) -> Array:
@@ -578,7 +612,7 @@ def _coupled(less: Array, first: Array, second: Array, classes: int) -> Array:
     q[:, range(classes), range(classes)] = diagonal
     found = np.full((n, classes), 1 / classes, less.dtype)
     going = np.arange(n)
-    for _ in range(_MOST_TURNS):
+    for _ in range(MOST_TURNS):
         pace()
         p, matrix = found[going], q[going]
         product = np.matmul(matrix, p[:, :, None])[:, :, 0]
