@@ -22,9 +22,8 @@ import numpy as np
 
 from irc.alias import AliasDb, Kind, analyze
 from irc.alias.location_sets import intersects, members
-from irc.ir import Graph, Node, Tensor, Value
+from irc.ir import Graph, Node, Value
 from irc.ir.clone import copy_graph, dissolve_groups
-from irc.ir.constants import constant_value
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import describe
 from irc.ir.region_flow import with_subgraphs
@@ -335,21 +334,11 @@ def _strides(value: Value, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
     node, shape = value.node, _shape(value, sizes)
     if shape is None:
         return None
-    kind = None if node is None else node.kind
-    if node is None or kind not in ("onnx::Transpose", "onnx::Expand", "onnx::Slice"):
-        is_view = node is not None and record(node.kind).movement is not None and kind not in _RESHAPING
+    if node is None or node.kind != "onnx::Transpose":
+        is_view = node is not None and record(node.kind).movement is not None and node.kind not in _RESHAPING
         return None if is_view else tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-    before, given = _strides(node.inputs[0], sizes), _shape(node.inputs[0], sizes)
-    if before is None or given is None:
-        return None
-    if kind == "onnx::Transpose":
-        order = node.attributes.get("perm") or range(len(shape))[::-1]
-        return tuple(before[axis] for axis in order)
-    if kind == "onnx::Expand":
-        added = len(shape) - len(given)
-        return (0,) * added + tuple(0 if m != n else b for m, n, b in zip(given, shape[added:], before))
-    steps = constant_value(node.inputs[4]) if len(node.inputs) > 4 else None
-    return before if steps is None or (isinstance(steps, Tensor) and (steps.numpy() == 1).all()) else None
+    before, order = _strides(node.inputs[0], sizes), node.attributes.get("perm") or range(len(shape))[::-1]
+    return None if before is None else tuple(before[axis] for axis in order)
 
 
 def _shape(value: Value, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
