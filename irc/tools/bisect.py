@@ -31,7 +31,6 @@ from irc.ir.region_flow import with_subgraphs
 from irc.ops import Effects, effects_of
 from irc.passes import FixSizes, Pass, PassManager, Pipeline, Repeat, parse_pipeline, print_pass
 from irc.passes.faults import is_ours
-from irc.passes.verified import passes_of
 from irc.runtime.backends import AUTO, NUMPY, Backend
 from irc.runtime.file import is_saved
 from irc.runtime.model import CompiledModel
@@ -146,7 +145,7 @@ class _Search:
             if seen or error.code[:4] != "IRC4":
                 raise
             return self.of_crash(options, error)
-        return self.by_chance(passed, seen) or self.of_others(passed.module, seen)
+        return self.of_others(passed.module, seen)
 
     def passed(self) -> Passed:
         """Run the whole pipeline."""
@@ -251,20 +250,6 @@ class _Search:
             right, last, wrong = (middle, last, wrong) if found is None else (right, middle, found)
         return self.of_pass(modules[right], states[last - 1].of, wrong, modules[last], feeds, expected)
 
-    def by_chance(self, passed: Passed, seen: Sequence[tuple[Values, Values]]) -> Bisection | None:
-        """The pass that makes the model wrong in another run of the pipeline; None if none does."""
-        if all(map(is_ours, passes_of(self.pipeline))):  # which do the same each time
-            return None
-        for _ in range(ATTEMPTS):
-            again = self.passed()
-            if again.failure is None and str(again.module) == str(passed.module):
-                continue
-            self.repeatable = False
-            for feeds, expected in seen:
-                if again.failure is None and (found := self.of_states(again.states, feeds, expected)) is not None:
-                    return found
-        return None
-
     def of_pass(
         self, before: Module, p: Pass, wrong: Failure, after: Module, feeds: Values | None, expected: Values
     ) -> Bisection:
@@ -300,8 +285,6 @@ class _Search:
             elif not rewrite:
                 parts, after, nodes, rewrite = self.by_rewrites(whole, pipeline, passed)
                 part = grown(parts, nodes, partial(_on, reruns, pipeline), 0, 4)
-            if part is None and other is None and is_result:
-                other = grown(parts, nodes, partial(_on, differs, ()))
             if part is None and other is None:
                 part = grown(parts, nodes or parts.nodes, partial(_on, reruns, pipeline))
         if part is None and other is None:
