@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -86,7 +87,7 @@ def run_batch(given: argparse.Namespace) -> int:
     """Print an outcome a line, or a table; the exit status is 1 unless all models are done."""
     from irc.passes import PassManager
     from irc.runtime.threads import usable_processors
-    from irc.tools.batch import DONE, Batch, Task, engine_at, local, run, totals
+    from irc.tools.batch import CRASHED, DONE, FAILED, Batch, Task, engine_at, local, run
 
     if given.resume and given.results is None:
         given.usage_error("--resume is for --results FILE")
@@ -122,7 +123,7 @@ def run_batch(given: argparse.Namespace) -> int:
             found.append(outcome)
             bad += outcome.status != DONE
             tell(f"{len(found)} of {count(len(tasks), 'model')}{f', {bad} not done' if bad else ''}")
-    numbers = totals(found)
+    numbers = Counter(outcome.status for outcome in found)
     if not given.json:
         order = {path: i for i, path in enumerate(paths)}
         for line in _table(sorted(found, key=lambda outcome: order[outcome.path])):
@@ -130,7 +131,7 @@ def run_batch(given: argparse.Namespace) -> int:
     cpu, taken = sum(o.cpu_seconds for o in found), time.perf_counter() - start
     kept = sum(map(batch.is_known, tasks))
     also = f", {kept} of them before" if kept else ""
-    shown = ", ".join(f"{n} {status}" for status, n in numbers.items() if n)
+    shown = ", ".join(f"{n} {status}" for status in (DONE, FAILED, CRASHED) if (n := numbers[status]))
     say(f"{count(len(found), 'model')}: {shown}{also}; {taken:,.1f} s, {cpu:,.1f} s of processor time")
     return int(bad > 0)
 

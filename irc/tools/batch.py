@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -150,10 +150,6 @@ class Batch:
         found.seconds, found.cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
         return found
 
-    def crashed(self, task: Task, error: str) -> Outcome:
-        """``task``, whose process died."""
-        return self.outcome(task, CRASHED, error)
-
 
 Engine = Callable[[Batch, Sequence[Task]], Generator[Outcome]]
 """Yields the outcomes of tasks as they come."""
@@ -201,7 +197,7 @@ def _alone(batch: Batch, task: Task) -> Outcome:
         try:
             return pool.submit(batch.run_one, task).result()
         except BrokenProcessPool:
-            return batch.crashed(task, "the process that worked on it died")
+            return batch.outcome(task, CRASHED, "the process that worked on it died")
 
 
 @contextmanager
@@ -284,7 +280,7 @@ def _dask(place: str, batch: Batch, tasks: Sequence[Task]) -> Generator[Outcome]
             try:
                 yield future.result()
             except dask.KilledWorker:
-                yield batch.crashed(task, "several workers that worked on it died")
+                yield batch.outcome(task, CRASHED, "several workers that worked on it died")
             except CancelledError:
                 raise Error("IRC334", f"the scheduler at {place} is gone: --resume does the rest") from None
             except Exception as error:  # of the worker: irc is missing there, say
@@ -302,11 +298,3 @@ def run(batch: Batch, tasks: Sequence[Task], engine: Engine) -> Generator[Outcom
     rest = [task for task in tasks if not batch.is_known(task)]
     if rest:
         yield from engine(batch, rest)
-
-
-def totals(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
-    """How many outcomes have each status."""
-    found = {DONE: 0, FAILED: 0, CRASHED: 0}
-    for outcome in outcomes:
-        found[outcome.status] = found.get(outcome.status, 0) + 1
-    return found

@@ -30,7 +30,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from irc.errors import Error
 from irc.ir.types import DType
 from irc.ops.onnx_signatures import find
-from irc.runtime.values import is_array, is_sequence
+from irc.runtime.values import is_array
 from irc.tools.check import peers
 from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
 from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of, with_data
@@ -88,7 +88,7 @@ def nodes_apart(
         type = type_of(values[name]) if name in values else None
         if type is None:
             return None
-        if not shapes and type.HasField("tensor_type"):
+        if not shapes:
             type.tensor_type.ClearField("shape")
         graph.input.append(onnx.ValueInfoProto(name=name, type=type))
     for node in nodes:
@@ -237,17 +237,10 @@ def _called(graph: GraphProto, functions: Iterable[FunctionProto]) -> list[Funct
 
 
 def type_of(value: Any) -> TypeProto | None:
-    """The ONNX type of ``value``; None if it cannot be told."""
-    if is_array(value):
-        return onnx.helper.make_tensor_type_proto(DType.from_numpy(value.dtype).onnx, value.shape)
-    if not is_sequence(value) or not value:
+    """The ONNX type of a tensor; None of anything else."""
+    if not is_array(value):
         return None
-    elements = [type_of(item) for item in value]
-    first = elements[0]
-    if first is None or not first.HasField("tensor_type"):
-        return None
-    first.tensor_type.ClearField("shape")
-    return onnx.helper.make_sequence_type_proto(first)
+    return onnx.helper.make_tensor_type_proto(DType.from_numpy(value.dtype).onnx, value.shape)
 
 
 # -- votes ---------------------------------------------------------------------
